@@ -68,6 +68,8 @@ TOGETHER = {
     "tests/scenarios/initial_files/test_spark_job.py": "one start of Spark",
     "tests/scenarios/initial_load/test_load_job.py": "one start of Spark",
     "tests/scenarios/detached_apply/test_spark_executor.py": "one start of Spark",
+    "tests/scenarios/feeds/test_change_source.py": "one start of Spark",
+    "tests/scenarios/feeds/test_table_source.py": "one start of Spark",
 }
 """Folders and files that share what takes long to start: one worker gets all those of the same word."""
 

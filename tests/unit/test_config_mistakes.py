@@ -45,6 +45,11 @@ CASES = {
     "prefix too long": (("DEMO_", "D" * 31), "1: prefix: 'DDDD"),
     "prefix a list": (("DEMO_", "[a]"), "1: prefix: is a list; write a letter"),
     "prefix empty": (("DEMO_", ""), "1: prefix: has no value; write a letter"),
+    "feed with a strange name": (
+        ("tables:", "feeds: la ke\ntables:"),
+        "5: feeds: 'la ke' is no feed's name; use letters",
+    ),
+    "feed twice": (("tables:", "feeds: lake, lake\ntables:"), "5: feeds: 'lake' is there twice; use letters"),
     "unknown key": (("tables:", "tabels:"), "5: tabels: is not known; did you mean tables?"),
     "unknown key inside": (
         ("conn_id: demo_dr1", "con_id: demo_dr1"),

@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "capture": 4,
     "redo": 4,
     "load": 4,
+    "feed": 4,
     "apply": 4,
     "verify": 4,
     "failover": 4,

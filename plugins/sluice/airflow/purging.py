@@ -1,6 +1,7 @@
 """Deletes from ITEMS what every slave has, and keeps it below `items_limit`."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -30,6 +31,8 @@ class Needs:
 
     positions: dict[str, Position] = field(default_factory=dict)
     """What each has applied."""
+    feeds: dict[str, Position] = field(default_factory=dict)
+    """Up to where each feed has read."""
     holds: dict[str, str] = field(default_factory=dict)
     """Why a slave cannot be counted with."""
     dropped: dict[str, str] = field(default_factory=dict)
@@ -107,7 +110,17 @@ class Purge:
                 needs.holds[slave.name] = f"slave {slave.name} is {checkpoint.state} without a position"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
                 needs.positions[slave.name] = checkpoint.position
+        self._ask_feeds(needs)
         return needs
+
+    def _ask_feeds(self, needs: Needs) -> None:
+        """Feeds need what follows their positions; those that are configured no more are forgotten."""
+        known = self.task.replication.feeds
+        for read in self._module.feeds(self.master, self.task.prefix, self._schema):
+            if read.feed in known:
+                needs.feeds[f"{read.feed} ({read.table})"] = read.position
+            elif self._module.drop_feed(self.master, self.task.prefix, self._schema, read.feed):
+                log.warning("%s: the feed %s is not configured any more: it is dropped", self.task, read.feed)
 
     def _purge(self, now: Position, needs: Needs) -> str:
         task = self.task
@@ -116,10 +129,10 @@ class Purge:
             log.warning("%s: nothing is purged: %s", task, reasons)
             log.warning("%s: %s", task, self._backlog())
             return f"held: {reasons}"
-        purged = self._delete(now, list(needs.positions.values()))
+        purged = self._delete(now, needs.positions.values(), needs)
         log.info(
-            "%s: purged from ITEMS: %s, which every slave of %d has. %s",
-            task, counted(purged, "change"), len(needs.positions), self._backlog(),
+            "%s: purged from ITEMS: %s, which every slave of %d and feed of %d has. %s",
+            task, counted(purged, "change"), len(needs.positions), len(needs.feeds), self._backlog(),
         )  # fmt: skip
         if last := items_limit.furthest(needs.positions):
             time = needs.positions[last].time or "unknown"
@@ -154,7 +167,7 @@ class Purge:
         rest = [position for position in known.values() if position is not None]
         if len(rest) < len(known):
             return "", f"; slave {last} dropped, and what others need is not known"
-        return "", f"; slave {last} dropped, {counted(self._delete(now, rest), 'change')} purged"
+        return "", f"; slave {last} dropped, {counted(self._delete(now, rest, needs), 'change')} purged"
 
     def _give_up(self, slave: SlaveConfig, reason: str) -> None:
         """The slave is INCONSISTENT with `reason`. Raises `ForbiddenMove`, `Transient` where it does not answer."""
@@ -164,8 +177,10 @@ class Purge:
             store.move(SlaveState.INCONSISTENT, reason)
         log.error("%s → %s: the slave is INCONSISTENT. %s", self.task, slave.name, reason)
 
-    def _delete(self, now: Position, positions: list[Position]) -> int:
-        return self._module.purge(self.master, self.task.prefix, self._schema, [now, *positions])
+    def _delete(self, now: Position, applied: Iterable[Position], needs: Needs) -> int:
+        """What all slaves that have `applied`, and all feeds have."""
+        every = [now, *applied, *needs.feeds.values()]
+        return self._module.purge(self.master, self.task.prefix, self._schema, every)
 
     def _now(self) -> Position:
         return vendor_of(self.task.replication.master.vendor).changes.take(self.master, self.task.prefix, self._schema)

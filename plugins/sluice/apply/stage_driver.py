@@ -63,10 +63,9 @@ class StageDriver:
     ) -> tuple[list[Step], Window | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
-        `survey`: of the span. `images`: whether
-        items are read with their old images. `left_out`: tables whose changes are not applied. What overtakes changes
-        that were set aside is added to `overlaps`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `heartbeat`
-        raises.
+        `survey`: of the span. `images`: whether items are read with their old images. `left_out`: tables whose changes
+        are not applied. What overtakes changes that were set aside is added to `overlaps`. Raises `ShareInterrupted`,
+        `ExecutorsFailed`, and what `heartbeat` raises.
         """
         whole, rest = span, None
         truncations = list(survey.cuts)
@@ -79,7 +78,9 @@ class StageDriver:
         keys = self._definitions(span, left_out)
         runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
         try:
-            apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
+            apart: dict[TableName, frozenset[str]] = {}
+            if survey.key_changes:  # else the queue is spared another look for them
+                apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
         except MixedShapes as mixed:
             log.info("%s: %s The window is reduced by the driver.", self.pair, mixed)
             return [], whole

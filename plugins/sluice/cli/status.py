@@ -29,10 +29,12 @@ from sluice.load.update import Update
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
+from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.names import Prefix
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture, how_to_load
+from sluice.model.window import Window
 from sluice.pair import Pair
 from sluice.verify.definition_gaps import not_captured
 
@@ -43,6 +45,8 @@ LOOK_SECONDS = 3
 SIDE_BY_SIDE = 16
 FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
+COUNTED = 100_000
+"""Changes that wait for a feed are counted so far."""
 
 Reaches = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
@@ -116,12 +120,13 @@ def master(replication: Replication, connections: Reaches) -> list[str]:
         sizes = vendor_of(place.vendor).rows.estimates(session, list(captured))
         backlog = vendor_of(place.vendor).changes.backlog(session, replication.prefix, place.schema)
         existing = vendor_of(place.vendor).rows.tables(session)
+        read = vendor_of(place.vendor).changes.feeds(session, replication.prefix, place.schema)
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += " (not of this release: start the DAG install_resources)"
     rows = sum(size.rows or 0 for size in sizes.values())
     amount = counted(len(captured), "table") + (f", about {counted(rows, 'row')}" if rows else "")
-    lines = [f"{head}: {installed}; {amount}; {backlog}"]
+    lines = [f"{head}: {installed}; {amount}; {backlog}", *feeds(replication, read, info)]
     try:
         lost = not_captured(replication, existing, captured)
     except SluiceError as error:
@@ -130,6 +135,35 @@ def master(replication: Replication, connections: Reaches) -> list[str]:
     more = [f"    and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
     remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
     return lines + faults[:FAULTS_SHOWN] + more + remedy
+
+
+def feeds(replication: Replication, read: Sequence[FeedPosition], info: ConnectionInfo) -> list[str]:
+    """One line a reader of each feed: how far behind it is."""
+    begun = {each.feed for each in read}
+    lines = [f"    feed {name}: not read yet" for name in replication.feeds if name not in begun]
+    for each in read:
+        table = "all tables" if each.table == ALL_TABLES else each.table
+        if each.feed in replication.feeds:
+            lines.append(f"    feed {each.feed}, {table}: {behind(replication, each, info)}")
+        else:
+            lines.append(f"    feed {each.feed}, {table}: not configured any more; the next purge drops it")
+    return lines
+
+
+def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -> str:
+    """How much waits for a feed. Raises `SluiceError`."""
+    changes, place = source_of(info.vendor).changes, replication.master
+    with (
+        reach(info, APPLICATION, LOOK_SECONDS) as session,
+        changes.Reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
+    ):
+        now = changes.take(session, replication.prefix, place.schema, read.position)
+        found = reader.survey(Window(read.position, now), limit=COUNTED)
+    if not found.changes:
+        return "has all changes"
+    seconds = (datetime.fromisoformat(now.time) - datetime.fromisoformat(read.position.time)).total_seconds()
+    more = "more than " if found.more else ""
+    return f"{more}{counted(found.changes, 'change')} behind, current as of {duration(seconds)} ago"
 
 
 def stream(prefix: Prefix, info: ConnectionInfo) -> str:

@@ -47,6 +47,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     shown = monitor(section)
     ddl = option.read(section, "ddl", DdlOptions)
     redo_logs = redo.options(section, master, mistakes)
+    readers = _feeds(section, master, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
@@ -66,7 +67,23 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
         shown,
         ddl,
         redo_logs,
+        readers,
     )
+
+
+def _feeds(section: Section, master: Endpoint, mistakes: list[Mistake]) -> tuple[str, ...]:
+    right = "write the feeds' names with commas between them, e.g. feeds: lake, search"
+    names = parts(section.text("feeds", "", right))
+    node = section.get("feeds")
+    if node is None:
+        return ()
+    for name in dict.fromkeys(names):
+        if not _SLAVE_NAME.match(name) or names.count(name) > 1:
+            problem = f"{name!r} is there twice" if names.count(name) > 1 else f"{name!r} is no feed's name"
+            mistakes.append(node.mistake(problem, "use letters, digits, - and _, 63 at most, each name once"))
+    if names and master.stream:
+        mistakes.append(node.mistake("contradicts capture: stream, whose files nobody purges", "take it out"))
+    return names
 
 
 def prefix_of(root: Node) -> str | None:

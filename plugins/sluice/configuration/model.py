@@ -290,6 +290,8 @@ class Replication:
     """What slaves do about changes of definitions that are no items."""
     redo: RedoOptions | None = None
     """How redo logs are read; None where changes come from elsewhere."""
+    feeds: tuple[str, ...] = ()
+    """Named readers of the changes that are no slaves; each holds the purge from its first read on."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

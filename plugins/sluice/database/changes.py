@@ -11,6 +11,7 @@ from sluice.errors import SluiceError
 from sluice.model.backlog import Backlog
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
+from sluice.model.feed import FeedPosition
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.joining import Rows
 from sluice.model.names import Prefix, TableName
@@ -282,6 +283,18 @@ class ChangeQueue(ChangeSource, Protocol):
 
     def note_held(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
         """Notes that `slaves` hold the purge; nobody: that it goes on."""
+        ...
+
+    def feeds(self, connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
+        """Up to where each feed has read, by feed and table."""
+        ...
+
+    def note_feed(self, connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
+        """Keeps up to where a feed has read: what it covers may be purged, as far as it goes."""
+        ...
+
+    def drop_feed(self, connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
+        """Forgets a feed; of how many tables."""
         ...
 
     def noted(self, connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:

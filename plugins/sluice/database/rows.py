@@ -13,6 +13,7 @@ from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
+from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
 
 
@@ -60,10 +61,12 @@ class KeyOrder(Protocol):
         *,
         locked: bool = False,
         canonical: bool = False,
+        where: Sequence[RowCondition] = (),
     ) -> str:
         """The query for the rows of a block, in key order; `locked` against changes until the transaction ends.
 
-        `canonical`: values are streamed as their canonical texts, which every vendor reads.
+        `canonical`: values are streamed as their canonical texts, which every vendor reads. `where`: conditions on
+        columns of the database's own types, that all rows meet.
         """
         ...
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sluice.database.session import Session
 from sluice.model.blocks import Key
+from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.column_texts import ColumnTexts
@@ -53,6 +54,7 @@ class KeyOrder:
         *,
         locked: bool = False,
         canonical: bool = False,
+        where: Sequence[RowCondition] = (),
     ) -> str:
         raise NotAMaster
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.blocks import Key
+from sluice.model.row_condition import Operator, RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
@@ -50,10 +51,12 @@ class KeyOrder:
         *,
         locked: bool = False,
         canonical: bool = False,
+        where: Sequence[RowCondition] = (),
     ) -> str:
         """The rows of a block, in key order; `locked` against changes until the transaction ends."""
         selected = ", ".join(map(_canonical, columns)) if canonical else select_list(columns)
-        query = f"SELECT {selected} FROM {self.source} WHERE {self.within(lo, hi)}"
+        met = "".join(f" AND {self._met(condition)}" for condition in where)
+        query = f"SELECT {selected} FROM {self.source} WHERE {self.within(lo, hi)}{met}"
         if not self.shape.keyless:
             query += f" ORDER BY {self.by}"
         return f"{query} FOR SHARE" if locked else query
@@ -69,6 +72,16 @@ class KeyOrder:
             f"ORDER BY {self.by} OFFSET {rows} LIMIT 1) AS t".encode()
         ).fetchone()
         return None if found is None else tuple(found)
+
+    def _met(self, condition: RowCondition) -> str:
+        column = self.shape.column(condition.column)
+        name, operator = quoted(column.name), condition.operator
+        if operator in (Operator.IS_NULL, Operator.NOT_NULL):
+            return f"{name} {operator}"
+        values = [_value(column, text) for text in condition.values]
+        if operator is Operator.EQUAL and len(values) > 1:
+            return f"{name} IN ({', '.join(values)})"
+        return f"{name} {operator} {values[0]}"
 
     @property
     def _qualified(self) -> bool:

@@ -7,7 +7,18 @@ from sluice.vendors.postgres.source.joining_tables import rows as row_counts
 from sluice.vendors.postgres.source.pending_changes import first_transaction
 from sluice.vendors.postgres.source.pending_changes import read as changes_of
 from sluice.vendors.postgres.source.position import beginning, secure, take, window_end
-from sluice.vendors.postgres.source.purge import backlog, note, note_held, noted, purge, purged, waiting
+from sluice.vendors.postgres.source.purge import (
+    backlog,
+    drop_feed,
+    feeds,
+    note,
+    note_feed,
+    note_held,
+    noted,
+    purge,
+    purged,
+    waiting,
+)
 from sluice.vendors.postgres.source.queue import Reader
 from sluice.vendors.postgres.source.schema_diff import check as check_definitions
 from sluice.vendors.postgres.source.schema_diff import compare as compare_definitions
@@ -26,10 +37,13 @@ __all__ = [
     "compare_definitions",
     "definitions",
     "definitions_digest",
+    "drop_feed",
+    "feeds",
     "first_transaction",
     "foreign_keys",
     "joining",
     "note",
+    "note_feed",
     "note_held",
     "noted",
     "purge",

@@ -8,6 +8,7 @@ from sluice import sql_files
 from sluice.database import positions
 from sluice.database.session import Session
 from sluice.model.backlog import Backlog
+from sluice.model.feed import FeedPosition
 from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.purging import SlaveNote
@@ -16,6 +17,8 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 _RECORD = "purged"
 _SLAVES = "slaves"
+_FEED = "feed "
+"""Begins the name of a feed's position; the feed, which holds no blank, and the table follow."""
 
 
 def purge(
@@ -107,6 +110,28 @@ def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, 
         for name, one in slaves.items()
     }
     _write(connection, prefix, schema, _SLAVES, json.dumps(notes))
+
+
+def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
+    """Up to where each feed has read, by feed and table."""
+    info = quoted(schema, f"{prefix.lower}info")
+    rows = connection.execute(
+        f"SELECT name, value FROM {info} WHERE starts_with(name, %s) ORDER BY name", [_FEED]
+    ).fetchall()
+    found = [(name.removeprefix(_FEED).partition(" "), value) for name, value in rows]
+    return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in found]
+
+
+def note_feed(connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
+    """Keeps up to where a feed has read."""
+    _write(connection, prefix, schema, f"{_FEED}{read.feed} {read.table}", read.position.text())
+
+
+def drop_feed(connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
+    """Forgets a feed; of how many tables."""
+    info = quoted(schema, f"{prefix.lower}info")
+    statement = f"DELETE FROM {info} WHERE starts_with(name, %s)"
+    return int(connection.execute(statement, [f"{_FEED}{feed} "]).rowcount)
 
 
 def _record(connection: Session, prefix: Prefix, schema: str, positions: Sequence[Position]) -> None:

@@ -1,0 +1,1 @@
+"""A master's rows and changes for readers that are no slaves: Spark's users. docs/feeds.md."""

@@ -1,0 +1,83 @@
+"""Columns as Arrow: which type a column has there, and its values made of their texts."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.database.column_types import LogicalColumn
+from sluice.errors import Terminal
+from sluice.model.logical_type import Kind, LogicalType, digits
+
+MOST_DIGITS = 38
+"""Of a decimal, in Arrow's 128 bits and in Spark."""
+_TRUE = pa.array(["t", "true", "1"], pa.large_string())
+
+
+class ValueDoesNotFit(Terminal):
+    """A value that the column's type on Spark's side cannot hold."""
+
+    def __init__(self, column: LogicalColumn, wanted: pa.DataType, reason: str):
+        super().__init__(
+            f"Column {column.name} ({column.logical}) has a value that {wanted} does not hold: {reason}. Read this "
+            f'column as text: option("texts", "{column.name}"), or "*" for all columns.'
+        )
+
+
+def arrow_type(logical: LogicalType) -> pa.DataType:
+    """What a column becomes. Kinds that Spark has no exact type for are texts, as the master writes them."""
+    kind, precision, scale = logical.kind, logical.precision, logical.scale or 0
+    if kind is Kind.INTEGER:
+        bits = precision or 64
+        sizes = ((16, pa.int16()), (32, pa.int32()), (64, pa.int64()))
+        return next((found for most, found in sizes if bits <= most), pa.decimal128(digits(logical), 0))
+    if kind is Kind.NUMBER and precision is not None and 0 <= scale <= precision <= MOST_DIGITS:
+        return pa.decimal128(precision, scale)
+    if kind is Kind.FLOAT:
+        return pa.float32() if precision == 32 else pa.float64()
+    if kind is Kind.BOOLEAN:
+        return pa.bool_()
+    if kind is Kind.BINARY:
+        return pa.binary()
+    if kind is Kind.DATE:
+        return pa.date32()
+    if kind is Kind.TIMESTAMP:
+        return pa.timestamp("us")
+    if kind is Kind.TIMESTAMP_ZONE:
+        return pa.timestamp("us", "UTC")
+    return pa.string()
+
+
+def schema(columns: Sequence[LogicalColumn], texts: Sequence[str] = ()) -> pa.Schema:
+    """Of `columns`; those named in `texts` (`*` for all) as texts. Raises `Terminal` for a name that is no column."""
+    names = {column.name for column in columns}
+    if strange := sorted(set(texts) - names - {"*"}):
+        raise Terminal(f"option texts: there is no column {strange[0]!r}. The columns are {', '.join(sorted(names))}.")
+    return pa.schema(
+        [
+            (column.name, pa.string() if "*" in texts or column.name in texts else arrow_type(column.logical))
+            for column in columns
+        ]
+    )
+
+
+def values(texts: pa.Array, column: LogicalColumn, wanted: pa.DataType) -> pa.Array:
+    """Texts of a column as values of the type that `schema` said. Raises `ValueDoesNotFit`."""
+    try:
+        return _converter(wanted)(texts)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise ValueDoesNotFit(column, wanted, " ".join(str(error).split())[:200]) from None
+
+
+def _converter(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    if pa.types.is_boolean(wanted):
+        return lambda texts: pc.if_else(pc.is_null(texts), pa.scalar(None, pa.bool_()), pc.is_in(texts, _TRUE))
+    if pa.types.is_binary(wanted):
+        return _bytes
+    return lambda texts: texts.cast(wanted)
+
+
+def _bytes(texts: pa.Array) -> pa.Array:
+    r"""`\x00ff`, or the same without what is in front."""
+    found = [None if text is None else bytes.fromhex(text.removeprefix("\\x")) for text in texts.to_pylist()]
+    return pa.array(found, pa.binary())

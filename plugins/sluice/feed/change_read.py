@@ -1,0 +1,101 @@
+"""The changes between two positions, in partitions of whole ranges of REPL_KEY."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+
+from sluice.database import positions
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.feed import arrow_columns, change_rows
+from sluice.feed.change_rows import ChangeSchema
+from sluice.feed.master import Master
+from sluice.feed.table_rows import ChangesPurged
+from sluice.model.feed import FeedPosition
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.purging import lost
+from sluice.model.window import Window
+
+PARTITION_KEYS = 100_000
+"""REPL_KEYs that one partition spans; keys of changes that others made in between count."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a window, as it travels."""
+
+    begin: str
+    end: str
+    """Positions, as their texts."""
+    above: int
+    up_to: int
+
+
+@dataclass(frozen=True)
+class ChangeRead:
+    """What is read of changes; carried to where partitions are read."""
+
+    master: Master
+    schema: ChangeSchema
+
+    def read(self, span: Span) -> Iterator[pa.RecordBatch]:
+        """The changes of a part, in REPL_KEY order. Raises `ChangesPurged`, what `batches` raises."""
+        master = self.master
+        begin, end = positions.parse(span.begin), positions.parse(span.end)
+        window = Window(begin, end).between(span.above, span.up_to)
+        with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
+            items = reader.items(window, images=True)
+        with master.session() as session:
+            # Asked after the read: what was purged while it went on is among it.
+            expect_held(master, session, begin)
+        yield from change_rows.batches(items, self.schema, master.vendor.images, str(end))
+
+
+def schema_of(master: Master, session: Session, table: TableName | None, texts: tuple[str, ...]) -> ChangeSchema:
+    """Raises `NotReplicated`, `Terminal` for texts that are no columns."""
+    if table is None:
+        return ChangeSchema(None, ())
+    columns = master.columns(session, master.shape(session, table))
+    arrow_columns.schema(columns, texts)  # raises
+    return ChangeSchema(table, columns, texts)
+
+
+def spans(begin: Position, end: Position, keys: int = PARTITION_KEYS) -> list[Span]:
+    """The window `(begin, end]` in parts, none where it can hold no change. Pure."""
+    if end.covers_all_of(begin) and begin.covers_all_of(end):
+        return []
+    low, high = begin.floor(end), end.high
+    if low >= high:
+        return []
+    count = max(1, -(-(high - low) // keys))
+    edges = [low + (high - low) * number // count for number in range(count + 1)]
+    texts = begin.text(), end.text()
+    return [Span(*texts, above, up_to) for above, up_to in pairwise(edges)]
+
+
+def begun(master: Master, session: Session, feed: str, table: str) -> Position:
+    """Up to where a feed has read `table`. One that had not begun begins now: it holds the purge from here on."""
+    queue = master.queue
+    for read in queue.feeds(session, master.prefix, master.schema):
+        if (read.feed, read.table) == (feed, table):
+            expect_held(master, session, read.position)
+            return read.position
+    position = queue.take(session, master.prefix, master.schema)
+    queue.secure(session, position)
+    queue.note_feed(session, master.prefix, master.schema, FeedPosition(feed, table, position))
+    return position
+
+
+def expect_held(master: Master, session: Session, begin: Position) -> None:
+    """Raises `ChangesPurged` where changes after `begin` may be gone."""
+    if lost(begin, master.queue.purged(session, master.prefix, master.schema)):
+        raise ChangesPurged(f"{master.prefix} from {begin} on")
+
+
+def expect_ordered(begin: Position, end: Position) -> None:
+    """Raises `Terminal` where `end` lies before `begin`."""
+    if not end.covers_all_of(begin):
+        raise Terminal(f"option to: {end} lies before {begin}, at which the read begins. Exchange the two.")

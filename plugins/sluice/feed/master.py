@@ -1,0 +1,99 @@
+"""The master that a reader reads, and what its columns are."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sluice.config import Replication
+from sluice.database.changes import ChangeQueue
+from sluice.database.column_types import LogicalColumn
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.database.vendor import Vendor
+from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.shape import TableShape
+
+
+class NotReplicated(Terminal):
+    """A table was asked for whose changes are not captured."""
+
+    def __init__(self, prefix: Prefix, table: TableName, captured: Sequence[TableName]):
+        some = ", ".join(map(str, captured[:20])) or "none"
+        super().__init__(
+            f"{prefix} captures no table {table}; it captures {some}. Name one of these as schema.table, as the "
+            "database stores it, or add the table to the replication's file and start the DAG reconcile_tables."
+        )
+
+
+class NotAFeed(Terminal):
+    """A feed was named that the replication does not have."""
+
+    def __init__(self, prefix: Prefix, feed: str, known: Sequence[str]):
+        super().__init__(
+            f"Replication {prefix} has no feed {feed!r}; it has {', '.join(known) or 'none'}. Use one of these, or add "
+            "it under feeds in the replication's file."
+        )
+
+
+@dataclass(frozen=True)
+class Master:
+    """Where a reader reads. It travels to Spark's executors, the password included; never log it whole."""
+
+    prefix: Prefix
+    schema: str
+    """Of the resources."""
+    info: ConnectionInfo
+    feeds: tuple[str, ...] = ()
+    """The named readers that the replication has."""
+
+    @classmethod
+    def of(cls, replication: Replication, info: ConnectionInfo) -> "Master":
+        """`info`: the connection `replication.master` names. Raises `NoDatabase` for a recorded stream."""
+        vendor_of(replication.master.vendor)
+        return cls(replication.prefix, replication.master.schema, info, replication.feeds)
+
+    @property
+    def vendor(self) -> Vendor:
+        return vendor_of(self.info.vendor)
+
+    @property
+    def queue(self) -> ChangeQueue:
+        return self.vendor.changes
+
+    @property
+    def application(self) -> str:
+        """Names the sessions on the master."""
+        return f"sluice {self.prefix} feed"
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session in autocommit that ends with the block."""
+        opened = self.vendor.sessions.connect(self.info, application=self.application, autocommit=True)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+    def shape(self, session: Session, table: TableName) -> TableShape:
+        """Of a table whose changes are captured. Raises `NotReplicated`."""
+        captured = self.queue.registered(session, self.prefix, self.schema)
+        shape = self.vendor.rows.shape(session, table) if table in captured else None
+        if shape is None:
+            raise NotReplicated(self.prefix, table, captured)
+        return shape
+
+    def columns(self, session: Session, shape: TableShape) -> tuple[LogicalColumn, ...]:
+        """The replicated columns of a table, in no vendor's words."""
+        defined = self.vendor.schemas.types(session, [shape.table])
+        types = self.vendor.types
+        return tuple(
+            LogicalColumn(column.name, types.logical(column.type, defined), column.key > 0)
+            for column in shape.replicated
+        )
+
+    def check_feed(self, feed: str) -> None:
+        """Raises `NotAFeed`."""
+        if feed not in self.feeds:
+            raise NotAFeed(self.prefix, feed, self.feeds)

@@ -1,0 +1,67 @@
+"""Rows as they were at a position, made of rows that were read later and of the changes in between. Pure.
+
+Each change is taken back: what it left is not there yet, what it replaced or removed is. Row versions are counted, not
+keyed, so that rows that exchanged their keys, and tables without a key, need nothing special.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sluice.database.changes import WaitingChange
+from sluice.database.row_images import RowImageCodec
+from sluice.errors import Transient
+from sluice.model.change import ROW_ACTIONS, Action
+from sluice.model.names import TableName
+
+Version = tuple[str | None, ...]
+"""The texts of a row, in the order of the table's columns."""
+
+
+class NotToBeTakenBack(Transient):
+    """A change that does not say which rows it removed lies between the position and the read."""
+
+    def __init__(self, table: TableName, action: str):
+        super().__init__(
+            f"{table} had a {action} after the position at which it is read, and its rows of before are gone. Read it "
+            "again, at a position of now; a feed that has not begun to be read can be dropped and begun anew."
+        )
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """What is to be done to the rows that were read."""
+
+    gone: Counter[Version]
+    """Versions that came later, with how often each is to be left out."""
+    back: tuple[Version, ...]
+    """Versions that were there."""
+
+
+def taken_back(
+    changes: Iterable[WaitingChange], names: Sequence[str], images: RowImageCodec, table: TableName
+) -> TakenBack:
+    """What undoes `changes`, all of `table` since the position, in their order. Raises `NotToBeTakenBack`."""
+    later: Counter[Version] = Counter()
+    back: list[Version] = []
+    for action, content, oldcontent in changes:
+        if action not in ROW_ACTIONS:
+            raise NotToBeTakenBack(table, action)
+        new = images.row(content) if content is not None and action != Action.DELETE else {}
+        if action != Action.INSERT:
+            old = {**new, **images.row(oldcontent or "")}
+            version = _version(old, names, table)
+            if later[version]:
+                later[version] -= 1
+            else:
+                back.append(version)
+        if action != Action.DELETE:
+            later[_version(new, names, table)] += 1
+    return TakenBack(+later, tuple(back))
+
+
+def _version(row: dict[str, str | None], names: Sequence[str], table: TableName) -> Version:
+    try:
+        return tuple(row[name] for name in names)
+    except KeyError:
+        raise NotToBeTakenBack(table, Action.ALTER) from None

@@ -1,0 +1,159 @@
+"""The rows of a table as of one position, in partitions that are read side by side, whenever and how often.
+
+No transaction lasts from one partition to the next. Each is read in a snapshot of its own, and what came after the
+position is taken back by the changes that wait in the queue, seen by the same snapshot.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.database import positions
+from sluice.database.column_types import LogicalColumn
+from sluice.database.rows import RowFormat
+from sluice.database.session import Session
+from sluice.errors import Terminal, Transient
+from sluice.feed import arrow_columns, csv_rows
+from sluice.feed.master import Master
+from sluice.feed.past_rows import TakenBack, Version, taken_back
+from sluice.model.blocks import Key
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.purging import lost
+from sluice.model.row_condition import RowCondition
+from sluice.model.shape import TableShape
+from sluice.model.window import Window
+
+MOST_CHANGES = 1_000_000
+"""So many changes of a table since the position are taken back; where there are more, another position is better."""
+
+
+class ChangesPurged(Terminal):
+    """Changes that are needed are not in the queue any more."""
+
+    def __init__(self, what: str):
+        super().__init__(
+            f"{what}: changes since that position were purged, because nobody held them. Name a feed, option "
+            "feed: it holds the purge from its first read on. A feed that lost its place is dropped and begun anew: "
+            "docs/feeds.md."
+        )
+
+
+class TableChanged(Transient):
+    """A table's definition is not what it was when the read was planned."""
+
+    def __init__(self, table: TableName):
+        super().__init__(f"The definition of {table} changed while it was read. Run the query again.")
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """What is read of a table: planned once, then carried to where its partitions are read."""
+
+    master: Master
+    shape: TableShape
+    columns: tuple[LogicalColumn, ...]
+    """The replicated ones, all of them."""
+    position: str
+    """A `Position`, as its text."""
+    bounds: tuple[Key, ...]
+    """Where a partition ends and the next begins."""
+
+    @property
+    def partitions(self) -> int:
+        return len(self.bounds) + 1
+
+    def read(self, number: int, wanted: pa.Schema, conditions: Sequence[RowCondition] = ()) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition: the columns of `wanted`, in its types.
+
+        `conditions` may leave rows out that do not meet all of them. Raises `ChangesPurged`, `TableChanged`,
+        `NotToBeTakenBack`, `ValueDoesNotFit`, errors of `sluice.database.errors`.
+        """
+        bounds = [None, *self.bounds, None]
+        lo, hi = bounds[number], bounds[number + 1]
+        vendor, names = self.master.vendor, [column.name for column in self.columns]
+        by_name = {column.name: column for column in self.columns}
+        with (
+            self.master.session() as session,
+            vendor.rows.reading(session, self.shape, self.master.prefix, self.master.schema) as snapshot,
+        ):
+            if snapshot.shape != self.shape:
+                raise TableChanged(self.shape.table)
+            found = self._taken_back(session, number, snapshot.marker)
+            # Where versions are left out, all columns say which.
+            needed = list(self.shape.replicated) if found.gone else [self.shape.column(name) for name in wanted.names]
+            order = vendor.rows.key_order(session, self.shape)
+            query = order.select(needed, lo, hi, canonical=True, where=conditions)
+            rows = vendor.rows.stream(session, query, RowFormat.CSV)
+            read = [column.name for column in needed]
+            for table in csv_rows.tables(rows, read):
+                yield from _typed(_without(table, found, names) if found.gone else table, by_name, wanted)
+        yield from _typed(_as_table(found.back, names), by_name, wanted)
+
+    def _taken_back(self, session: Session, number: int, marker: Position) -> TakenBack:
+        """What undoes the changes after the position, of the rows of this partition alone where they come back."""
+        master, table = self.master, self.shape.table
+        position = positions.parse(self.position)
+        if lost(position, master.queue.purged(session, master.prefix, master.schema)):
+            raise ChangesPurged(f"{table} as of {position}")
+        names = [column.name for column in self.columns]
+        changes = master.queue.changes_of(
+            session, master.prefix, master.schema, Window(position, marker), table, MOST_CHANGES + 1
+        )
+        if len(changes) > MOST_CHANGES:
+            raise Terminal(
+                f"{table} had more than {MOST_CHANGES:,} changes since {position}. Read it as of a later position."
+            )
+        found = taken_back(changes, names, master.vendor.images, table)
+        if not self.bounds or not found.back:
+            return found
+        places = [names.index(column.name) for column in self.shape.key]
+        keys: list[Key] = [tuple(version[place] or "" for place in places) for version in found.back]
+        where = master.vendor.rows.locate(session, self.shape, self.bounds, keys)
+        mine = tuple(version for version, place in zip(found.back, where, strict=True) if place == number)
+        return TakenBack(found.gone, mine)
+
+
+def plan(master: Master, session: Session, table: TableName, position: Position, partition_rows: int) -> TableRead:
+    """Divides a table into partitions of about so many rows. A table without a key is one. Raises `NotReplicated`."""
+    shape = master.shape(session, table)
+    bounds: list[Key] = []
+    if not shape.keyless:
+        order = master.vendor.rows.key_order(session, shape)
+        at: Key | None = None
+        while (at := order.next_bound(session, at, None, partition_rows)) is not None:
+            bounds.append(at)
+    return TableRead(master, shape, master.columns(session, shape), position.text(), tuple(bounds))
+
+
+def _without(table: pa.Table, found: TakenBack, names: Sequence[str]) -> pa.Table:
+    """The rows but for those versions that came later, each of which is left out once."""
+    if not table.num_rows:
+        return table
+    # What can be among them, by one column; then row by row.
+    first = pa.array({version[0] for version in found.gone}, pa.large_string())
+    suspects = pc.is_in(table.column(names[0]), first, skip_nulls=False)
+    places = pc.indices_nonzero(suspects).to_pylist()
+    if not places:
+        return table
+    some = table.take(pa.array(places, pa.int64()))
+    out = set()
+    versions = zip(*(some.column(name).to_pylist() for name in names), strict=True)
+    for place, version in zip(places, versions, strict=True):
+        if found.gone[version] > 0:
+            found.gone[version] -= 1
+            out.add(place)
+    return table.filter(pa.array([place not in out for place in range(table.num_rows)])) if out else table
+
+
+def _as_table(versions: Sequence[Version], names: Sequence[str]) -> pa.Table:
+    columns = [pa.array([version[place] for version in versions], pa.large_string()) for place in range(len(names))]
+    return pa.table(columns, names=list(names))
+
+
+def _typed(table: pa.Table, columns: dict[str, LogicalColumn], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in table.to_batches(max_chunksize=65_536):
+        made = [arrow_columns.values(batch.column(field.name), columns[field.name], field.type) for field in wanted]
+        yield pa.RecordBatch.from_arrays(made, schema=wanted)
