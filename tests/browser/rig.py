@@ -18,14 +18,17 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from sluice.coordination import redis_store
+from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.coordination.history import History
+from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Lease
 from sluice.coordination.queue_state import QueueState
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.backlog import Backlog
-from sluice.model.names import Prefix
+from sluice.model.event import Event, EventKind
+from sluice.model.names import Prefix, TableName
 from sluice.model.sample import Sample
 from tests.waiting import until
 
@@ -66,7 +69,8 @@ class Monitor:
         status = {
             "state": "NORMAL", "activity": "applying", "safe_mode": "off", "changes": 1_234_567, "message": "",
             "current_as_of": (now - timedelta(seconds=behind)).isoformat(), "at": now.isoformat(),
-            "since": (now - timedelta(hours=31)).isoformat(), "rate": 0.0, "windows": [[now.timestamp(), 120, 0.012]],
+            "since": (now - timedelta(hours=31)).isoformat(), "rate": 0.0, "memory": 212_000_000, "pid": 4711,
+            "host": "apply1", "spark": "http://spark.example.com:4040", "windows": [[now.timestamp(), 120, 0.012]],
         }  # fmt: skip
         with redis_store.connect(self.redis_url) as client:
             Status(client, prefix, slave).write({**status, **values})
@@ -99,6 +103,21 @@ class Monitor:
         """An hour of its past, and its tables."""
         client = redis_store.connect(self.redis_url)
         minute = int(time.time() // 60)
+        told = [
+            (26_000, EventKind.START, "The apply has started, epoch 7, safe mode on after the start"),
+            (25_900, EventKind.APPLY, "Safe mode is over"),
+            (
+                17_000,
+                EventKind.DEFINITION,
+                "ALTER public.orders (id integer, placed date, total numeric)",
+            ),
+            (9_400, EventKind.OUTAGE, "Waits: the master does not answer"),
+            (9_310, EventKind.OUTAGE, "The apply goes on"),
+            (4_200, EventKind.VERIFICATION, "Compared: 3 tables identical"),
+        ]
+        Events(client, prefix, name).add(Event(time.time() - ago, kind, text) for ago, kind, text in told)
+        changed = {TableName("public", table): time.time() - ago for table, ago in (("orders", 2.0), ("lines", 31.0))}
+        LastChanges(client, prefix, name).note(changed)
         for back in range(55, 0, -1):
             wave = 1.2 + math.sin(back / (3 + number)) + math.sin(back * (1.7 + number)) / 5
             History(client, prefix, name).append(Sample(minute - back, wave / (1 + number % 3), int(30_000 * wave)))

@@ -1,11 +1,13 @@
 """The DAG `resync` run whole, on real databases with a running apply."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 
 from sluice.airflow.steps_resync import is_due
 from sluice.coordination import redis_store
@@ -14,6 +16,7 @@ from tests.dags.resyncing import pair, reports, run
 from tests.rig.rig import Rig
 
 __all__ = ["pair"]
+MONITOR = Path(__file__).resolve().parents[2] / "docs" / "monitor.md"
 
 
 def test_a_run_without_differences_succeeds_and_asks_nobody(pair: Rig, tmp_path: Path) -> None:
@@ -43,6 +46,32 @@ def events_of(uri: str) -> list[dict[str, Any]]:
     with create_session() as session:
         found = session.scalars(select(AssetEvent).join(AssetModel, AssetEvent.asset).where(AssetModel.uri == uri))
         return [dict(event.extra) for event in found]
+
+
+@pytest.mark.long
+def test_a_dag_that_waits_for_a_verified_slave_as_the_documentation_says_is_due_then(pair: Rig, tmp_path: Path) -> None:
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import sync_bag_to_db
+    from airflow.models.asset import AssetDagRunQueue
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import delete, select
+
+    (example,) = re.findall(r"```python\n(from airflow.sdk import DAG.*?)```", MONITOR.read_text(), re.DOTALL)
+    (tmp_path / "waiting").mkdir()
+    (tmp_path / "waiting" / "report.py").write_text(example)
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(str(tmp_path / "waiting"), bundle_path=tmp_path / "waiting", bundle_name="dags-folder")
+    sync_bag_to_db(bag, "dags-folder", None)
+    with create_session() as session:
+        session.get_one(DagModel, "report").is_paused = False
+        session.execute(delete(AssetDagRunQueue))
+    with pair.apply():
+        pair.await_current()
+        state, _ = run(prefix="DEMO_", slave="dr1")
+    assert state == "success"
+    with create_session() as session:
+        assert session.scalars(select(AssetDagRunQueue.target_dag_id)).all() == ["report"]
 
 
 def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_path: Path) -> None:

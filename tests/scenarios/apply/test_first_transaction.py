@@ -56,7 +56,7 @@ def stuck(pair: Rig) -> None:
             pair.await_current()
 
 
-@pytest.mark.parametrize("kept", ["slave", "redis"])
+@pytest.mark.parametrize("kept", ["slave", pytest.param("redis", marks=pytest.mark.long)])
 def test_its_tables_wait_for_a_load_and_all_others_go_on(rig: Callable[..., Rig], kept: str) -> None:
     pair = rig(TABLES, kept=kept)
     stuck(pair)
