@@ -22,8 +22,9 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `share`, `each_slave` | several slaves: from the folder on each has a run of its own, which this one waits for | |
 | `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
 
-With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that is NORMAL, while
-all else of it replicates on. A part that cannot be loaded alone ends the run before anything is changed.
+With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that stays NORMAL, while
+all else of it replicates on; a cancel leaves only these tables inconsistent. A part that cannot be loaded alone ends
+the run before anything is changed.
 
 To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
 not read again after one.

@@ -243,7 +243,7 @@ class Rig:
         return Update.named(self.pair, update_id or f"update {uuid.uuid4().hex[:6]}", Selection.from_dict(choice))
 
     def prepare(self, update: Update) -> None:
-        """All steps up to TRANSITION."""
+        """All steps up to TRANSITION, or, of a part, up to tables that are loading."""
         self.capture()
         steps.begin(update, self.store)
         steps.create_tables(update)
@@ -257,7 +257,7 @@ class Rig:
         return reports
 
     def load_to_normal(self, update: Update) -> None:
-        """Loads, and awaits NORMAL, to which an apply brings it."""
+        """Loads, and awaits NORMAL with all that was loaded ready, to which an apply brings it."""
         self.load(update)
         self.await_normal()
 
@@ -323,8 +323,10 @@ class Rig:
         self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
 
     def await_normal(self, seconds: float = 120.0) -> None:
-        """Returns when the slave is NORMAL."""
-        self.await_that(lambda: self.state() is SlaveState.NORMAL, seconds)
+        """Returns when the slave is NORMAL, and none of its tables is loading."""
+        self.await_that(
+            lambda: (found := self.checkpoint).state is SlaveState.NORMAL and not found.tables.loading, seconds
+        )
 
     def await_normal_mode(self, running: "Applying") -> None:
         """Returns when all is applied and changes must match the slave's rows."""

@@ -1,10 +1,23 @@
 """What blocks mean for changes, decided without any database."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.model.blocks import Block, BlockMap, BlocksDamaged, BlockState, Decision, TableBlocks, decide, decisions
+from sluice.model.blocks import (
+    Block,
+    BlockMap,
+    BlocksDamaged,
+    BlockState,
+    Decision,
+    TableBlocks,
+    by_oldest_marker,
+    decide,
+    decisions,
+)
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
@@ -127,3 +140,38 @@ def test_a_map_is_complete_when_the_applied_position_has_passed_every_marker() -
     assert set(found.undecided(SnapshotPosition(6, 6))) == {TABLE, other}
     assert set(found.undecided(SnapshotPosition(7, 7))) == {TABLE}
     assert len(found.undecided(SnapshotPosition(7, 7))[TABLE].blocks) == 2
+
+
+def behind(number: int, lo: str | None, hi: str | None, marker: int, **more: Any) -> Block:
+    """A stored block that has not caught up."""
+    lowest, end = (lo,) if lo else None, (hi,) if hi else None
+    return Block(TABLE, number, lowest, end, BlockState.STORED, SnapshotPosition(marker, marker), **more)
+
+
+def test_stored_blocks_catch_up_when_a_window_passes_their_markers() -> None:
+    current = replace(behind(1, None, "d", 0), marker=None)
+    blocks = (current, behind(2, "d", "k", 5), behind(3, "k", "p", 9), Block(TABLE, 4, ("p",), None))
+    table = TableBlocks.joined(TABLE, blocks)
+    assert table.catching_up(SnapshotPosition(4, 4)) == []
+    assert [block.number for block in table.catching_up(SnapshotPosition(5, 5))] == [2]
+    assert [block.number for block in table.catching_up(SnapshotPosition(9, 9))] == [2, 3]
+    assert not table.caught_up and current.caught_up and current.settled(SnapshotPosition(1, 1))
+    assert [(block.caught_up, block.hi) for block in table.outline.blocks] == [(True, ("d",)), (False, None)]
+
+
+@pytest.mark.parametrize("way", [{"file": "f"}, {"snapshot": "s"}])
+def test_blocks_that_were_read_long_ago_catch_up_together(way: dict[str, Any]) -> None:
+    stored = behind(1, None, "d", 5, **way)
+    carried = replace(behind(2, "d", None, 6, **way), state=BlockState.EXPORTED)
+    assert TableBlocks.joined(TABLE, [stored, carried]).catching_up(SnapshotPosition(9, 9)) == []
+    both = [stored, replace(carried, state=BlockState.STORED)]
+    assert TableBlocks.joined(TABLE, both).catching_up(SnapshotPosition(9, 9)) == both
+
+
+def test_what_follows_the_markers_is_read_from_the_oldest_on() -> None:
+    blocks = [behind(1, None, "d", 7), behind(2, "d", "k", 3), behind(3, "k", None, 5)]
+    ((oldest, found),) = by_oldest_marker(blocks)
+    assert oldest == SnapshotPosition(3, 3) and sorted(block.number for block in found) == [1, 2, 3]
+    # Of two that saw different transactions neither is the older one.
+    apart = [replace(blocks[0], marker=SnapshotPosition(3, 8, frozenset({open_}))) for open_ in (3, 4)]
+    assert len(by_oldest_marker(apart)) == 2

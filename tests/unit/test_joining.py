@@ -22,8 +22,26 @@ def test_states_are_kept_as_text_and_most_tables_need_none() -> None:
     states = ALL_READY.put(T, TableState.ABSENT).put(U, TableState.INCONSISTENT)
     assert TableStates.parse(states.text()) == states
     assert list(states) == sorted([T, U]) and T in states
-    assert states.put(T, TableState.READY).put(U, TableState.LOADING) == ALL_READY
+    assert states.put(T, TableState.READY).put(U, TableState.READY) == ALL_READY
     assert ALL_READY.put(T, TableState.READY).text() is None
+
+
+def test_a_table_that_is_loading_is_not_left_out_and_the_load_knows_since_when() -> None:
+    loading = ALL_READY.put(T, TableState.ABSENT).load([T, U], "position")
+    assert T not in loading and len(loading) == 0 and loading.loading == tuple(sorted([T, U]))
+    assert TableStates.parse(loading.text()) == loading and loading.loading_since == "position"
+    given_up = loading.put(T, TableState.INCONSISTENT, 'its row "7" is odd')
+    assert TableStates.parse(given_up.text()) == given_up and given_up.loading_since == "position"
+    assert given_up.explain(T) == 'inconsistent: its row "7" is odd' and list(given_up) == [T]
+    assert given_up.put(U, TableState.READY).loading_since is None, "nothing holds the purge any more"
+    assert given_up.renamed(T, TableName("b", "t")).explain(TableName("b", "t")) == given_up.explain(T)
+    assert given_up.put_all([T, U], TableState.READY) == ALL_READY
+
+
+def test_states_of_an_earlier_release_are_understood() -> None:
+    assert TableStates.parse('[["public", "t", "inconsistent"]]') == TableStates(
+        {TableName("public", "t"): TableState.INCONSISTENT}
+    )
 
 
 def test_a_table_takes_its_state_along_to_its_new_name() -> None:
@@ -35,11 +53,8 @@ def test_a_table_takes_its_state_along_to_its_new_name() -> None:
 @pytest.mark.parametrize(("complete", "loading", "filled"), list(itertools.product([True, False], repeat=3)))
 def test_a_table_is_ready_only_where_all_its_rows_come(complete: bool, loading: bool, filled: bool) -> None:
     state = state_after_create(complete=complete, loading=loading, filled=filled)
-    if loading:
-        assert state is TableState.LOADING
-    else:
-        assert (state is TableState.READY) == (complete and not filled)
-        assert state in (TableState.READY, TableState.ABSENT)
+    assert (state is TableState.READY) == (loading or (complete and not filled))
+    assert state in (TableState.READY, TableState.ABSENT)
 
 
 def test_an_item_says_whether_all_rows_follow() -> None:
@@ -54,6 +69,7 @@ def test_what_is_loaded_is_what_the_slave_lacks_or_will_lack() -> None:
     other, gone = TableName("public", "other"), TableName("public", "gone")
     states = TableStates({T: TableState.ABSENT, gone: TableState.ABSENT})
     assert joining.to_load(states, {U: False, other: True}, [T, U, other]) == [T, U]
+    assert joining.to_load(states.load([T], ""), {T: False}, [T, U, other]) == [], "its load is under way"
 
 
 def test_a_plan_says_of_each_slave_what_it_lacks_and_what_happens_next() -> None:

@@ -1,8 +1,8 @@
 -- A block of a table of which parts are loaded: one of those parts is planned; what lies between them is stored already,
--- as of the slave's position. Called by: an initial update of a part of the slave. Placeholders: ${prefix}, ${schema}.
--- Parameters: slave, table_schema, name, block, lo, hi, state; marker, stored_at (of a stored one); planned_at.
+-- as of the slave's checkpoint. Called by: an initial update of a part of the slave. Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, name, block, lo, hi, state; stored_at (of a stored one); planned_at.
 -- Privileges: INSERT on BLOCKS.
 INSERT INTO ${schema}.${prefix}blocks
-    (slave, "schema", tablename, block, lo, hi, state, marker, planned_at, stored_at)
-VALUES (%(slave)s, %(table_schema)s, %(name)s, %(block)s, %(lo)s, %(hi)s, %(state)s, %(marker)s, %(planned_at)s,
+    (slave, "schema", tablename, block, lo, hi, state, planned_at, stored_at)
+VALUES (%(slave)s, %(table_schema)s, %(name)s, %(block)s, %(lo)s, %(hi)s, %(state)s, %(planned_at)s,
         %(stored_at)s)

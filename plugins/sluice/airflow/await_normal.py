@@ -28,7 +28,8 @@ class NotNormal(Terminal):
 
 
 class AwaitNormal(BaseOperator):
-    """Waits in the triggerer until the apply has passed every block's marker: TRANSITION becomes NORMAL."""
+    """Waits in the triggerer until the apply has passed every block's marker: TRANSITION becomes NORMAL, and tables
+    that are loading become ready."""
 
     template_fields = ("prefix", "slave")
     ui_color = "#f6f1de"
@@ -47,12 +48,12 @@ class AwaitNormal(BaseOperator):
             info = connections.info(place.conn_id, place.vendor, str(replication.source))
             checkpoint = checkpoint_of(info, replication.prefix, place.name, place.schema, f"sluice {self.task_id}")
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
-            if state is SlaveState.TRANSITION:
+            if checkpoint is not None and checkpoint.loading:
                 self._wait(replication)
             return self._judge(context, str(state), checkpoint.message if checkpoint else "")
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
-        """The slave has left the state TRANSITION."""
+        """What was loaded has caught up, or was given up."""
         with as_airflow(context):
             return self._judge(context, event["state"], event["message"])
 
@@ -64,7 +65,6 @@ class AwaitNormal(BaseOperator):
             place.conn_id,
             place.vendor,
             place.schema,
-            str(SlaveState.TRANSITION),
             earliest_resume(),
         )
         self.defer(trigger=trigger, method_name="resume")

@@ -117,11 +117,11 @@ def of_tables(pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | No
     """Tables that a slave has not loaded, told again when there are others."""
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or not checkpoint.tables:
         return []
-    lines = [f"{table}: {checkpoint.tables.not_ready[table]}" for table in checkpoint.tables]
+    lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in checkpoint.tables]
     left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
     return [
         Notice(
-            f"{pair}: not loaded: {checkpoint.tables.text()}",
+            f"{pair}: not loaded: {lines}",
             f"{pair} has not loaded {counted(len(lines), 'table')}",
             "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, list(checkpoint.tables))}"]),
         )

@@ -9,6 +9,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.config import SlaveConfig
 from sluice.coordination.items_state import Found, ItemsState
 from sluice.counted import counted
+from sluice.database import positions
 from sluice.database.changes import ChangeQueue
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -109,7 +110,9 @@ class Purge:
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is None:
                 needs.holds[slave.name] = f"slave {slave.name} is {checkpoint.state} without a position"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
-                needs.positions[slave.name] = checkpoint.position
+                # Blocks of tables that are loading catch up with what followed their markers.
+                since = checkpoint.tables.loading_since
+                needs.positions[slave.name] = positions.parse(since) if since else checkpoint.position
         self._ask_feeds(needs)
         return needs
 

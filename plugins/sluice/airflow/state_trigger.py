@@ -1,4 +1,4 @@
-"""Waiting in the triggerer until a slave has a certain state."""
+"""Waiting in the triggerer until what is loaded of a slave has caught up."""
 
 import asyncio
 import time
@@ -21,14 +21,12 @@ SAY_SECONDS = 30.0
 
 
 class StateTrigger(BaseTrigger):
-    """Ends with `{"state", "message"}` once the slave has left the state `leaving`.
+    """Ends with `{"state", "message"}` once blocks decide of none of the slave's changes any more.
 
     Outages of the slave are waited for. What keeps the state from changing is said every half minute.
     """
 
-    def __init__(
-        self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, leaving: str, earliest: float = 0.0
-    ):
+    def __init__(self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, earliest: float = 0.0):
         super().__init__()  # type: ignore[no-untyped-call]
         self.values: dict[str, Any] = {
             "prefix": prefix,
@@ -36,7 +34,6 @@ class StateTrigger(BaseTrigger):
             "conn_id": conn_id,
             "vendor": vendor,
             "schema": schema,
-            "leaving": leaving,
             "earliest": earliest,
         }
 
@@ -48,7 +45,7 @@ class StateTrigger(BaseTrigger):
         while True:
             problem, checkpoint = await self._look()
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
-            if not problem and state != self.values["leaving"]:
+            if not problem and not (checkpoint and checkpoint.loading):
                 message = checkpoint.message if checkpoint else ""
                 await wait_until(self.values["earliest"])
                 yield TriggerEvent({"state": str(state), "message": message})  # type: ignore[no-untyped-call]

@@ -52,7 +52,8 @@ class UpdateNotBegun(Terminal):
 
 @step
 def begin(task: TaskContext) -> str:
-    """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
+    """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten. Where a part is loaded the
+    slave stays NORMAL and its gate open."""
     begun = multi_slave.each(task, _begin)
     return ", ".join("begun" if each else "gone on" for each in begun.values())
 
@@ -80,7 +81,8 @@ def create_tables(task: TaskContext) -> str:
 @step
 def plan(task: TaskContext) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
-    blocks travel as files, the gate stays closed until they have arrived."""
+    blocks travel as files, the gate stays closed until they have arrived. Of a part the tables are loading from here
+    on, and nothing waits."""
     for_another = task.slave_name is None  # The job that exports takes the blocks of the slave that leads.
     planned = multi_slave.each(
         task, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), for_another=for_another)
@@ -91,7 +93,9 @@ def plan(task: TaskContext) -> str:
 
 
 def _queueing(task: TaskContext) -> str:
-    """Why changes wait while the blocks are read; empty where they do not."""
+    """Why changes wait while the blocks are read; empty where they do not, as beside the load of a part."""
+    if update_of(task).selection.partial:
+        return ""
     if transfer_form.by_files(task.context):
         return transfer_steps.QUEUEING
     return steps.IN_ONE_SNAPSHOT if update_of(task).options.read == "snapshot" else ""
@@ -125,7 +129,7 @@ def finish(task: TaskContext) -> str:
 @teardown
 def settle(context: Context) -> str:
     """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
-    slave **INCONSISTENT** with the reason, and fails the run.
+    slave **INCONSISTENT** with the reason, of a part only its tables, and fails the run.
     """
     ti, states = context["ti"], states_of_run(context)
     if states.get("finish") not in UNFINISHED:
@@ -191,9 +195,11 @@ def _left(task: TaskContext, cancelled: bool) -> str:
     """What the update leaves behind, and what to do about it."""
     checkpoint = task.checkpoint(task.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
-    if cancelled and checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
+    if checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
         lacking = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
         return f"The slave is NORMAL without these tables, all else goes on. {lacking}"
+    if cancelled and state is SlaveState.NORMAL:
+        return "The slave is NORMAL with the tables that it had"
     if cancelled:
         return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
     if state is SlaveState.NORMAL:

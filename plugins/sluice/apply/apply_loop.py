@@ -435,9 +435,10 @@ class ApplyLoop:
             "configuration": self._mistake,
             "differing": self.applier.pair_rejects.tables_differing,
             "set_aside": [str(table) for table in self.applier.pair_rejects.tables()],
-            "not_ready": {str(table): state for table, state in checkpoint.tables.not_ready.items()}
+            "not_ready": {str(table): checkpoint.tables.explain(table) for table in checkpoint.tables}
             if checkpoint
             else {},
+            "loading": [str(table) for table in checkpoint.tables.loading] if checkpoint else [],
             "message": checkpoint.message if checkpoint else "",
             "spark": self.executor.pages,
         }

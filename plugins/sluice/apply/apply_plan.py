@@ -1,13 +1,13 @@
 """What a window becomes: steps that are done one after another in one transaction of the slave."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from sluice.apply.window_runs import CutItem
 from sluice.database.apply import Staged
-from sluice.model.blocks import Decision
+from sluice.model.blocks import Block, Decision
 from sluice.model.change import NetChanges
 from sluice.model.names import TableName
 
@@ -36,10 +36,22 @@ class Truncation:
 
 
 @dataclass(frozen=True)
-class UnloadedTable:
-    """A table joined whose rows the slave lacks: what follows of it is left out until it is loaded."""
+class LeftOut:
+    """What follows of a table is left out until it is loaded: it joined with rows that the slave lacks, or `reason`."""
 
     table: TableName
+    reason: str = ""
+    """Why the table is inconsistent."""
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """Blocks of a table that were loaded beside others are as of the end of the window."""
+
+    table: TableName
+    blocks: Sequence[Block]
+    ready: bool
+    """Whether the whole table is."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +71,10 @@ class Checks:
         return self.compare and self.updates(table)
 
 
-Step = Rows | Truncation | CutItem | UnloadedTable
+Step = Rows | Truncation | CutItem | LeftOut | CaughtUp
 
 
-def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | UnloadedTable | list[Truncation]]:
+def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | LeftOut | CaughtUp | list[Truncation]]:
     """The steps, with truncations that follow one another as one."""
     waiting: list[Truncation] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Which changes of a window go to the slave while blocks are loading (design, section 5).
+"""Which changes of a window go to the slave while all of it is loaded (state TRANSITION).
 
 The blocks are looked at after the end of the window was taken. Each event of a key is decided by
 the block its key lies in; an event of a block that is being read waits until that block is stored
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
+from sluice.database.control import BlockTable
 from sluice.database.registry import vendor_of
 from sluice.model.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.model.checkpoint import CheckpointMoved
@@ -56,11 +57,7 @@ class LoadFilter:
             return None
         xids = found.transactions.to_numpy(zero_copy_only=False)
         repl_keys = found.repl_keys.to_numpy(zero_copy_only=False)
-        if found.key:
-            columns = [column.to_pylist() for column in found.key_values()]
-            keys: list[Key] = list(zip(*columns, strict=True))
-        else:
-            keys = [()] * len(found)
+        keys = keys_of(found)
         kept = np.zeros(len(found), dtype=bool)
         waiting = list(range(len(found)))
         while True:
@@ -121,9 +118,12 @@ class LoadFilter:
 
     def forget(self, table: TableName) -> None:
         """In the transaction that drops the slave's table or leaves it out: no loader need look for its blocks."""
-        blocks = vendor_of(self.pair.slave_info.vendor).control
-        slave = self.pair.slave
-        blocks.BlockStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name).delete(table)
+        self.store().delete(table)
+
+    def store(self) -> BlockTable:
+        """BLOCKS, in the transaction that the slave's session is in."""
+        control, slave = vendor_of(self.pair.slave_info.vendor).control, self.pair.slave
+        return control.BlockStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
 
     def _locate(self, table: TableName, blocks: TableBlocks, keys: list[Key]) -> list[int]:
         bounds = blocks.bounds
@@ -150,3 +150,10 @@ class LoadFilter:
         if table not in self.map.tables:
             raise CheckpointMoved(f"the blocks of {table} are gone, a new initial update begins; all is read again")
         return self.map.tables[table].merged(self.applied)
+
+
+def keys_of(found: KeyEvents) -> list[Key]:
+    """The key of each event."""
+    if not found.key:
+        return [()] * len(found)
+    return list(zip(*(column.to_pylist() for column in found.key_values()), strict=True))

@@ -202,7 +202,7 @@ class RequestHandler:
         slave_vendor = self.pair.slave_info.vendor
         rows, typed = list(asked.rows), compared(vendor_of(slave_vendor).types, asked.columns)
         canonical = by_canonical_texts(self.pair.master_info.vendor, slave_vendor)
-        if table in checkpoint.tables:
+        if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
         there = vendor_of(self.pair.master_info.vendor).rows

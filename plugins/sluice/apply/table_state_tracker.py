@@ -4,13 +4,16 @@ A table that joins has rows on the master that the stream does not bring, unless
 a load brings them nothing of it is applied: the slave has no such table, or an old one that stays as it is.
 """
 
-from sluice.apply.apply_plan import Step, UnloadedTable
+from collections.abc import Sequence
+
+from sluice.apply.apply_plan import LeftOut, Step, Truncation
 from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.part_filter import PartFilter
 from sluice.apply.window_runs import CutItem
 from sluice.database.registry import vendor_of
-from sluice.model.blocks import Decision
-from sluice.model.change import Action
+from sluice.model.blocks import Block, Decision
+from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableState, TableStates
 
@@ -25,8 +28,31 @@ class TableStateTracker:
         self._vacated: set[TableName] = set()
         """Names that the steps so far free on the slave."""
 
+    @property
+    def part(self) -> PartFilter | None:
+        """Where tables are loading beside others: of which, and how far their blocks are."""
+        return self.load_filter if isinstance(self.load_filter, PartFilter) else None
+
+    def truncate(self, cut: CutItem) -> list[Step]:
+        """The steps of a TRUNCATE or DELETE WHERE."""
+        if cut.table in self.states:
+            return []
+        if reason := self._cut_while_loading(cut):
+            return self.leave_out(cut.table, reason)
+        # Decided before the slave's transaction begins: it may have to wait for a block.
+        return [Truncation(cut, self.load_filter.truncated(cut) if self.load_filter else Decision.APPLY)]
+
+    def leave_out(self, table: TableName, reason: str) -> list[Step]:
+        """The steps with which `table` becomes inconsistent: nothing more of it is applied, a load of it is over."""
+        self.states = self.states.put(table, TableState.INCONSISTENT, reason)
+        if self.load_filter is not None:
+            self.load_filter.gone(table)
+        return [LeftOut(table, reason)]
+
     def follow(self, cut: CutItem) -> list[Step]:
         """The steps of a change of a definition."""
+        if self.states.state(cut.table) is TableState.LOADING and cut.action is not Action.DROP:
+            return self._follow_while_loading(cut)
         if cut.action is Action.CREATE:
             return self._create(cut)
         left_out = cut.table in self.states
@@ -47,6 +73,36 @@ class TableStateTracker:
             self.load_filter.gone(cut.table)
         return [cut]
 
+    def _follow_while_loading(self, cut: CutItem) -> list[Step]:
+        if cut.action is Action.CREATE:
+            assert self.part is not None, "in NORMAL"
+            if loaded_since(self.part.own_blocks(cut.table), cut):
+                self.part.read_again(cut.table)
+                return []
+            self.part.gone(cut.table)
+            return self._create(cut)
+        if cut.action is Action.DIFFER:
+            return [cut]
+        assert cut.defined is not None, f"an item {cut.action} has a definition"
+        now = cut.defined.table
+        if now != cut.table:
+            left = self.leave_out(cut.table, "it was renamed on the master while it was loaded")
+            self.states = self.states.renamed(cut.table, now)
+            return [*left, cut]
+        if reason := self._cut_while_loading(cut):
+            return self.leave_out(cut.table, reason)
+        return [cut]
+
+    def _cut_while_loading(self, cut: CutItem) -> str:
+        """What is read of a table that is loading beside others must not be older than `cut`; why that cannot be."""
+        behind = [block for block in self.part.own_blocks(cut.table) if not block.caught_up] if self.part else []
+        if any(block.file is not None for block in behind):
+            what = "emptied" if cut.action in EMPTYING else "altered"
+            return f"it was {what} on the master after its rows were written to files"
+        if behind and self.part is not None:
+            self.part.read_again(cut.table)
+        return ""
+
     def _create(self, cut: CutItem) -> list[Step]:
         state = state_after_create(
             complete=cut.defined is not None and cut.defined.complete,
@@ -55,7 +111,7 @@ class TableStateTracker:
         )
         self.states = self.states.put(cut.table, state)
         if state is TableState.ABSENT:
-            return [UnloadedTable(cut.table)]
+            return [LeftOut(cut.table)]
         return [cut]
 
     def _loading(self, cut: CutItem) -> bool:
@@ -75,6 +131,15 @@ def state_after_create(*, complete: bool, loading: bool, filled: bool) -> TableS
     `complete`: all of its rows follow in the stream; `loading`: its blocks bring them; `filled`: the slave has a
     table of that name with rows, which are older.
     """
-    if loading:
-        return TableState.LOADING
-    return TableState.READY if complete and not filled else TableState.ABSENT
+    return TableState.READY if loading or (complete and not filled) else TableState.ABSENT
+
+
+def loaded_since(blocks: Sequence[Block], cut: CutItem) -> bool:
+    """Whether the load that is under way began after the table was registered, which `cut` tells of.
+
+    Otherwise it left meanwhile and joined again: changes of blocks that were read before may be nowhere.
+    """
+    return not any(
+        block.caught_up or (block.marker is not None and not block.marker.covers(cut.transaction, cut.repl_key))
+        for block in blocks
+    )

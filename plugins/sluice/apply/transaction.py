@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sluice.apply import cascade_order, displaced_rows, outdated_constraints, slave_foreign_keys
-from sluice.apply.apply_plan import Checks, Rows, Step, Truncation, UnloadedTable, grouped
+from sluice.apply.apply_plan import CaughtUp, Checks, LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.escalation import Attempt, Escalation
 from sluice.apply.load_filter import LoadFilter
@@ -24,7 +24,7 @@ from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
-from sluice.model.checkpoint import Checkpoint
+from sluice.model.checkpoint import Checkpoint, CheckpointMoved
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import Rejected
@@ -271,14 +271,20 @@ class WindowTransaction:
     # The steps
 
     def _do_step(
-        self, step: Rows | CutItem | UnloadedTable | list[Truncation], plan: Plan, attempt: Attempt, outcome: Outcome
+        self,
+        step: Rows | CutItem | LeftOut | CaughtUp | list[Truncation],
+        plan: Plan,
+        attempt: Attempt,
+        outcome: Outcome,
     ) -> None:
         if isinstance(step, Rows):
             self._merge(step, plan.checks, attempt, outcome)
         elif isinstance(step, list):
             self._truncate(step, plan.load_filter)
-        elif isinstance(step, UnloadedTable):
-            self._note_unloaded(step.table, plan.load_filter)
+        elif isinstance(step, LeftOut):
+            self._leave_out(step, plan.load_filter)
+        elif isinstance(step, CaughtUp):
+            self._catch_up(step, plan.load_filter)
         elif step.action is Action.DIFFER:
             outcome.rejects.append(self.pair_rejects.differing(step))
         else:
@@ -341,16 +347,28 @@ class WindowTransaction:
                 table, keys = each.cut.table, alterer.keys(each.cut)
                 alterer.delete(table, load_filter.keys_to_truncate(each.cut, keys))
 
-    def _note_unloaded(self, table: TableName, load_filter: LoadFilter | None) -> None:
+    def _leave_out(self, left: LeftOut, load_filter: LoadFilter | None) -> None:
+        table = left.table
         if load_filter is not None:
             load_filter.forget(table)
         self.pair_rejects.drop(table)
-        message = f"{self.pair}: {table} joins with rows that this slave lacks. Its changes are left out until a load."
+        why = f"is inconsistent: {left.reason}" if left.reason else "joins with rows that this slave lacks"
         self._limiter.log(
             logging.WARNING,
-            f"absent {table}",
-            f"{message} {how_to_load(self.pair.prefix, self.pair.slave.name, [table])}",
+            f"left out {table}",
+            f"{self.pair}: {table} {why}. Its changes are left out until a load, all else goes on. "
+            f"{how_to_load(self.pair.prefix, self.pair.slave.name, [table])}",
         )
+
+    def _catch_up(self, step: CaughtUp, load_filter: LoadFilter | None) -> None:
+        """Raises `CheckpointMoved` where blocks are not what they were when they were looked at."""
+        assert load_filter is not None, "blocks are loaded"
+        store = load_filter.store()
+        for block in step.blocks:
+            if not store.caught_up(block):
+                raise CheckpointMoved(f"block {block.number} of {step.table} is loaded anew; all is read again")
+        if step.ready:
+            log.info("%s: %s is ready: it is loaded and has caught up", self.pair, step.table)
 
     def _restore_displaced(self, plan: Plan, attempt: Attempt, outcome: Outcome) -> None:
         """Rows that went for others' unique values are there again, if the master has them."""

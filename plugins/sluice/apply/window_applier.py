@@ -5,23 +5,26 @@ here, in the driver: no shuffle, no executor, no stage table. A larger one is re
 by the executors, and merged here. One larger than `max_batch_changes` is applied in slices by
 REPL_KEY, each with its own checkpoint; the slave shows that it is catching up until the last of them.
 
-While blocks are loading (state TRANSITION) every window is reduced here, because each change is
-decided by the block its key lies in.
+While tables are loading every window is reduced here, because each of their changes is decided by the
+block its key lies in.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.apply import net_changes, pending_ddl, window_runs
-from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
+from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.executor import Executor
-from sluice.apply.load_filter import LoadFilter
+from sluice.apply.load_filter import Kept, LoadFilter
+from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.part_filter import PartFilter
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
@@ -33,15 +36,19 @@ from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
 from sluice.database.registry import vendor_of
 from sluice.database.row_images import MixedShapes
-from sluice.model.blocks import Decision
+from sluice.model.blocks import by_oldest_marker
 from sluice.model.change import EMPTYING, Action, NetChanges
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState
 from sluice.model.window import Window
 
 log = logging.getLogger("sluice.apply")
+
+Keep = Callable[[KeyEvents, TableName], Kept | None]
+"""For each event of a table whether it is applied; None: all of them."""
 
 
 class WindowApplier:
@@ -121,7 +128,7 @@ class WindowApplier:
     def _next_slice(
         self, checkpoint: Checkpoint, seen: Position, target: Position, checks: Checks
     ) -> Checkpoint | None:
-        loading = checkpoint.state is SlaveState.TRANSITION
+        loading = checkpoint.loading
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
@@ -169,16 +176,17 @@ class WindowApplier:
         checks: Checks,
     ) -> Checkpoint | None:
         """`slice_end`: the last REPL_KEY of `items` when more of the window follows."""
-        load_filter = None
-        if checkpoint.state is SlaveState.TRANSITION:
-            load_filter = LoadFilter(self.pair, self.sessions, seen, self._pause)
+        load_filter = self._load_filter(checkpoint, seen)
         whole = slice_end is None
         complete = whole and load_filter is not None and load_filter.complete(target)
-        if whole and not items.num_rows and not complete and not checkpoint.catching_up:
+        catches_up = whole and isinstance(load_filter, PartFilter) and any(load_filter.catching_up(target))
+        if whole and not items.num_rows and not complete and not catches_up and not checkpoint.catching_up:
             return None
         tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
         overlaps: Overlaps = {}
         steps = self._steps(items, seen, checkpoint.slice_key or 0, tracker, checks, overlaps)
+        if whole and isinstance(load_filter, PartFilter):
+            steps += self._catch_up(load_filter, seen, target, tracker, checks, overlaps)
         complete = whole and load_filter is not None and load_filter.complete(target)
         if whole:
             after = checkpoint.advanced(target, items.num_rows)
@@ -189,6 +197,41 @@ class WindowApplier:
             after = replace(after, state=SlaveState.NORMAL)
         after = replace(after, tables=tracker.states)
         return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
+
+    def _load_filter(self, checkpoint: Checkpoint, seen: Position) -> LoadFilter | None:
+        if not checkpoint.loading:
+            return None
+        if checkpoint.state is SlaveState.TRANSITION:
+            return LoadFilter(self.pair, self.sessions, seen, self._pause)
+        return PartFilter(self.pair, self.sessions, seen, checkpoint.tables.loading)
+
+    def _catch_up(
+        self,
+        part: PartFilter,
+        seen: Position,
+        target: Position,
+        tracker: TableStateTracker,
+        checks: Checks,
+        overlaps: Overlaps,
+    ) -> list[Step]:
+        """What follows the markers of blocks that are stored by now, up to the window's end.
+
+        None of it is a TRUNCATE or a change of a definition: these let blocks be read again (`TableStateTracker`).
+        """
+        steps: list[Step] = []
+        for found in list(part.catching_up(target)):
+            table = found.table
+            for oldest, blocks in by_oldest_marker(found.blocks):
+                self.sessions.check_purged(oldest)
+                items = self.sessions.reader.items(Window(oldest, target), images=self._images(checks), rows_of=table)
+                if items.num_rows:
+                    self.sessions.schema_history.load([table], seen, 0)
+                    run = self.sessions.transformed.run({table: items})
+                    steps.append(self._reduce(run, partial(part.keep_of, blocks=blocks), checks, overlaps))
+            steps.append(found)
+            if found.ready:
+                tracker.states = tracker.states.put(table, TableState.READY)
+        return steps
 
     def _steps(
         self,
@@ -207,7 +250,8 @@ class WindowApplier:
             applied = {table: items for table, items in run.items() if table not in tracker.states}
             self.sessions.schema_history.load(applied, seen, above)
             transformed = self.sessions.transformed.run(applied)
-            steps.append(self._reduce(transformed, tracker.load_filter, checks, overlaps))
+            keep = tracker.load_filter.keep if tracker.load_filter is not None else None
+            steps.append(self._reduce(transformed, keep, checks, overlaps))
         return steps
 
     def _cut(self, cut: CutItem, seen: Position, above: int, tracker: TableStateTracker) -> list[Step]:
@@ -216,14 +260,12 @@ class WindowApplier:
             return []
         self.sessions.schema_history.load([cut.table], seen, above)
         transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
-        if transformed.action not in EMPTYING:
-            self.sessions.schema_history.follow(cut)
-            return tracker.follow(transformed)
-        load_filter = tracker.load_filter
-        # Decided before the slave's transaction begins: it may have to wait for a block.
-        return [Truncation(cut, load_filter.truncated(cut) if load_filter else Decision.APPLY)]
+        if transformed.action in EMPTYING:
+            return tracker.truncate(cut)
+        self.sessions.schema_history.follow(cut)
+        return tracker.follow(transformed)
 
-    def _reduce(self, run: Run, load_filter: LoadFilter | None, checks: Checks, overlaps: Overlaps) -> Rows:
+    def _reduce(self, run: Run, keep_of: Keep | None, checks: Checks, overlaps: Overlaps) -> Rows:
         kept: dict[TableName, pa.Table] = {}
         changes: list[NetChanges | Staged] = []
         ordered: set[TableName] = set()
@@ -232,7 +274,7 @@ class WindowApplier:
             try:
                 found = net_changes.events(items, keys[table], self.sessions.images)
                 self.pair_rejects.note_overlaps(found, table, overlaps)
-                keep = load_filter.keep(found, table) if load_filter is not None else None
+                keep = keep_of(found, table) if keep_of is not None else None
                 kept[table] = items if keep is None else net_changes.kept_items(found, keep)
                 changes.append(net_changes.reduce(found, keep, before=checks.compares(table), safe=checks.safe))
             except MixedShapes as mixed:

@@ -218,7 +218,7 @@ def _looked(
     pair = Pair(replication, place, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
-        if checkpoint is None or checkpoint.state not in LOADING:
+        if checkpoint is None or not (checkpoint.state in LOADING or checkpoint.loading):
             rejects = rejects_of(pair, session)
             found = rejects.open() if rejects.ready() else []
             differing = [reject.reason for reject in found if reject.action == Action.DIFFER]
@@ -240,7 +240,9 @@ def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datet
     age = ""
     if checkpoint.state is SlaveState.NORMAL and newest:
         age = f", as the master was {duration(((now or datetime.now(UTC)) - newest).total_seconds())} ago"
-    return f"{pair}: {checkpoint.state}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
+    loads = checkpoint.tables.loading if checkpoint.state is SlaveState.NORMAL else ()
+    beside = f", {counted(len(loads), 'table')} loading" if loads else ""
+    return f"{pair}: {checkpoint.state}{beside}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
 
 
 def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
@@ -248,7 +250,7 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
     tables = checkpoint.tables
     if checkpoint.state is not SlaveState.NORMAL or not tables:
         return []
-    listed = [f"        {table}: {tables.not_ready[table]}" for table in list(tables)[:TABLES_SHOWN]]
+    listed = [f"        {table}: {tables.explain(table)}" for table in list(tables)[:TABLES_SHOWN]]
     rest = len(tables) - len(listed)
     return [
         f"    {counted(len(tables), 'table')} not loaded: what changes there is left out. "

@@ -59,8 +59,8 @@ class BlockStore:
             ],
         )
 
-    def choose(self, part: Part, marker: Position, place: int) -> None:
-        """The blocks of a table of which a part is loaded; the slave holds the rest as of `marker`."""
+    def choose(self, part: Part, place: int) -> None:
+        """The blocks of a table of which a part is loaded; the slave has the rest as of its checkpoint."""
         now = self.connection.clock()
         planned_at = now + timedelta(microseconds=place)
         rest = {"table_schema": part.table.schema, "name": part.table.name, "planned_at": planned_at}
@@ -73,7 +73,6 @@ class BlockStore:
                     "lo": key_text(lo),
                     "hi": key_text(hi),
                     "state": str(BlockState.PLANNED if chosen else BlockState.STORED),
-                    "marker": None if chosen else marker.text(),
                     "stored_at": None if chosen else now,
                 }
                 for number, (lo, hi, chosen) in enumerate(part.blocks(), start=1)
@@ -83,6 +82,18 @@ class BlockStore:
     def plan_again(self, marker: Position, snapshot: str) -> None:
         """The parts that are loaded are planned once more, to be read in `snapshot`."""
         self._execute("blocks_again", marker=marker.text(), snapshot=snapshot)
+
+    def caught_up(self, block: Block) -> bool:
+        """The stream has passed the stored block. False when it is not what it was when `block` was looked at."""
+        assert block.marker is not None, "stored, and not passed yet"
+        return self._execute("blocks_caught_up", **_place(block), marker=block.marker.text()).rowcount == 1
+
+    def read_again(self, table: TableName) -> int:
+        """The blocks of `table` that have not caught up are planned, whatever they were. Returns how many.
+
+        Safe at any moment: storing demands that a block is still begun by its loader.
+        """
+        return self._execute("blocks_read_again", table_schema=table.schema, name=table.name).rowcount
 
     def reset(self, tables: Sequence[TableName]) -> None:
         """Forgets all blocks but the first of each of `tables`: `plan` begins that one anew."""

@@ -104,8 +104,9 @@ class ChangeReader(Protocol):
         share: Share | None = None,
         images: bool = False,
         max_bytes: int | None = None,
+        rows_of: TableName | None = None,
     ) -> "pa.Table":
-        """The changes in REPL_KEY order, columns as in `sluice.database.items`.
+        """The changes in REPL_KEY order, columns as in `sluice.database.items`. `rows_of`: those of its rows alone.
 
         Raises `TooManyBytes` when `max_bytes` are passed.
         """

@@ -149,12 +149,20 @@ class BlockTable(Protocol):
         """
         ...
 
-    def choose(self, part: Part, marker: Position, place: int) -> None:
-        """The blocks of a table of which a part is loaded; the slave holds the rest as of `marker`."""
+    def choose(self, part: Part, place: int) -> None:
+        """The blocks of a table of which a part is loaded; the slave has the rest as of its checkpoint."""
         ...
 
     def plan_again(self, marker: Position, snapshot: str) -> None:
         """The parts that are loaded are planned once more, to be read in `snapshot`."""
+        ...
+
+    def caught_up(self, block: Block) -> bool:
+        """The stream has passed the stored block. False when it is not what it was when `block` was looked at."""
+        ...
+
+    def read_again(self, table: TableName) -> int:
+        """The blocks of `table` that have not caught up are planned, whatever they were. Returns how many."""
         ...
 
     def reset(self, tables: Sequence[TableName]) -> None:

@@ -106,8 +106,8 @@ def look(failover: Failover, store: "Redis") -> Facts:
         if facts.sheet is not None:
             catalog = vendor_of(failover.slave_info.vendor).rows
             there = catalog.shapes(slave, facts.sheet.tables)
-            left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
-            facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
+            states = facts.checkpoint.tables if facts.checkpoint else ALL_READY
+            facts.missing = [table for table in facts.sheet.tables if table not in there or not states.ready(table)]
             facts.different = compared(failover, slave, facts.sheet)
             support = vendor_of(failover.slave_info.vendor).failover
             lacking = support.rights_lacking(slave, facts.different)

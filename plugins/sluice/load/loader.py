@@ -26,6 +26,7 @@ from sluice.errors import Terminal, Transient
 from sluice.load import block_sizing, read_modes
 from sluice.load.load_ownership import expect_loading, owner_of
 from sluice.load.read_modes import BlockYielded, SnapshotLost
+from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
 from sluice.model.blocks import Block, BlockState
@@ -206,8 +207,12 @@ class Loader(BlockWorker):
     # -- what it asks
 
     def _finished(self) -> bool:
-        planned, begun, _ = self._blocks(self._linked(self._control)).left()
-        return bool(planned == begun == 0)
+        control = self._linked(self._control)
+        planned, begun, _ = self._blocks(control).left()
+        if planned or begun:
+            return False
+        # Blocks that have not caught up may have to be read again.
+        return not (self.update.selection.partial and checkpoints_of(self.update, control).configured().tables.loading)
 
     def _idle(self) -> None:
         self._idled = min(self._idled + IDLE_SECONDS, LONGEST_IDLE_SECONDS)

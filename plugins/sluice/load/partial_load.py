@@ -1,8 +1,8 @@
 """An initial update of a part of a slave that is NORMAL: some tables, a range of keys, rows that meet a condition.
 
-Changes of all else are applied on and on. A chosen range is a block, or several, as in any load: changes to it are
-dropped or applied by marker, and its rows on the slave are replaced when it is stored. What lies between the chosen
-ranges of a table counts as stored at the slave's position, so that every change to it is applied.
+Changes of all else are applied on and on. A chosen range is a block, or several, as in any load: its rows on the slave
+are replaced when it is stored, and it catches up with what followed its marker. What lies between the chosen ranges of
+a table counts as stored and caught up, so that every change to it is applied.
 
 A condition chooses ranges too: each run of neighbouring rows, in key order, for which it holds on the master, and the
 places of rows for which it holds on the slave alone.
@@ -83,10 +83,10 @@ def parts(update: Update, master: Session, slave: Session, captured: Iterable[Ta
 
 
 def planned(update: Update, slave: Session) -> list[Part]:
-    """The parts that the update under way loads, as BLOCKS has them."""
+    """What is still to be loaded by the update under way, as BLOCKS has it."""
     found = block_map_of(update, slave).tables
     loaded = {
-        table: [(block.lo, block.hi) for block in blocks.blocks if not block.left_alone]
+        table: [(block.lo, block.hi) for block in blocks.blocks if not block.caught_up]
         for table, blocks in found.items()
     }
     return [Part(table, tuple(joined(ranges, len(ranges)))) for table, ranges in loaded.items() if ranges]
@@ -179,9 +179,7 @@ def _within(
         raise SelectionRefused(update, f"{table} is not on the slave yet: load it as a whole first")
     found = checkpoints_of(update, slave).read()
     if found is not None and table in found.tables:
-        raise SelectionRefused(
-            update, f"{table} is {found.tables.not_ready[table]} on the slave: load it as a whole first"
-        )
+        raise SelectionRefused(update, f"{table} is {found.tables.state(table)} on the slave: load it as a whole first")
     if ours is None or ours.keyless or theirs.keyless:
         raise SelectionRefused(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
     order = vendor_of(update.master_info.vendor).rows.key_order(master, ours)

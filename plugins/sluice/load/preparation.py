@@ -20,11 +20,12 @@ from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal
-from sluice.load.sessions import blocks_of
+from sluice.load.sessions import blocks_of, checkpoints_of
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.model.table_state import ALL_READY, TableState
 from sluice.transform import fitting
 from sluice.transform.transforms import Transforms
 
@@ -96,6 +97,8 @@ class Preparation:
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
+        self.remade = self._inconsistent() - self.mine
+        """Tables that nothing is applied to, and that are made anew where they differ."""
 
     def examine(self) -> None:
         """Raises `TablesExist` or `TablesDiffer` with everything that stands in the way."""
@@ -110,7 +113,7 @@ class Preparation:
         problems += target.type_differences(self.slave, self.types)
         problems += self._collations()
         for definition in self.definitions:
-            if definition.table in foreign:
+            if definition.table in foreign and definition.table not in self.remade:
                 problems += self._differences(definition)
             else:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
@@ -153,6 +156,7 @@ class Preparation:
             collations = self._of_master.schemas.collations(self.master, names)
             for what in self._of_slave.loading.create_types(self.slave, types, collations, trusted=trusted):
                 log.info("%s: %s made on the slave", self.update, what)
+        self._free([name for name in names if name in self.remade and name in self.there])
         for definition in wanted:
             with self.slave.transaction():
                 if definition.table in self.there:
@@ -161,6 +165,19 @@ class Preparation:
                 self._of_slave.loading.create_table(self.slave, there, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
+
+    def _free(self, tables: Sequence[TableName]) -> None:
+        """Drops the foreign keys by which others refer to `tables`, which are made anew. They come back at the end."""
+        if not tables:
+            return
+        place = self.update.replication.master.schema
+        captured = self._of_master.changes.captured(self.master, self.update.prefix, place)
+        touching = [
+            key
+            for key in self._of_master.schemas.constraints(self.master, list(captured))
+            if key.kind == "f" and key.parent in tables
+        ]
+        self._of_slave.loading.strip(self.slave, [], touching)
 
     def drop_gone(self) -> None:
         """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
@@ -210,7 +227,8 @@ class Preparation:
         return [
             definition
             for definition in self.definitions
-            if definition.table not in self.there or (definition.table in self.mine and self._differences(definition))
+            if definition.table not in self.there
+            or (definition.table in self.mine | self.remade and self._differences(definition))
         ]
 
     def _differences(self, definition: TableDefinition) -> list[str]:
@@ -218,6 +236,12 @@ class Preparation:
         return self._translator.differences(
             definition.shape, self.there[definition.table], self.update.slave.lossy_columns
         )
+
+    def _inconsistent(self) -> frozenset[TableName]:
+        """Of a part: the tables that the slave has left out."""
+        found = checkpoints_of(self.update, self.slave).read() if self.update.selection.partial else None
+        states = found.tables if found is not None else ALL_READY
+        return frozenset(table for table in states if states.state(table) is TableState.INCONSISTENT)
 
     def _collations(self) -> list[str]:
         wanted = self._to_be_made()

@@ -19,7 +19,7 @@ from sluice.database.load import Completed
 from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.load import partial_load
+from sluice.load import part_steps, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables
 from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, on_master, on_slave
@@ -33,8 +33,6 @@ from sluice.transform import fitting
 
 log = logging.getLogger("sluice.load")
 
-GIVEN_UP = " (given up)"
-"""Follows the name of an update of tables alone that was cancelled: nothing of it may go on."""
 INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
 IN_ONE_SNAPSHOT = "All tables are read in one snapshot, changes are queued until they are stored"
@@ -48,6 +46,18 @@ class UpdateUnderWay(ForbiddenMove):
         super().__init__(slave, state, SlaveState.INITIAL)
         said = f" It says: {message}." if message else ""
         self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{said}",)
+        self.update_id = update_id
+
+
+class PartUnderWay(ForbiddenMove):
+    """Another initial update loads a part of the slave."""
+
+    def __init__(self, slave: str, update_id: str | None):
+        super().__init__(slave, SlaveState.NORMAL, SlaveState.INITIAL)
+        self.args = (
+            f"Initial update {update_id} loads a part of slave {slave}. Wait until its run has ended, or mark that run "
+            "as failed to cancel it; then start this one again.",
+        )
         self.update_id = update_id
 
 
@@ -73,8 +83,9 @@ class MasterRestless(Transient):
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     """The slave belongs to this update: state INITIAL, gate closed, blocks of earlier updates forgotten.
 
-    False when this very update has begun before and simply goes on. Raises `ForbiddenMove` when
-    another one is under way, `SelectionRefused` where a chosen part cannot be loaded alone.
+    An update of a part leaves state and gate alone (`sluice.load.part_steps`). False when this very update has begun
+    before and simply goes on. Raises `ForbiddenMove` when another one is under way, `SelectionRefused`
+    where a chosen part cannot be loaded alone.
     """
     with on_slave(update) as slave:
         checkpoints = checkpoints_of(update, slave)
@@ -84,20 +95,17 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             log.info("%s: initial update %s goes on where it was", update, update.update_id)
             return False
         _expect_free(update, slave)
-        parts = _chosen(update, slave) if update.selection.partial else []
+        if update.selection.partial:
+            return part_steps.begin(update, slave, _chosen(update, slave))
         # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
         Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
         with slave.transaction():
-            found = checkpoints.configured(lock=True)
+            checkpoints.configured(lock=True)
             if _goes_on(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
             _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
             forgotten = blocks_of(update, slave).delete()
-            for place, part in enumerate(parts):
-                # Nothing is applied from here to TRANSITION: the slave stays at this position.
-                assert found.position is not None, "the slave is NORMAL"
-                blocks_of(update, slave).choose(part, found.position, place)
         _say(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
         log.info(
             "%s: initial update %s begins; %s of earlier ones forgotten",
@@ -125,6 +133,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
     """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
 
     With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
+    Of a part the gate was never closed: its tables are loading from here on, and all else is applied.
 
     `for_another`: the blocks are read for another slave, and become this one's when all are (see
     `sluice.load.transfer.multi_slave_export`).
@@ -134,10 +143,11 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
     `MasterRestless`, and what `create_tables` raises.
     """
     with on_slave(update) as slave, on_master(update) as master:
+        if update.selection.partial:
+            return _plan_part(update, master, slave, for_another)
         count = 0
         if _preparing(update, slave):
-            planned = _plan_part if update.selection.partial else _plan_whole
-            count = planned(update, master, slave, for_another)
+            count = _plan_whole(update, master, slave, for_another)
             _say(update, store, SlaveState.TRANSITION, "")
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
@@ -164,6 +174,8 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
             raise NotWhole(update, owner.state)
+        if update.selection.partial:
+            part_steps.expect_ready(update, slave)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
         defined, target = of_master.schemas, of_slave.loading
         loaded = [progress.table for progress in blocks_of(update, slave).progress()]
@@ -174,10 +186,16 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
                 break
             target.analyze(slave, table)
         trusted = update.slave.trusted_ddl
+        ready = part_steps.ready_tables(update, master, slave) if update.selection.partial else names
         indexes = fitting.indexes(defined.indexes(master, names), update)
-        checks = fitting.constraints(defined.constraints(master, names), update)
+        between = [
+            constraint
+            for constraint in defined.constraints(master, ready)
+            if constraint.table in names or (constraint.kind == "f" and constraint.parent in names)
+        ]
+        checks = fitting.constraints(between, update)
         done = target.complete_indexes(slave, indexes.kept, stopped, trusted=trusted)
-        done.extend(target.complete_constraints(slave, checks.kept, names, stopped, trusted=trusted))
+        done.extend(target.complete_constraints(slave, checks.kept, ready, stopped, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
         moved = target.advance_sequences(slave, defined.sequences(master, names))
         lacks = [
@@ -196,7 +214,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
 def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_update: bool = False) -> bool:
     """The slave is INCONSISTENT with `reason`; loaders stop within a block. False when nothing was under way.
 
-    An update of whole tables alone leaves these INCONSISTENT, and the slave NORMAL.
+    An update of a part leaves its tables INCONSISTENT, and the slave NORMAL.
 
     `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
     """
@@ -207,23 +225,22 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
         with slave.transaction():
             checkpoints.read(lock=True)
             owner = owner_of(update, slave)
-            if owner is None or owner.state not in (SlaveState.INITIAL, SlaveState.TRANSITION):
+            part = part_steps.under_way(update, slave)
+            if owner is None or not (part or owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION)):
                 _open_unbegun(update, store)
                 return False
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
-            tables_alone = update.selection.partial and not update.selection.ranged
-            if owner.update_id == update.update_id and tables_alone:
-                state = SlaveState.NORMAL
-                _give_up_tables(update, slave, reason)
-            else:
-                state = SlaveState.INCONSISTENT
-                checkpoints.move(SlaveState.INCONSISTENT, reason)
-                # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
-                # back. What is being read can no longer be stored.
-                blocks_of(update, slave).release()
+            if part:
+                part_steps.give_up(update, slave, owner.update_id, reason)
+                log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
+                return True
+            checkpoints.move(SlaveState.INCONSISTENT, reason)
+            # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
+            # back. What is being read can no longer be stored.
+            blocks_of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
-        _say(update, store, state, reason)
+        _say(update, store, SlaveState.INCONSISTENT, reason)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
 
@@ -231,21 +248,6 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
 def _say(update: Update, store: Redis, state: SlaveState, message: str) -> None:
     """For pages: the apply that says so otherwise need not run."""
     Status(store, update.prefix, update.slave.name).note(state, message)
-
-
-def _give_up_tables(update: Update, slave: Session, reason: str) -> None:
-    """The tables of this update wait for another load; all else of the slave goes on."""
-    checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
-    # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
-    _updates(update).no_claims(slave, update.prefix, update.slave.name)
-    states = checkpoints.configured(lock=True).tables
-    # One whose rows no block has replaced yet is absent still, if it was.
-    loaded = [table for table in block_map_of(update, slave).tables if table not in states]
-    checkpoints.put_tables(states.put_all(loaded, TableState.INCONSISTENT))
-    # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
-    blocks.delete()
-    checkpoints.move(SlaveState.NORMAL, reason)
-    _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, f"{update.update_id}{GIVEN_UP}")
 
 
 def end_sessions(update: Update) -> int:
@@ -260,7 +262,7 @@ def end_sessions(update: Update) -> int:
             if not checkpoints_of(update, slave).exists():
                 return 0  # the update failed before it made anything
             owner = owner_of(update, slave)
-            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{GIVEN_UP}"):
+            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{part_steps.GIVEN_UP}"):
                 return 0
             ended += _end_sessions(update, slave, update.slave_info.vendor)
         with on_master(update) as master:
@@ -290,6 +292,8 @@ def arrive(update: Update, store: Redis) -> None:
     What followed may be applied from here on. Does nothing where blocks have markers of their own. Raises `Transient`
     for outages, `LoadEnded` when the update was cancelled.
     """
+    if update.selection.partial:
+        return  # each table is ready once it has caught up
     with on_slave(update) as slave:
         if not in_one_snapshot(update, slave):
             return
@@ -311,7 +315,12 @@ def in_one_snapshot(update: Update, slave: Session) -> bool:
 
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
-    preparation = Preparation(update, master, slave, captured_tables(update, master))
+    tables = captured_tables(update, master)
+    if update.selection.partial:
+        made = Preparation(update, master, slave, tables).make()
+        log.info("%s: %s made", update, counted(len(made), "table"))
+        return made
+    preparation = Preparation(update, master, slave, tables)
     preparation.examine()
     emptied = make_way(update, preparation)
     made = preparation.make()
@@ -346,27 +355,26 @@ def _chosen(update: Update, slave: Session) -> list[Part]:
     with on_master(update) as master:
         partial_load.check(update, master, slave)
         tables = captured_tables(update, master)
-        Preparation(update, master, slave, tables).examine()
+        part_steps.examine(update, master, slave, tables)
         return partial_load.parts(update, master, slave, tables)
 
 
 def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:
-    """The parts were planned when the update began, and applying goes on from where it was."""
+    """The parts were planned when the update began; from here on their blocks decide."""
     tables = captured_tables(update, master)
-    if any(table not in Preparation(update, master, slave, tables).there for table in tables):
-        prepare(update, master, slave)
-    with slave.transaction():
-        checkpoints = checkpoints_of(update, slave)
-        found = checkpoints.configured(lock=True)
-        if _preparing(update, slave):
-            if for_another:
-                _hold(update, slave)
-            loaded = block_map_of(update, slave).tables
-            # From here on their blocks decide.
-            checkpoints.put_tables(found.tables.put_all(loaded, TableState.LOADING))
-            if not update.selection.ranged:
-                _settle_differing(update, slave, loaded)
-            checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} loads {update.selection}")
+    if part_steps.preparing(update, slave):
+        Preparation(update, master, slave, tables).make()
+        with slave.transaction():
+            checkpoints_of(update, slave).read(lock=True)
+            if part_steps.preparing(update, slave):
+                if for_another:
+                    _hold(update, slave)
+                loaded = part_steps.load(update, slave)
+                if not update.selection.ranged:
+                    _settle_differing(update, slave, loaded)
+    if part_steps.untouched(update, slave):
+        # Not before the tables are loading: until then readers have their rows.
+        make_way(update, Preparation(update, master, slave, tables))
     return len(tables)
 
 
@@ -413,6 +421,8 @@ def _goes_on(update: Update, slave: Session) -> bool:
 
 def _preparing(update: Update, slave: Session) -> bool:
     """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
+    if update.selection.partial:
+        return part_steps.preparing(update, slave)
     owner = owner_of(update, slave)
     if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
         raise LoadEnded.of(update, owner)
@@ -426,6 +436,8 @@ def _expect_free(update: Update, slave: Session) -> None:
         raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
     if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
         raise UpdateUnderWay(update.slave.name, owner.state, owner.update_id, owner.message)
+    if owner is not None and part_steps.under_way(update, slave):
+        raise PartUnderWay(update.slave.name, owner.update_id)
 
 
 def _closing(update: Update) -> str:

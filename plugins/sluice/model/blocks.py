@@ -17,6 +17,14 @@ even while the loader lives: storing demands that the block is still begun by th
 Where all blocks are read in one snapshot, each has its marker before it is read: what that marker covers
 is dropped, any other change waits until the block is stored.
 
+So it is while the whole slave is loaded. Where a part of a slave that is NORMAL is loaded nobody waits: all else goes
+on, transaction by transaction. A change is applied in a block that has caught up, and left out in any other one. When
+the end of a window covers the marker of a stored block, the changes between the marker and that end are read once more,
+those of the block are applied, and the marker is removed: it has caught up, in the one transaction that also carries
+the window (`TableBlocks.catching_up`). So a block is either as of its marker or as of the checkpoint, and says which.
+ITEMS keeps all changes since the load began. A TRUNCATE or a change of the table's definition lets the blocks that have
+not caught up be read again, so that none of these lies between a marker and its catching up.
+
 An initial update that travels as files reads a block long before the slave has it: it is "exported",
 with its marker. A change the marker covers is in the file; any other waits until the file is
 imported. A block that is being imported is "begun" and keeps its marker: should its loader die, it
@@ -89,7 +97,7 @@ class Block:
     state: BlockState = BlockState.PLANNED
     marker: Position | None = None
     """Set when stored or exported, and while it is imported; from the beginning where all blocks are read in one
-    snapshot."""
+    snapshot. Of a stored block None: the stream has passed it, every change is applied."""
     rows: int = 0
     bytes: int = 0
     loader: str | None = None
@@ -109,9 +117,14 @@ class Block:
         """Whether the update under way is not to load it: it was stored before, and only tells what lies between."""
         return self.state is BlockState.STORED and self.begun_at is None
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether it is stored and the stream has passed its marker: it is what the slave's checkpoint says."""
+        return self.state is BlockState.STORED and self.marker is None
+
     def settled(self, applied: Position) -> bool:
         """True when every change after `applied` is to be applied here."""
-        return self.state is BlockState.STORED and self.marker is not None and applied.covers_all_of(self.marker)
+        return self.state is BlockState.STORED and (self.marker is None or applied.covers_all_of(self.marker))
 
 
 def decide(block: Block, xid: int, repl_key: int) -> Decision:
@@ -171,6 +184,34 @@ class TableBlocks:
         """True when every change after `applied` is to be applied, wherever its key lies."""
         return all(block.settled(applied) for block in self.blocks)
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether the table is what the slave's checkpoint says."""
+        return all(block.caught_up for block in self.blocks)
+
+    @property
+    def outline(self) -> "TableBlocks":
+        """Fewer blocks: neighbours become one where both have caught up, and where neither has."""
+        merged: list[Block] = []
+        for block in self.blocks:
+            if merged and merged[-1].caught_up == block.caught_up:
+                merged[-1] = replace(merged[-1], hi=block.hi)
+            else:
+                merged.append(block)
+        return TableBlocks(self.table, tuple(merged))
+
+    def catching_up(self, end: Position) -> list[Block]:
+        """The stored blocks that catch up with the window that ends at `end`, as it covers their markers.
+
+        Where blocks were read long before they are stored, in files or in one snapshot, they wait for one another: what
+        follows their markers is read once for all of them.
+        """
+        behind = [block for block in self.blocks if not block.caught_up]
+        together = any(block.file is not None or block.snapshot is not None for block in behind)
+        if together and any(block.state is not BlockState.STORED for block in behind):
+            return []
+        return [block for block in behind if block.settled(end)]
+
     def merged(self, applied: Position) -> "TableBlocks":
         """Fewer blocks, for changes after `applied`: neighbours that decide alike become one.
 
@@ -222,3 +263,21 @@ class BlockMap:
 def decisions(blocks: Sequence[Block], xid: int, repl_key: int) -> frozenset[Decision]:
     """Every decision a change of unknown place would get, such as a TRUNCATE."""
     return frozenset(decide(block, xid, repl_key) for block in blocks)
+
+
+def by_oldest_marker(blocks: Iterable[Block]) -> list[tuple[Position, list[Block]]]:
+    """Blocks with markers, with a marker that those of all of them cover; in groups where there is no such one."""
+    groups: list[tuple[Position, list[Block]]] = []
+    for block in blocks:
+        assert block.marker is not None
+        for place, (oldest, others) in enumerate(groups):
+            if block.marker.covers_all_of(oldest):
+                others.append(block)
+            elif oldest.covers_all_of(block.marker):
+                groups[place] = block.marker, [*others, block]
+            else:
+                continue
+            break
+        else:
+            groups.append((block.marker, [block]))
+    return groups

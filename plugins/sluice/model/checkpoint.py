@@ -54,12 +54,17 @@ class Checkpoint:
     closed: str = ""
     """An admin's closure of the gate, as `sluice.coordination.gate` writes it; empty: none."""
     tables: TableStates = ALL_READY
-    """Which tables' changes are left out."""
+    """Which tables are not ready: their changes are left out, or decided by BLOCKS."""
 
     @property
     def catching_up(self) -> bool:
         """True while the slave is between two states of the master: a large window in slices."""
         return self.target is not None
+
+    @property
+    def loading(self) -> bool:
+        """True while BLOCKS decides of changes: of all tables in TRANSITION, in NORMAL of those that are loading."""
+        return self.state is SlaveState.TRANSITION or (self.state is SlaveState.NORMAL and bool(self.tables.loading))
 
     def same_place(self, other: "Checkpoint") -> bool:
         """True when applying can go on from here as if it were `other`."""

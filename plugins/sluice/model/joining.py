@@ -50,7 +50,7 @@ def to_load(
     their rows follow in the stream.
     """
     joins = {table for table, complete in pending.items() if not complete}
-    return [table for table in configured if table in states or table in joins]
+    return [table for table in configured if table in states or (table in joins and table not in states.loading)]
 
 
 def plan(prefix: Prefix, joins: Mapping[TableName, Rows], slaves: Sequence[Slave]) -> list[str]:

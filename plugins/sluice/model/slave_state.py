@@ -34,9 +34,9 @@ MOVES: dict[SlaveState, frozenset[SlaveState]] = {
     SlaveState.MASTER: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
 }
 """From each state, where it may go. The initial update moves into INITIAL and TRANSITION, the
-apply into NORMAL, a cancelled update or lost changes into INCONSISTENT (of whole tables alone: into NORMAL, and these
-tables are INCONSISTENT), a failover into SWITCHING and MASTER; one in
-the other direction makes a MASTER NORMAL again, or INCONSISTENT where it must be loaded."""
+apply into NORMAL, a cancelled update or lost changes into INCONSISTENT, a failover into SWITCHING and MASTER; one in
+the other direction makes a MASTER NORMAL again, or INCONSISTENT where it must be loaded. The load of a part moves
+nothing: its tables have states of their own (`sluice.model.table_state`)."""
 
 APPLYING = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})
 """States in which the apply writes to the slave."""

@@ -4,13 +4,14 @@ A table that is registered on the master announces itself with a CREATE item. Wh
 does not bring: until a load has brought them the table is absent on the slave, and its changes are left out. Where the
 item says that all rows follow in the stream, the table is ready at once.
 
-Only tables that are not ready are noted, in CHECKPOINT, in the transaction that carries the data. That a table is
-loading, BLOCKS says: its changes are decided block by block then (see `sluice.model.blocks`).
+Only tables that are not ready are noted, in CHECKPOINT, in the transaction that carries the data. Of a table that is
+loading BLOCKS decides change by change (see `sluice.model.blocks`). In TRANSITION, where the whole slave is loaded, it
+decides of all tables, and none is noted as loading.
 """
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.model.names import Prefix, TableName
@@ -26,54 +27,96 @@ class TableState(StrEnum):
     READY = "ready"
     """Every change is applied."""
     INCONSISTENT = "inconsistent"
-    """A load of it was given up: its changes are left out until it is loaded again."""
+    """A load of it was given up, or its changes cannot be applied: they are left out until it is loaded again."""
 
 
 @dataclass(frozen=True)
 class TableStates:
-    """The tables of a slave whose changes are left out; every other one is ready or loading."""
+    """The tables of a slave that are not ready; every other one is."""
 
     not_ready: Mapping[TableName, TableState] = field(default_factory=dict)
+    reasons: Mapping[TableName, str] = field(default_factory=dict)
+    """Why a table is inconsistent."""
+    loading_since: str | None = None
+    """The position of the slave, as text, when the load under way began: nothing after it may be purged."""
 
     def __contains__(self, table: object) -> bool:
-        """Whether changes of the table are left out."""
-        return table in self.not_ready
+        """Whether all changes of the table are left out."""
+        return self.not_ready.get(table, TableState.LOADING) is not TableState.LOADING  # type: ignore[call-overload]
 
     def __iter__(self) -> Iterator[TableName]:
         """The tables whose changes are left out, by name."""
-        return iter(sorted(self.not_ready))
+        return iter(sorted(table for table in self.not_ready if table in self))
 
     def __len__(self) -> int:
-        return len(self.not_ready)
+        return sum(1 for _ in self)
 
-    def put(self, table: TableName, state: TableState) -> "TableStates":
-        """The same with `table` in `state`."""
-        others = {name: was for name, was in self.not_ready.items() if name != table}
-        return TableStates(others if state in (TableState.READY, TableState.LOADING) else {**others, table: state})
+    @property
+    def loading(self) -> tuple[TableName, ...]:
+        """The tables of which BLOCKS decides, by name."""
+        return tuple(sorted(table for table, state in self.not_ready.items() if state is TableState.LOADING))
 
-    def put_all(self, tables: Collection[TableName], state: TableState) -> "TableStates":
+    def state(self, table: TableName) -> TableState:
+        return self.not_ready.get(table, TableState.READY)
+
+    def ready(self, table: TableName) -> bool:
+        return self.state(table) is TableState.READY
+
+    def put(self, table: TableName, state: TableState, reason: str = "") -> "TableStates":
+        """The same with `table` in `state`. `reason`: why it is inconsistent."""
+        states = {name: was for name, was in self.not_ready.items() if name != table}
+        reasons = {name: why for name, why in self.reasons.items() if name != table}
+        if state is not TableState.READY:
+            states[table] = state
+        if reason and state is TableState.INCONSISTENT:
+            reasons[table] = reason
+        since = self.loading_since if TableState.LOADING in states.values() else None
+        return TableStates(states, reasons, since)
+
+    def put_all(self, tables: Collection[TableName], state: TableState, reason: str = "") -> "TableStates":
         """The same with all of `tables` in `state`."""
         states = self
         for table in tables:
-            states = states.put(table, state)
+            states = states.put(table, state, reason)
         return states
+
+    def load(self, tables: Collection[TableName], since: str) -> "TableStates":
+        """The same with `tables` loading, in a load that began when the slave was at the position `since`."""
+        return replace(self.put_all(tables, TableState.LOADING), loading_since=since if tables else None)
 
     def renamed(self, old: TableName, new: TableName) -> "TableStates":
         """The same after the master renamed a table."""
-        state = self.not_ready.get(old, TableState.READY)
-        return self.put(old, TableState.READY).put(new, state)
+        return self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
+
+    def explain(self, table: TableName) -> str:
+        """The state of a table for people, with the reason where there is one."""
+        reason = self.reasons.get(table)
+        return f"{self.state(table)}: {reason}" if reason else str(self.state(table))
 
     def text(self) -> str | None:
         """As CHECKPOINT keeps it; None where all tables are ready."""
         if not self.not_ready:
             return None
-        return json.dumps([[table.schema, table.name, self.not_ready[table]] for table in self])
+        return json.dumps([self._entry(table) for table in sorted(self.not_ready)], ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str | None) -> "TableStates":
-        """From what `text` gave."""
-        entries = json.loads(text) if text else []
-        return cls({TableName(schema, name): TableState(state) for schema, name, state in entries})
+        """From what `text` gave; entries of an earlier release have three items."""
+        states: dict[TableName, TableState] = {}
+        reasons: dict[TableName, str] = {}
+        since = None
+        for schema, name, state, *more in json.loads(text) if text else []:
+            table = TableName(schema, name)
+            states[table] = TableState(state)
+            if more and states[table] is TableState.LOADING:
+                since = more[0]
+            elif more:
+                reasons[table] = more[0]
+        return cls(states, reasons, since)
+
+    def _entry(self, table: TableName) -> list[str]:
+        more = self.loading_since if self.state(table) is TableState.LOADING else self.reasons.get(table)
+        return [table.schema, table.name, self.state(table), *([more] if more else [])]
 
 
 ALL_READY = TableStates()

@@ -120,7 +120,7 @@ def resync(
 def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
     """Raises `NotLoaded`, as of the position at which the slave is seen."""
     found = offline_compare.checkpoint(pair, slave, slave.first)
-    if found is not None and table in found.tables:
+    if found is not None and not found.tables.ready(table):
         raise NotLoaded(pair, table)
 
 

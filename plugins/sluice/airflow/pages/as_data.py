@@ -64,6 +64,7 @@ def slave(one: SlaveRow) -> Mapping[str, Any]:
         "safe_mode": one.safe_mode,
         "tables": one.tables,
         "not_ready": dict(one.not_ready),
+        "loading": list(one.loading),
         "rejects": list(one.rejects),
         "verified_through": _time(one.verified),
         "not_equal": one.different,

@@ -130,7 +130,7 @@ def _slave(replication: Replication, name: str) -> SlaveLook:
         if checkpoint is None:
             return SlaveLook()
         loading = None
-        if checkpoint.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        if checkpoint.state is SlaveState.INITIAL or checkpoint.loading:
             loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
         store = rejects_of(pair, session)
         rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []

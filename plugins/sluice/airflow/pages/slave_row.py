@@ -19,6 +19,8 @@ from sluice.model.table_state import how_to_capture, how_to_load
 
 SILENT_SECONDS = 30.0
 """An apply that holds the lease and has said nothing for so long is stuck."""
+REASONS_SHOWN = 5
+"""Tables of which a message says why they are not loaded."""
 
 
 class Level(IntEnum):
@@ -75,7 +77,9 @@ class SlaveRow:
     tables: int
     """Tables that are known."""
     not_ready: Mapping[str, str]
-    """Tables whose changes are left out, with their states."""
+    """Tables whose changes are left out, with their states and the reason."""
+    loading: tuple[str, ...]
+    """Tables that are loaded while the slave is NORMAL."""
     rejects: tuple[str, ...]
     """Tables with changes that are set aside."""
     verified: datetime | None
@@ -125,6 +129,7 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         safe_mode=str(said.get("safe_mode") or "not known") if applying else "",
         tables=max(len(known.tables), len(said.get("not_ready") or ())),
         not_ready=dict(said.get("not_ready") or {}),
+        loading=tuple(str(table) for table in said.get("loading") or ()),
         rejects=tuple(str(table) for table in said.get("set_aside") or ()),
         verified=min((time for time in times if time), default=None) if None not in times else None,
         different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
@@ -170,6 +175,9 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
         return "Applies a large window, slice by slice"
     if state is SlaveState.TRANSITION:
         return "Tables are loaded while changes are applied"
+    if loading := known.status.get("loading"):
+        tables = counted(max(len(known.tables), len(loading)), "table")
+        return f"{len(loading)} of {tables} loading, all else is applied"
     if known.status.get("rate"):
         return "Applies changes"
     return "Follows its master" if lag is not None else "Runs"
@@ -220,7 +228,10 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     if one.not_ready:
         lacking = [TableName.parse(name) for name in one.not_ready]
         remedy = how_to_load(replication.prefix, one.slave, lacking)
-        text = f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}"
+        reasons = [f"{name} is {state}" for name, state in one.not_ready.items() if ": " in state]
+        listed = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
+        why = f" ({listed}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
+        text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {remedy}"
         found.append(Message(text, Level.CRITICAL, "reload", "\n".join(one.not_ready)))
     found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settle := how_to_settle(one.rejects):

@@ -64,12 +64,15 @@ class Reader:
         share: Share | None = None,
         images: bool = False,
         max_bytes: int | None = None,
+        rows_of: TableName | None = None,
     ) -> pa.Table:
-        """The changes in order, columns as in `ITEMS`; old images are always among them.
+        """The changes in order, columns as in `ITEMS`; old images are always among them. `rows_of`: of its rows alone.
 
         Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`.
         """
         del images
+        if rows_of is not None:
+            return self._table(window, lambda item: item.table == rows_of and item.action in ROW_ACTIONS, max_bytes)
         return self._table(window, lambda item: _is_of(item, share), max_bytes)
 
     def key_changes(

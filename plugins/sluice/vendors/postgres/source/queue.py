@@ -52,6 +52,14 @@ def _of_share(share: Share | None) -> str:
     )
 
 
+def _of_rows(table: TableName) -> str:
+    """The condition that a change is one of a row of the table."""
+    return (
+        f"db_schema = {connection.literal(table.schema)} AND tablename = {connection.literal(table.name)} "
+        "AND db_action IN ('INSERT', 'UPDATE', 'DELETE')"
+    )
+
+
 @dataclass(frozen=True)
 class Condition:
     """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
@@ -100,13 +108,14 @@ class Reader:
         share: Share | None = None,
         images: bool = False,
         max_bytes: int | None = None,
+        rows_of: TableName | None = None,
     ) -> pa.Table:
-        """The changes of the window in REPL_KEY order, columns as in `ITEMS`.
+        """The changes of the window in REPL_KEY order, columns as in `ITEMS`. `rows_of`: those of its rows alone.
 
         `images` reads OLDCONTENT of every change, for the comparison with old images. Raises `TooManyBytes` when
         `max_bytes` are passed, errors of `sluice.database.errors`.
         """
-        chosen = Condition.of(window, _of_share(share))
+        chosen = Condition.of(window, _of_share(share) if rows_of is None else _of_rows(rows_of))
         return self._read(chosen, images, max_bytes, streams=STREAMS if share is None else 1)
 
     def key_changes(
