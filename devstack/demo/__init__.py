@@ -9,6 +9,10 @@ import argparse
 
 def run(args: argparse.Namespace) -> int:
     """The subcommand; `args` as `arguments.add_arguments` defines them. Returns the exit status."""
+    if args.redo:
+        from devstack.demo.redo import RedoDemo
+
+        return RedoDemo(args).run()
     from devstack.demo.course import Course
 
     return Course(args).run()

@@ -27,6 +27,7 @@ examples:
   ./sluice demo --once --rate 10000 --seconds 60  ten thousand row changes a second for a minute
   ./sluice demo --once --postgres 14              the same with a PostgreSQL 14 on both sides
   ./sluice demo --slaves 3                        two more slaves join while the first replicates
+  ./sluice demo --once --redo                     from redo logs of an Oracle master; --seed alone counts besides
   ./sluice demo --once --slave mariadb            into a MariaDB; with --slaves 2 into a PostgreSQL beside it, too
 """
 
@@ -103,6 +104,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=RELEASES,
         metavar="RELEASE",
         help=f"PostgreSQL's release of master and slaves, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})",
+    )
+    parser.add_argument(
+        "--redo",
+        action="store_true",
+        help="instead: recorded redo of two threads of an Oracle master, over proxy and merge, into a PostgreSQL",
     )
     parser.add_argument("--plain", action="store_true", help="lines of a log instead of the live view")
     parser.add_argument("--airflow-port", type=PORT, metavar="PORT", help="port of Airflow's pages and API")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 IDS = {
     "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
-    "failover", "remove_transaction", "uninstall_resources",
+    "failover", "remove_transaction", "uninstall_resources", "capture_redo",
 }  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
@@ -159,6 +159,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
             "key_to",
         },
         "cdc_apply": {"prefix", "slave"},
+        "capture_redo": {"prefix"},
         "gate": {"prefix", "slave", "action", "reason"},
         "failover": {"prefix", "slave", "action", "reverse", "sample", "sequence_gap", "override"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},

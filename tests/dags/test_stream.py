@@ -81,5 +81,5 @@ def test_housekeeping_leaves_it_out_where_it_works_on_masters(folder: Path) -> N
 
 
 def test_the_status_says_how_far_the_stream_goes(folder: Path) -> None:
-    (line,) = status.master(work().replication, lambda conn_id, vendor: pytest.fail(conn_id))
+    (line,) = status.master(work().replication, lambda conn_id, vendor: pytest.fail(conn_id), "")
     assert line == f"REC_ from {folder}: change 2 of the stream s, as of 2026-11-22T10:00:00.000000Z"

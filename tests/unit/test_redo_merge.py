@@ -184,6 +184,24 @@ def test_commits_are_in_the_order_of_their_scns_and_not_of_their_groups(tmp_path
     assert keys(stream) == ["1", "2"]
 
 
+def test_what_is_merged_is_freed_where_that_is_wanted_and_a_new_merge_goes_on(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    half = transaction(200, "1.2.1", [insert(0, 2)])
+    write(made, half[:2], "2.jsonl")
+    write(made, [*half[2:], checkpoint(250)], "3.jsonl")
+    merger(root, stream, frees=False).merge_once()
+    assert len(list(made.glob("*.jsonl"))) == 3
+    write(made, [*transaction(300, "1.3.1", [insert(0, 3)])], "4.jsonl")
+    write(made, transaction(400, "1.4.1", [insert(0, 4)])[:2], "5.jsonl")
+    write(made, [checkpoint(350)], "4.jsonl")
+    merger(root, stream, frees=True).merge_once()
+    assert [file.name for file in made.glob("*.jsonl")] == ["5.jsonl"], "the beginning of what is not whole stays"
+    write(made, [*transaction(400, "1.4.1", [insert(0, 4)])[2:], checkpoint(500)], "5.jsonl")
+    assert merger(root, stream, frees=True).merge_once() == 0
+    assert keys(stream) == ["1", "2", "3", "4"]
+
+
 def test_a_silent_thread_is_named_and_a_closed_one_is_waited_for_no_more(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])

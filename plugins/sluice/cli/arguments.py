@@ -91,6 +91,17 @@ SIGTERM or Ctrl-C, with checkpoints from which the next one goes on. The DAG cap
 """
 
 
+REDO_PROXY = """\
+Serves redo logs of this machine to ./sluice capture-redo on another one. Reads files below the given folders alone, for
+clients that know the token. Until it is stopped.
+"""
+
+REDO_PROXY_PLACES = """\
+The token is the content of --token-file, 16 characters at least; only this account may read that file. On another
+address than the loopback's it needs --certificate and --key. What it answers: docs/redo-proxy.md.
+"""
+
+
 def arguments_of_add(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice add`."""
     parser.description, parser.epilog = ADD, ADD_EXAMPLES
@@ -171,6 +182,19 @@ def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
 
 
+def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice redo-proxy`."""
+    parser.description, parser.epilog = REDO_PROXY, REDO_PROXY_PLACES
+    parser.add_argument(
+        "--root", action="append", required=True, metavar="FOLDER", help="below it files are served; may be repeated"
+    )
+    parser.add_argument("--token-file", required=True, metavar="FILE", help="holds what clients must send")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=9527, metavar="PORT", help="to listen on (default 9527)")
+    parser.add_argument("--certificate", metavar="FILE", help="for TLS, in PEM")
+    parser.add_argument("--key", metavar="FILE", help="the certificate's")
+
+
 def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice capture-redo`."""
     parser.description, parser.epilog = CAPTURE_REDO, CAPTURE_REDO_PLACES
@@ -193,6 +217,7 @@ def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="end when others wait so long for one thread (default 15)",
     )
+    parser.add_argument("--free", action="store_true", help="delete the threads' files once they are merged")
     parser.add_argument("--once", action="store_true", help="merge what is there by now, and end")
 
 

@@ -34,6 +34,7 @@ _COMMANDS = {
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
+    "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy),
     "capture-redo": ("read the redo logs of an Oracle master", options.arguments_of_capture_redo),
 }
 

@@ -24,6 +24,7 @@ def run(args: argparse.Namespace) -> int:
         Prefix(args.prefix),
         exact_names=args.exact_names,
         silent_seconds=60 * args.silent_minutes,
+        frees=args.free,
     )
     if args.once:
         waiting = merger.merge_once()

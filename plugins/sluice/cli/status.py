@@ -18,6 +18,7 @@ from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import Found, ItemsState
 from sluice.coordination.lacks import Lacks
+from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
@@ -34,6 +35,7 @@ from sluice.model.names import Prefix
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture, how_to_load
+from sluice.model.vendors import REDO
 from sluice.model.window import Window
 from sluice.pair import Pair
 from sluice.verify.definition_gaps import not_captured
@@ -47,6 +49,7 @@ FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
 COUNTED = 100_000
 """Changes that wait for a feed are counted so far."""
+REDO_SILENT_SECONDS = 30
 
 Reaches = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
@@ -95,7 +98,9 @@ def replications(found: Survey, connections: Reaches, store_url: str) -> list[st
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         looks = []
         for one in found.replications:
-            looks.append(pool.submit(_lines_or_error, f"{one.prefix} from", partial(master, one, connections)))
+            looks.append(
+                pool.submit(_lines_or_error, f"{one.prefix} from", partial(master, one, connections, store_url))
+            )
             looks.append(pool.submit(_lines_or_error, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
             for name in one.slaves:
                 of_slave = partial(slave, one, name, connections, store_url)
@@ -105,11 +110,12 @@ def replications(found: Survey, connections: Reaches, store_url: str) -> list[st
     return lines or ["no replication is configured: ./sluice add makes one"]
 
 
-def master(replication: Replication, connections: Reaches) -> list[str]:
+def master(replication: Replication, connections: Reaches, store_url: str) -> list[str]:
     """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
     place = replication.master
-    if place.stream:
-        return [stream(replication.prefix, place.stream)]
+    if of := place.stream:
+        threads = _redo(store_url, replication.prefix) if place.capture == REDO else []
+        return [*threads, *_lines_or_error(f"{replication.prefix}:", lambda: [stream(replication.prefix, of)])]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
@@ -301,6 +307,28 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
 def _items(store_url: str, prefix: Prefix) -> list[str]:
     with closing(redis_store.connect(store_url)) as client:
         return items(ItemsState(client, prefix).read())
+
+
+def _redo(store_url: str, prefix: Prefix) -> list[str]:
+    with closing(redis_store.connect(store_url)) as client:
+        return redo(prefix, RedoState(client, prefix).read(), datetime.now(UTC).timestamp())
+
+
+def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
+    """How the capture from redo logs is, a line each thread. `now`: seconds since the epoch."""
+    if status is None:
+        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or ./sluice capture-redo {prefix}"]
+    age = now - status.written
+    silent = f", silent for {duration(age)}: see its log" if age > REDO_SILENT_SECONDS else ""
+    lines = [f"{prefix}: the redo logs are read by {status.holder}, epoch {status.epoch}{silent}"]
+    for thread in status.threads:
+        behind = status.lag_seconds(thread)
+        lag = f", {duration(behind)} behind" if behind is not None else ""
+        place = f", log {thread.sequence}, SCN {thread.scn}" if thread.scn else ""
+        again = f", started again {counted(thread.restarts, 'time')}" if thread.restarts else ""
+        error = f": {thread.last_error}" if thread.last_error else ""
+        lines.append(f"    thread {thread.thread}: {thread.state}{place}{lag}{again}{error}")
+    return [*lines, *([f"    {status.error}"] if status.error else [])]
 
 
 def _aware(time: datetime) -> datetime:

@@ -220,6 +220,14 @@ class RedoOptions:
     logs: str | None = option.text("name a folder")
     """Where the archived logs are, or are brought to: a folder `<resetlogs>_<thread>`, and in it one a day.
     Default: `logs` at the location."""
+    proxy: str | None = option.text("write http://host:9527 or https://host:9527")
+    """A redo proxy on the master's side, from which logs are brought to `logs`; None: somebody else brings them."""
+    archived: tuple[str, ...] = option.patterns("", "write folders of the proxy's machine, separated by commas")
+    """With `proxy`: the folders there in which the logs of all threads are."""
+    token_file: str | None = option.text("name a file with the proxy's token")
+    """With `proxy`: holds its token."""
+    proxy_authority: str | None = option.text("name a file with the certificate of the authority")
+    """With `proxy` and https: who signed its certificate, beside those that the system trusts."""
     work: str | None = option.text("name a folder of this machine")
     """Where the programs keep their checkpoints and logs. Default: `work` at the location."""
     host_timezone: str = option.word("+00:00", "write the master's offset, e.g. +08:00")

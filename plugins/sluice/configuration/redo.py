@@ -9,7 +9,7 @@ from sluice.configuration.model import Endpoint, RedoOptions
 from sluice.configuration.nodes import Section
 
 _ZONE = re.compile(r"[+-](?:0\d|1[0-4]):[0-5]\d\Z")
-_ABSOLUTE = ("program", "schema", "logs", "work")
+_ABSOLUTE = ("program", "schema", "logs", "work", "token_file", "proxy_authority")
 _NEEDED = {
     "program": "name the program of OpenLogReplicator 1.9.0, e.g. /opt/OpenLogReplicator/OpenLogReplicator",
     "schema": "name the schema checkpoint with which capture begins, e.g. /srv/redo/shop/SHOP-chkpt-2266634.json",
@@ -37,6 +37,11 @@ def options(section: Section, master: Endpoint, mistakes: list[Mistake]) -> Redo
         node, value = section.inside("redo", name), getattr(found, name)
         if node is not None and value is not None and not value.startswith("/"):
             mistakes.append(node.mistake(f"{value!r} is not absolute", "write it from / on"))
+    node = section.inside("redo", "proxy")
+    if node is not None and not (found.archived and found.token_file):
+        mistakes.append(node.mistake("needs archived and token_file", "say where its logs are, and its token's file"))
+    if node is None and (other := section.inside("redo", "archived") or section.inside("redo", "token_file")):
+        mistakes.append(other.mistake("means nothing without proxy", "take it out, or add proxy"))
     node = section.inside("redo", "threads")
     if node is not None and (not found.threads or not all(each.isdigit() and int(each) for each in found.threads)):
         mistakes.append(node.mistake("is no list of redo threads", "write V$THREAD.THREAD#, e.g. 1, 2"))

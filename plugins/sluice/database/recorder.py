@@ -41,11 +41,12 @@ class Merger(Protocol):
 class MergerClass(Protocol):
     """`root`: where the threads' folders are. `exact_names`: names are not made lower-case.
 
-    `silent_seconds`: so long a thread may say nothing while transactions of others wait for it.
+    `silent_seconds`: so long a thread may say nothing while transactions of others wait for it. `frees`: it deletes
+    what it does not need any more.
     """
 
     def __call__(
-        self, root: Path, folder: Path, prefix: Prefix, *, exact_names: bool, silent_seconds: float
+        self, root: Path, folder: Path, prefix: Prefix, *, exact_names: bool, silent_seconds: float, frees: bool
     ) -> Merger: ...
 
 

@@ -89,6 +89,16 @@ def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
     return {}
 
 
+def oldest_sequence(kept: Mapping[str, Values]) -> int:
+    """Of the logs that a program needs to go on from these checkpoints; 0 where nothing is known."""
+    found = []
+    for file, values in kept.items():
+        if _READER.match(file) and int(values.get("seq", 0)):
+            oldest = values.get("min-tran", {})
+            found.append(min(int(values["seq"]), int(oldest.get("seq", values["seq"]))))
+    return min(found, default=0)
+
+
 def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) -> Values:
     """Where it is safe to go on: before the group of redo records of which a part may have been confirmed.
 

@@ -15,7 +15,7 @@ from sluice.configuration.model import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
 from sluice.database.recorder import Receiver, ReceiverClass
 from sluice.errors import SluiceError, Terminal
-from sluice.redo import checkpoints, program_configuration
+from sluice.redo import checkpoints, missing_logs, program_configuration
 from sluice.redo.checkpoints import Values
 from sluice.redo.program import Program
 
@@ -83,12 +83,16 @@ class Keeper:
         self.seed, self.options, self.state, self.epoch = seed, options, state, epoch
         self.name: str = seed["database"]
         self.restarts = 0
+        self.stage_error = ""
+        """Why its logs do not come."""
         self.receiver: Receiver = receiver(self.address, self.name, places.spool, int(seed["scn"]))
         self._program: Program | None = None
         self._error = ""
         self._started = 0.0
         self._deaths = 0
         self._next_start = 0.0
+        self.needed_sequence = 0
+        """Logs below it are not needed any more, whatever happens."""
         self._copied = time.monotonic()
         self._looked = self._copied
         self._sick = 0
@@ -109,6 +113,8 @@ class Keeper:
             raise ConfigurationRefused(self.thread, wrong)
         checkpoints.write(self.places.work, self.places.configuration.name, values)
         self._publish_tables()
+        kept = checkpoints.needed(checkpoints.read_folder(self.places.state), self.name)
+        self.needed_sequence = checkpoints.oldest_sequence(kept)
         self._receiving.start()
         self._launch()
 
@@ -166,6 +172,7 @@ class Keeper:
         kept = checkpoints.needed(checkpoints.read_folder(self.places.state), self.name)
         if kept:
             self.state.store(self.epoch, self.thread, {name: json.dumps(values) for name, values in kept.items()})
+            self.needed_sequence = checkpoints.oldest_sequence(kept)
             log.info("%s: checkpoints copied: %s", self.thread, ", ".join(sorted(kept)))
         self._publish_tables()
 
@@ -181,9 +188,9 @@ class Keeper:
             state = "waiting"
         else:
             state = "running" if received.last_heard else "starting"
-        error = self._error or (program.last_error if program is not None else "")
+        error = self._error or self.stage_error or (program.last_error if program is not None else "")
         if program is not None and program.missing_log:
-            error = program.missing_log
+            error = missing_logs.explained(self.number, program.missing_log)
         scn = received.durable[0] if received.durable is not None else 0
         return ThreadStatus(self.thread, state, received.sequence, scn, received.time, self.restarts, error)
 

@@ -69,7 +69,7 @@ class Program:
             said = _SAID.match(line)
             if said is not None and said["code"] and int(said["code"]) in _QUIET:
                 continue
-            self._log.emit(logging.LogRecord("", logging.INFO, "", 0, line.replace("%", "%%"), (), None))
+            self._log.emit(logging.LogRecord("", logging.INFO, "", 0, line, (), None))
             if said is None:
                 continue
             code = int(said["code"] or 0)

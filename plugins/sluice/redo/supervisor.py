@@ -21,9 +21,9 @@ from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.registry import receiver_of
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.model.vendors import REDO, STREAM
-from sluice.redo import checkpoints
+from sluice.redo import checkpoints, staging
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, Places, pause
 from sluice.redo.program import Program
 
@@ -31,6 +31,7 @@ log = logging.getLogger("sluice.redo")
 
 LOOK_SECONDS = 0.2
 STATUS_SECONDS = 1.0
+STAGE_SECONDS, STAGE_RETRY_SECONDS = 1.0, 5.0
 MERGE_GRACE_SECONDS = 12.0
 
 
@@ -106,6 +107,14 @@ class _Leading:
             logs = Path(self.options.logs or location / "logs") / name
             places = Places(self.threads / name, work, logs)
             self.keepers.append(Keeper(name, number, places, seed, self.options, self.state, epoch, receiver))
+        self._stop = threading.Event()
+        self._staging = [
+            threading.Thread(
+                target=self._stage, args=(keeper, seed["resetlogs"], seed["scn"]), name=f"stage {keeper.thread}"
+            )
+            for keeper in self.keepers
+            if self.options.proxy is not None
+        ]
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
@@ -121,6 +130,8 @@ class _Leading:
             for keeper in self.keepers:
                 self.lease.keep()
                 keeper.start()
+            for bringing in self._staging:
+                bringing.start()
             self.supervisor.leads.set()
             log.info("%s: capturing with epoch %d", self.prefix, self.epoch)
             while not stop.wait(LOOK_SECONDS):
@@ -164,6 +175,22 @@ class _Leading:
                     other.take_tables(tables)
                     other.restart(f"thread {keeper.thread} ran DDL at SCN {scn}")
 
+    def _stage(self, keeper: Keeper, resetlogs: int, since: int) -> None:
+        """Brings the logs of a thread, and deletes those that nobody needs."""
+        while not self._stop.is_set():
+            try:
+                stager = staging.of_thread(self.options, keeper.places.logs, keeper.number, resetlogs, since)
+                while not self._stop.is_set():
+                    stager.free(keeper.needed_sequence)
+                    staged = stager.turn()
+                    keeper.stage_error = ""
+                    if not staged:
+                        self._stop.wait(STAGE_SECONDS)
+            except SluiceError as error:
+                keeper.stage_error = str(error)
+                log.warning("%s: %s", keeper.thread, error)
+                self._stop.wait(STAGE_RETRY_SECONDS)
+
     def _keep_merging(self) -> None:
         now = time.monotonic()
         if self._merge is not None and self._merge.status is not None:
@@ -176,7 +203,7 @@ class _Leading:
         if self._merge is None and now >= self._merge_next:
             command = [
                 sys.executable, "-m", "sluice.cli", "redo", str(self.prefix), "--threads", str(self.threads),
-                "--location", str(self.stream), "--silent-minutes", f"{self.options.silent_minutes:g}",
+                "--location", str(self.stream), "--silent-minutes", f"{self.options.silent_minutes:g}", "--free",
             ]  # fmt: skip
             if self.options.exact_names:
                 command.append("--exact-names")
@@ -193,6 +220,8 @@ class _Leading:
 
     def _end(self, *, at_once: bool) -> None:
         enders = [threading.Thread(target=keeper.end, kwargs={"at_once": at_once}) for keeper in self.keepers]
+        self._stop.set()
+        enders += [threading.Thread(target=each.join) for each in self._staging if each.is_alive()]
         if self._merge is not None:
             arguments = (signal.SIGKILL if at_once else signal.SIGTERM, MERGE_GRACE_SECONDS)
             enders.append(threading.Thread(target=self._merge.end, args=arguments))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
 from sluice.model.names import Prefix
 from sluice.redo import checkpoints
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Change, parse
+from sluice.vendors.stream.lines import Change, Commit, parse
 from tests.airflow_home import ROOT
 from tests.scenarios.stream.test_redo_network import free_port
+from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, TWO, checkpoint, ddl, insert, schema_checkpoint, transaction
 from tests.waiting import until
 
@@ -194,6 +196,41 @@ def test_programs_supervisors_and_machines_come_and_go_and_the_stream_has_everyt
     wanted += two_threads(made, 4, 400, 20)
     made.start("third")
     until(lambda: made.keys() == wanted)
+
+
+def test_the_real_program_is_kept_and_what_it_reads_becomes_a_stream(capture: Callable[..., Capture]) -> None:
+    """Two real logs; times are those of a master at +08:00. `SLUICE_TEST_OLR` names OpenLogReplicator 1.9.0."""
+    program = os.environ.get("SLUICE_TEST_OLR")
+    if not program:
+        pytest.skip("SLUICE_TEST_OLR names no OpenLogReplicator 1.9.0")
+    there = redo_vectors.required() / "redo"
+    made = capture(threads="1")
+    made.program = Path(program)
+    shutil.copy(there / "TEST-chkpt-2266634.json", made.root / "TEST-chkpt-60.json")
+    logs = made.location / "logs" / "1224959854_1" / "day"
+    logs.mkdir(parents=True)
+    configured = made.configure
+    made.configure = lambda work="work": _with(configured(work), 'host_timezone: "+08:00"')  # type: ignore[method-assign]
+    first = made.start()
+    shutil.copy(there / "arch1_15_1224959854.dbf", logs / "1_15_1224959854.arc")
+    until(lambda: bool((status := made.thread(1)) and status.scn >= 2_267_714))
+    assert made.keys() == []
+    # It goes on from its checkpoint when both were killed.
+    first.kill()
+    first.wait()
+    made.start()
+    shutil.copy(there / "arch1_16_1224959854.dbf", logs / "1_16_1224959854.arc")
+    until(lambda: made.keys() == ["1"])
+    (file,) = [file for file in (made.location / "stream").glob("*.jsonl") if b"hello world" in file.read_bytes()]
+    times = [line.time for raw in file.read_bytes().splitlines() if isinstance(line := parse(raw), Commit)]
+    assert "2026-03-06T17:44:40.000000+00:00" in times
+
+
+def _with(folder: Path, line: str) -> Path:
+    """A configuration with a line more."""
+    with (folder / "ORA.yaml").open("a") as opened:
+        opened.write(f"  {line}\n")
+    return folder
 
 
 def test_what_is_wrong_with_a_program_is_said(capture: Callable[..., Capture]) -> None:

@@ -30,6 +30,7 @@ from sluice.vendors.stream.redo.errors import NoKeys, OutputDamaged, ThreadSilen
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
 from sluice.vendors.stream.redo.rows import Naming
+from sluice.vendors.stream.redo.spool import free
 from sluice.vendors.stream.redo.threads import Checkpoint, ThreadOutput, folders
 from sluice.vendors.stream.redo.types import UNITS
 from sluice.vendors.stream.writer import FILE_BYTES, Writer
@@ -93,6 +94,7 @@ class Merger:
         *,
         exact_names: bool = False,
         silent_seconds: float = 900.0,
+        frees: bool = False,
         group: int = GROUP,
         read: int = READ,
         waiting: int = WAITING,
@@ -105,6 +107,7 @@ class Merger:
         self.merged = 0
         """Transactions of the master, since this merge began."""
         self._silent_seconds = silent_seconds
+        self.frees = frees
         self.group, self.read, self.waiting = group, read, waiting
         self._file_bytes = file_bytes
 
@@ -181,6 +184,7 @@ class _Merging:
         self._times: dict[ThreadId, str] = {}
         """Of each live thread's last checkpoint message."""
         self._saved = ""
+        self._freed: dict[ThreadId, str] = {}
         self._said = time.monotonic()
         self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
 
@@ -280,13 +284,23 @@ class _Merging:
 
     def _commit(self, last: Transaction | None) -> None:
         """`last`: of the transaction of the stream; None where nothing changed up to where all threads are."""
-        state = self._state().text()
+        found = self._state()
+        state = found.text()
         if last is not None:
             moment = self._moment(last.thread, last.time)
         else:
             moment = "" if self.merge.waiting else min(self._times.values(), default="")
         self.writer.commit(max(moment, self.writer.end.time), state)
         self._saved, self._said = state, time.monotonic()
+        if self.merger.frees:
+            self._free(found)
+
+    def _free(self, state: State) -> None:
+        """Deletes the files from which no merge goes on any more: the commit that says so is on the disk."""
+        for thread, (file, _, _) in state.threads.items():
+            if file and self._freed.get(thread) != file:
+                self._freed[thread] = file
+                free(self.outputs[thread].folder, file)
 
     def _moment(self, thread: ThreadId, value: int | None) -> str:
         """ISO 8601, UTC; empty where it is not known."""

@@ -65,8 +65,10 @@ class TableReader:
         match op:
             case "c":
                 row = self._row(payload.get("after", {}))
-                # A NULL at the end of a row is in no redo.
-                return Change(Action.INSERT, self.table, new={name: row.get(name) for name in self._all})
+                if len(row) < len(self._all):
+                    # A NULL at the end of a row is in no redo.
+                    row = {name: row.get(name) for name in self._all}
+                return Change(Action.INSERT, self.table, new=row)
             case "d":
                 return self._delete(self._row(payload.get("before", {})))
         return self._update(self._row(payload.get("before", {})), self._row(payload.get("after", {})))

@@ -1,0 +1,213 @@
+"""Brings a master's redo logs to where OpenLogReplicator reads them, block by block, each with its checksum.
+
+A log travels in pieces, some at a time, and is in a hidden file until it is whole; a stager that was killed goes on
+behind the last good piece. A log that is still being written is followed: when it is complete, little of it is left.
+"""
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Protocol
+
+from sluice.errors import Transient
+from sluice.redo import blocks
+from sluice.redo.blocks import LogHeader, NotRedo
+from sluice.redo.proxy_client import Entry
+
+log = logging.getLogger("sluice.redo")
+
+PIECE = 4 << 20
+PARALLEL = 4
+DAY = "staged"
+"""The folder of a day that OpenLogReplicator looks into; it does not care for its name."""
+SUFFIX = ".arc"
+
+
+class LogDamaged(Transient):
+    """What came is no good block: it was changed on its way, or is being written just now."""
+
+    def __init__(self, path: str, numbers: Sequence[int]):
+        more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
+        super().__init__(
+            f"{path}: block {numbers[0]}{more} has a wrong checksum or number. It is fetched again; if this repeats, "
+            "the log is damaged on the master: restore it there with RMAN."
+        )
+
+
+class Files(Protocol):
+    """Where the logs are."""
+
+    def files(self, folder: str) -> list[Entry]: ...
+
+    def read(self, path: str, offset: int, length: int) -> bytes: ...
+
+
+class Stager:
+    """Of one redo thread: from `folders` of `source` to `target`.
+
+    There a log is `<thread>_<sequence>_<resetlogs>.arc`. Logs that end before the SCN `since` stay where they are.
+    """
+
+    def __init__(
+        self,
+        source: Files,
+        folders: Sequence[str],
+        target: Path,
+        thread: int,
+        resetlogs: int,
+        *,
+        since: int = 0,
+        piece: int = PIECE,
+    ):
+        self.source, self.folders, self.target = source, folders, target / DAY
+        self.thread, self.resetlogs, self._piece = thread, resetlogs, piece
+        self._since = since
+        self.freed = 0
+        """Logs below this sequence are not wanted any more."""
+        self._known: dict[tuple[str, int], LogHeader | None] = {}
+        """What a complete log says of itself, by its path and size; None of other files."""
+
+    def turn(self) -> int:
+        """Brings what has come; how many logs are whole now. Raises `Transient`, `ProxyRefuses`."""
+        self.target.mkdir(parents=True, exist_ok=True)
+        staged = 0
+        for path, header in sorted(self._found(), key=lambda each: (each[1].sequence, not each[1].complete)):
+            past = header.next_scn is not None and header.next_scn <= self._since
+            if not past and header.sequence >= self.freed and not self.file(header.sequence).exists():
+                staged += self._bring(path, header)
+        return staged
+
+    def run(self, stop: threading.Event, seconds: float = 1.0) -> None:
+        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
+        while not stop.is_set():
+            try:
+                if self.turn():
+                    continue
+            except Transient as outage:
+                log.warning("thread %d: %s", self.thread, outage)
+            stop.wait(seconds)
+
+    def free(self, sequence: int) -> list[int]:
+        """Deletes the logs below a sequence, from which nobody goes on; their sequences."""
+        self.freed = max(self.freed, sequence)
+        gone = [each for each in self.staged() if each < self.freed]
+        for each in gone:
+            self.file(each).unlink(missing_ok=True)
+        return gone
+
+    def staged(self) -> list[int]:
+        """Sequences of the logs that are whole."""
+        names = (file.stem.split("_") for file in self.target.glob(f"[0-9]*{SUFFIX}"))
+        return sorted(
+            int(parts[1])
+            for parts in names
+            if len(parts) == 3 and parts[0::2] == [str(self.thread), str(self.resetlogs)]
+        )
+
+    def file(self, sequence: int) -> Path:
+        return self.target / f"{self.thread}_{sequence}_{self.resetlogs}{SUFFIX}"
+
+    def _found(self) -> Iterator[tuple[str, LogHeader]]:
+        """The thread's logs at the source."""
+        for folder in self.folders:
+            for name, size in self.source.files(folder):
+                path = f"{folder.rstrip('/')}/{name}"
+                header = self._known.get((path, size))
+                if (path, size) not in self._known:
+                    header = self._header(path, size)
+                if header is not None and (header.thread, header.resetlogs) == (self.thread, self.resetlogs):
+                    yield path, header
+
+    def _header(self, path: str, size: int) -> LogHeader | None:
+        try:
+            header = blocks.read_header(self.source.read(path, 0, 2 * max(blocks.SIZES)))
+        except NotRedo as reason:
+            log.debug("%s: %s", path, reason)
+            return None
+        # One that is written has its size from the beginning, and is another log when it is used again.
+        if header.complete and header.blocks is not None and header.blocks * header.size == size:
+            self._known[path, size] = header
+        return header
+
+    def _bring(self, path: str, header: LogHeader) -> bool:
+        """What is there of a log; whether it is whole."""
+        part = self.target / f".{self.file(header.sequence).name}.part"
+        with closing(_Part(part, header)) as local:
+            end = header.blocks if header.complete else None
+            for data in self._pieces(path, local.blocks * header.size, end and end * header.size):
+                whole = data[: len(data) - len(data) % header.size]
+                if end is None:
+                    count = blocks.written(whole, header.size, local.blocks, header.sequence)
+                    good = whole[: count * header.size]
+                else:
+                    good = whole
+                if wrong := blocks.damaged(good, header.size, local.blocks, header.sequence):
+                    raise LogDamaged(path, wrong)
+                local.add(good)
+                if len(good) < len(data):
+                    break
+            if end is None or local.blocks < end:
+                return False
+            # The header is written anew when a log is complete.
+            local.head(self.source.read(path, 0, 2 * header.size))
+        part.rename(self.file(header.sequence))
+        log.info("thread %d: log %d is staged, %d blocks", self.thread, header.sequence, end)
+        return True
+
+    def _pieces(self, path: str, begin: int, end: int | None) -> Iterator[bytes]:
+        """In order; some are fetched ahead, where it is known how far."""
+        if end is None:
+            while data := self.source.read(path, begin, self._piece):
+                yield data
+                begin += len(data)
+            return
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            waiting: deque[Future[bytes]] = deque()
+            for offset in range(begin, end, self._piece):
+                waiting.append(pool.submit(self.source.read, path, offset, min(self._piece, end - offset)))
+                if len(waiting) > PARALLEL:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+class _Part:
+    """A log that is not whole yet; what a crash left of it is checked."""
+
+    def __init__(self, file: Path, header: LogHeader):
+        self._size = header.size
+        self._file = file.open("r+b" if file.exists() else "w+b")
+        self.blocks = 2
+        """That are there; the first two are put in at the end."""
+        length = self._file.seek(0, os.SEEK_END)
+        while self.blocks * self._size < length:
+            self._file.seek(self.blocks * self._size)
+            data = self._file.read(PIECE)
+            data = data[: len(data) - len(data) % self._size]
+            good = blocks.written(data, self._size, self.blocks, header.sequence) if data else 0
+            if wrong := blocks.damaged(data[: good * self._size], self._size, self.blocks, header.sequence):
+                good = wrong[0] - self.blocks
+            self.blocks += good
+            if good * self._size < len(data) or not data:
+                break
+        self._file.truncate(self.blocks * self._size)
+        self._file.seek(self.blocks * self._size)
+
+    def add(self, data: bytes) -> None:
+        self._file.write(data)
+        self.blocks += len(data) // self._size
+
+    def head(self, data: bytes) -> None:
+        """The first two blocks; all is on the disk then."""
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,288 @@
+"""Redo logs over a real proxy: what it gives, what it refuses, and a stager that is cut off, lied to and killed."""
+
+import argparse
+import base64
+import http.client
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.cli import redo_proxy
+from sluice.redo import blocks, zero_blocks
+from sluice.redo.proxy_client import Entry, ProxyClient, ProxyRefuses, ProxyUnreachable
+from sluice.redo.stager import LogDamaged, Stager
+from sluice.redo.staging import TokenRefused
+from tests.airflow_home import ROOT
+from tests.examples import examples
+from tests.scenarios.stream.test_redo_network import free_port
+from tests.unit import redo_vectors
+from tests.waiting import until
+
+TOKEN = "0123456789abcdef0123"
+RESETLOGS = 1_224_959_854
+
+
+def log_of(sequence: int, count: int, thread: int = 1, *, following: int | None = 9_000) -> bytes:
+    """A redo log; without `following` it is being written, in a file of ten blocks more."""
+    chance = random.Random(sequence)
+    made = [blocks.block(number, sequence, chance.randbytes(480)) for number in range(2, count)]
+    header = blocks.LogHeader(thread, sequence, RESETLOGS, 8_000, following, count if following else None)
+    rest = [] if following else [blocks.block(number, sequence - 3, b"old") for number in range(count, count + 10)]
+    return b"".join([blocks.first_block(512, count - 1), blocks.header_block(header), *made, *rest])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The folder that a proxy serves, and its address."""
+    folder, port = tmp_path_factory.mktemp("served"), free_port()
+    token = folder.parent / "token"
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sluice.cli", "redo-proxy", "--root", str(folder), "--token-file", str(token),
+         "--port", str(port)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
+    )  # fmt: skip
+
+    def listens() -> bool:
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listens)
+    yield folder, f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait(30)
+
+
+def client(served: tuple[Path, str], token: str = TOKEN) -> ProxyClient:
+    return ProxyClient(served[1], token)
+
+
+def asked(served: tuple[Path, str], query: str, token: str = TOKEN) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(served[1].removeprefix("http://"))
+    connection.request("GET", f"/file?{query}", headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def encoded(path: str | Path) -> str:
+    return quote(base64.b64encode(os.fsencode(path)).decode(), safe="")
+
+
+def test_a_file_is_read_in_any_pieces(served: tuple[Path, str]) -> None:
+    file = served[0] / "a b'ü.dbf"
+    raw = log_of(7, 40)
+    file.write_bytes(raw)
+    status, body = asked(served, f"type=attr&filePath={encoded(file)}")
+    assert status == 200
+    assert json.loads(body) | {"modified": 0} == {"size": len(raw), "blockSize": 512, "modified": 0}
+    assert asked(served, f"type=read&filePath={encoded(file)}&startOffset=10&length=2000") == (200, raw[10:2010])
+    assert asked(served, f"type=read&filePath={encoded(file)}&startOffset={len(raw)}&length=9") == (200, b"")
+    reader = client(served)
+    assert reader.size(str(file)) == len(raw)
+    assert b"".join(reader.read(str(file), at, 3_001) for at in range(0, len(raw), 3_001)) == raw
+    assert Entry(file.name, len(raw)) in reader.files(str(served[0]))
+
+
+def test_what_is_not_below_the_root_is_refused(served: tuple[Path, str]) -> None:
+    folder = served[0]
+    secret = folder.parent / "secret"
+    secret.write_text("x")
+    (folder / "link").symlink_to(secret)
+    (folder / "links").symlink_to(folder.parent)
+    beside = folder.parent / f"{folder.name}_beside"
+    beside.mkdir(exist_ok=True)
+    (beside / "f").write_text("x")
+    os.mkfifo(folder / "pipe")
+    outside = [
+        secret,
+        folder / ".." / "secret",
+        folder / "link",
+        folder / "links" / "secret",
+        beside / "f",
+        "/etc/passwd",
+    ]
+    for path in outside:
+        status, body = asked(served, f"type=read&filePath={encoded(path)}&startOffset=0&length=1")
+        assert status == 403, path
+        assert b"root" in body
+    for query, wanted in [
+        (f"type=read&filePath={encoded(folder / 'none')}&startOffset=0&length=1", 404),
+        (f"type=read&filePath={encoded(folder / 'pipe')}&startOffset=0&length=1", 400),
+        (f"type=read&filePath={encoded(folder)}&startOffset=0&length=1", 400),
+        (f"type=read&filePath={encoded('relative')}&startOffset=0&length=1", 400),
+        (f"type=write&filePath={encoded(folder / 'link')}", 403),
+        ("type=read&filePath=%21%21&startOffset=0&length=1", 400),
+        (f"type=read&filePath={quote(base64.b64encode(b'/a' + bytes(1)).decode())}&startOffset=0&length=1", 400),
+    ]:
+        assert asked(served, query)[0] == wanted, query
+    file = folder / "some"
+    file.write_bytes(b"12345")
+    for numbers in (
+        "startOffset=-1&length=1",
+        "startOffset=0&length=99999999999",
+        "length=1",
+        "startOffset=0&length=x",
+    ):
+        assert asked(served, f"type=read&filePath={encoded(file)}&{numbers}")[0] == 400, numbers
+    assert asked(served, f"type=read&filePath={encoded(file)}&startOffset=6&length=1")[0] == 416
+    for token in ("", "wrong", TOKEN[:-1], TOKEN + "0"):
+        assert asked(served, f"type=attr&filePath={encoded(file)}", token)[0] == 401
+    with pytest.raises(ProxyRefuses, match="the token is missing or wrong"):
+        client(served, "wrong").size(str(file))
+    (folder / "pipe").unlink()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.sampled_from([bytes(512), bytes(1024), b"\x01" * 512, b"a" * 100, bytes(7)]), max_size=12))
+def test_empty_blocks_do_not_travel(parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    assert zero_blocks.unpack(zero_blocks.pack(data), len(data)) == data
+    assert len(zero_blocks.pack(bytes(1 << 20))) < 100
+    with pytest.raises(zero_blocks.NotPacked):
+        zero_blocks.unpack(zero_blocks.pack(bytes(1024)), 1023)
+
+
+def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("short")
+
+    def start(**more: str) -> None:
+        values = {"root": [str(tmp_path)], "token_file": str(token), "host": "127.0.0.1", "port": 1, "key": None}
+        redo_proxy.run(argparse.Namespace(**{**values, "certificate": None, **more}))
+
+    with pytest.raises(redo_proxy.NotSafe, match="unencrypted"):
+        start(host="0.0.0.0")
+    with pytest.raises(redo_proxy.NoRoot, match="no folder"):
+        start(root=["/none"])
+    with pytest.raises(TokenRefused, match="can be read by other accounts"):
+        start()
+    token.chmod(0o600)
+    with pytest.raises(TokenRefused, match="16 characters"):
+        start()
+
+
+def test_logs_of_a_thread_are_staged_whole_and_freed(served: tuple[Path, str], tmp_path: Path) -> None:
+    there = served[0] / "arch"
+    there.mkdir()
+    for sequence in (5, 6):
+        (there / f"o1_mf_1_{sequence}_x_.arc").write_bytes(log_of(sequence, 700))
+        (there / f"o1_mf_2_{sequence}_x_.arc").write_bytes(log_of(sequence, 9, thread=2))
+    (there / "1_4.arc").write_bytes(log_of(4, 9, following=8_000))
+    (there / "control.ctl").write_bytes(b"none")
+    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS, since=8_000, piece=20_480)
+    assert stager.turn() == 2
+    assert stager.staged() == [5, 6], "what ended before the beginning is not wanted"
+    assert stager.file(5).read_bytes() == log_of(5, 700)
+    assert stager.turn() == 0
+    assert stager.free(6) == [5]
+    assert stager.turn() == 0, "what nobody needs any more does not come again"
+    assert stager.staged() == [6]
+
+
+def test_a_log_that_is_being_written_is_followed(served: tuple[Path, str], tmp_path: Path) -> None:
+    there = served[0] / "online"
+    there.mkdir()
+    whole = log_of(8, 300)
+    fetched: list[int] = []
+
+    class Counted(ProxyClient):
+        def read(self, path: str, offset: int, length: int) -> bytes:
+            data = super().read(path, offset, length)
+            fetched.append(len(data))
+            return data
+
+    stager = Stager(Counted(served[1], TOKEN), [str(there)], tmp_path, 1, RESETLOGS)
+    for count in (50, 51, 299):
+        (there / "redo01.log").write_bytes(log_of(8, count, following=None))
+        assert stager.turn() == 0
+    # It is archived under another name, and its place is used again.
+    (there / "redo01.log").write_bytes(log_of(9, 20, following=None))
+    (there / "1_8.arc").write_bytes(whole)
+    fetched.clear()
+    assert stager.turn() == 1
+    assert stager.file(8).read_bytes() == whole
+    assert sum(fetched) < 80_000, "only what was missing came"
+
+
+class Lies:
+    """A source whose pieces are damaged, cut or refused."""
+
+    def __init__(self, raw: bytes, wrong: Callable[[int, bytes], bytes]):
+        self.raw, self.wrong, self.reads = raw, wrong, 0
+
+    def files(self, folder: str) -> list[Entry]:
+        return [Entry("1_5.arc", len(self.raw))]
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        self.reads += 1
+        return self.wrong(offset, self.raw[offset : offset + length])
+
+
+def test_a_damaged_block_is_noticed_and_fetched_again(tmp_path: Path) -> None:
+    raw = log_of(5, 200)
+
+    def flip(offset: int, data: bytes) -> bytes:
+        return data[:100] + bytes([data[100] ^ 1]) + data[101:] if offset > 60_000 else data
+
+    lies = Lies(raw, flip)
+    stager = Stager(lies, ["/a"], tmp_path, 1, RESETLOGS, piece=20_480)
+    with pytest.raises(LogDamaged, match="restore it there with RMAN"):
+        stager.turn()
+    assert stager.staged() == []
+    lies.wrong, lies.reads = (lambda offset, data: data), 0
+    assert stager.turn() == 1
+    assert stager.file(5).read_bytes() == raw
+    assert lies.reads < 5, "the good pieces were kept"
+
+
+@pytest.mark.parametrize("left", [0, 100, 5_000, 20_480 * 2 + 7])
+def test_a_stager_that_was_killed_goes_on_behind_what_is_good(left: int, tmp_path: Path) -> None:
+    raw = log_of(5, 200)
+    part = tmp_path / "staged" / f".1_5_{RESETLOGS}.arc.part"
+    part.parent.mkdir()
+    part.write_bytes(raw[: max(0, left - 300)] + os.urandom(min(left, 300)))
+    stager = Stager(Lies(raw, lambda offset, data: data), ["/a"], tmp_path, 1, RESETLOGS, piece=20_480)
+    assert stager.turn() == 1
+    assert stager.file(5).read_bytes() == raw
+
+
+def test_a_proxy_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.redo.proxy_client.PAUSE_SECONDS", 0)
+    with pytest.raises(ProxyUnreachable, match="does not answer"):
+        ProxyClient(f"http://127.0.0.1:{free_port()}", TOKEN).size("/a")
+
+
+def test_real_logs_are_staged_as_they_are(served: tuple[Path, str], tmp_path: Path) -> None:
+    source = redo_vectors.required() / "redo"
+    there = served[0] / "real"
+    shutil.copytree(source, there)
+    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS)
+    assert stager.turn() == 2
+    assert stager.file(15).read_bytes() == (source / "arch1_15_1224959854.dbf").read_bytes()
+
+
+@pytest.mark.long
+def test_the_rate_over_the_loopback(served: tuple[Path, str], tmp_path: Path) -> None:
+    """Printed; a busy machine is no reason to fail."""
+    there = served[0] / "large"
+    there.mkdir()
+    (there / "1_1.arc").write_bytes(log_of(1, 500_000))
+    began, busy = time.monotonic(), time.process_time()
+    assert Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS).turn() == 1
+    megabytes = 500_000 * 512 / 1e6
+    wall, busy = time.monotonic() - began, time.process_time() - busy
+    print(f"{megabytes / wall:.0f} MB/s; {megabytes / busy:.0f} MB a second of the stager's processor time")
