@@ -12,11 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +179,61 @@ def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
     token.chmod(0o600)
     with pytest.raises(TokenRefused, match="16 characters"):
         start()
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Path]]:
+    """A folder that a proxy serves over TLS, its address, and the certificate of who signed its own: itself."""
+    folder, port = tmp_path_factory.mktemp("encrypted"), free_port()
+    key, certificate, token = folder.parent / "tls.key", folder.parent / "tls.pem", folder.parent / "tls.token"
+    made = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "proxy")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(made.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(made, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    key.write_bytes(made.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    certificate.write_bytes(signed.public_bytes(pem))
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sluice.cli", "redo-proxy", "--root", str(folder), "--token-file", str(token),
+         "--port", str(port), "--certificate", str(certificate), "--key", str(key)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
+    )  # fmt: skip
+
+    def listens() -> bool:
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listens)
+    yield folder, f"https://127.0.0.1:{port}", certificate
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.mark.long
+def test_over_tls_only_who_is_trusted_is_asked(
+    encrypted: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.redo.proxy_client.PAUSE_SECONDS", 0)
+    folder, address, authority = encrypted
+    (folder / "f").write_bytes(b"12345")
+    assert ProxyClient(address, TOKEN, authority).read(str(folder / "f"), 1, 3) == b"234"
+    with pytest.raises(ProxyUnreachable, match="certificate verify failed"):
+        ProxyClient(address, TOKEN).size(str(folder / "f"))
+    with pytest.raises(ProxyUnreachable):
+        ProxyClient(address.replace("https", "http"), TOKEN).size(str(folder / "f"))
 
 
 def test_logs_of_a_thread_are_staged_whole_and_freed(served: tuple[Path, str], tmp_path: Path) -> None:

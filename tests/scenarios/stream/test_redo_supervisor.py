@@ -233,6 +233,22 @@ def _with(folder: Path, line: str) -> Path:
     return folder
 
 
+@pytest.mark.long
+def test_a_program_that_answers_no_more_is_ended_and_started(capture: Callable[..., Capture]) -> None:
+    """Frozen, as one that hangs: it is noticed by its metrics alone."""
+    made = capture(threads="1")
+    configured = made.configure
+    made.configure = lambda work="work": _with(configured(work), f"metrics_port: {made.port + 100}")  # type: ignore[method-assign]
+    made.log(1, 1, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    made.start()
+    until(lambda: made.keys() == ["1"])
+    (frozen,) = made.programs()
+    os.kill(frozen, signal.SIGSTOP)
+    until(lambda: made.programs() not in ([], [frozen]))
+    made.log(1, 2, [*transaction(200, "1.2.1", [insert(0, 2)]), checkpoint(250)])
+    until(lambda: made.keys() == ["1", "2"])
+
+
 def test_what_is_wrong_with_a_program_is_said(capture: Callable[..., Capture]) -> None:
     made = capture(threads="1")
     made.program = made.root / "none"
