@@ -1,0 +1,112 @@
+"""The pages of a slave and a master with everything on them that there can be; hostile names stay text."""
+
+import html
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.look import Looked, MasterLook, MasterTable, SlaveLook, images
+from sluice.airflow.pages.slave_row import Level, master_messages, row
+from sluice.airflow.pages.templates import environment
+from sluice.coordination.known_pairs import Known, KnownMaster, Past
+from sluice.coordination.redo_state import RedoStatus, ThreadStatus
+from sluice.load.progress import Progress, TableState
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.event import Event, EventKind
+from sluice.model.mask import NO_PATTERNS
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.throttle_state import ThrottleState
+from sluice.operate.actions import ACTIONS, DAGS, Scope, of
+from tests.unit.test_monitor import NOW, known, replication, said, survey
+
+ODD = TableName("public", '<b>&"odd"\'')
+OLGA = Visitor("olga <i>", DAGS, True, "key")
+ANNA = Visitor("anna", frozenset(), False, "key")
+
+
+def rendered(template: str, **values: Any) -> str:
+    common = {
+        "root": "/sluice", "airflow": "", "part": False, "now": NOW, "poll": 3, "here": "slave",
+        "gathered": Gathered(survey(replication()), Known(), NOW), "replication": replication(),
+    }  # fmt: skip
+    return environment().get_template(template).render({**common, **values})
+
+
+def words(text: str) -> str:
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
+
+
+def slave_page(visitor: Visitor, progress: Progress | None, status: dict[str, Any]) -> str:
+    found = known(status)
+    told = [Event(NOW.timestamp() - ago, kind, f"{ODD} {kind}") for ago, kind in enumerate(EventKind, 1)][::-1]
+    past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
+    seen = SlaveLook(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
+    return rendered(
+        "slave.html", visitor=visitor, one=row(replication(), "dr1", found, NOW), known=found, past=past,
+        looked=Looked(seen, NOW), place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
+        reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE),
+        images=lambda reject: images(reject, NO_PATTERNS, visible=True),
+    )  # fmt: skip
+
+
+def test_a_load_is_shown_with_workers_rate_what_remains_and_why_it_is_paused() -> None:
+    tables = (
+        TableState(ODD, 3, 2, 4, 400, 9_000, 50.0, 1_000),
+        TableState(TableName("public", "done"), 0, 0, 1, 7, 90, 0.0, 7),
+    )
+    throttle = ThrottleState(paused=True, reason="the master has 9 active sessions")
+    page = slave_page(OLGA, Progress(SlaveState.TRANSITION, "", tables, throttle), said(state="TRANSITION"))
+    text = words(page)
+    assert "1 of 2 tables" in text and "Workers 2 blocks are being read or stored" in text
+    assert "Throttle paused: the master has 9 active sessions" in text
+    assert re.search(r"loading 400 of about 1,000 50 12 s", text), text
+    assert '<rect class="part" width="40.0"' in page and "Spark's pages" in text and "loads 1 table" in text
+    assert str(ODD) in text and "<b>" not in page and "<i>" not in page and "<x>" not in page
+
+
+def test_what_happened_is_listed_latest_first_and_definitions_by_themselves() -> None:
+    status = said(memory=212_000_000, pid=4711, host="apply1", set_aside=[str(ODD)])
+    page = slave_page(OLGA, None, status)
+    text = words(page)
+    kinds = re.findall(r'data-label="About">(\w+)<', page)
+    assert kinds == ["definition", *EventKind], "definitions by themselves, then everything"
+    assert "process 4711 on apply1, 212.0 MB of memory" in text and "started 1 time in the last day" in text
+    assert "2026-11-22" in text and page.count("<script") == 1
+
+
+def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
+    for visitor in (OLGA, ANNA):
+        page = slave_page(visitor, None, said())
+        found = set(re.findall(r"/sluice/actions/(\w+)\?", page))
+        assert found <= ACTIONS.keys() and bool(found) is (visitor is OLGA)
+    assert {"initiate", "hold", "restart", "verify", "repair", "reload"} <= set(
+        re.findall(r"/sluice/actions/(\w+)\?", slave_page(OLGA, None, said()))
+    )
+
+
+def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:
+    threads = (
+        ThreadStatus("1_1", "running", 17, 4_711, NOW.timestamp() - 3),
+        ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "<no> log 9"),
+    )
+    found = KnownMaster(redo=RedoStatus("host <a>", 2, NOW.timestamp(), threads))
+    tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
+    seen = MasterLook(3, True, tables)
+    page = rendered(
+        "master.html", visitor=OLGA, known=found, looked=Looked(seen, NOW), rows=[], place="oracle, x",
+        messages=master_messages(replication(), found), queue_level=Level.OK, actions=of(Scope.MASTER),
+    )  # fmt: skip
+    text = words(page)
+    assert "1_1 running 17 4711 3.0 s 0" in text and "1_2 failed <no> log 9 – – – 4" in text
+    assert "Redo thread 1_2 has failed: <no> log 9" in text
+    assert "its trigger is <gone> Mend" in text and "as configured" in text and "Uninstall" in text
+    assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
+    quiet = replace(found, redo=None)
+    assert "Redo threads" not in rendered(
+        "master.html", visitor=ANNA, known=quiet, looked=Looked(None, None, "down"), rows=[], place="x",
+        messages=[], queue_level=Level.OK, actions=of(Scope.MASTER),
+    )  # fmt: skip
