@@ -250,7 +250,7 @@ class DefinitionFollower:
             return not (self._ended or self._due)
 
     def _open(self, stack: ExitStack, info: ConnectionInfo) -> Session:
-        session = stack.enter_context(reach(info, f"{self.pair.application} definitions"))
+        session = stack.enter_context(reach(info, f"{self.pair.application} ddl"))
         cut = vendor_of(info.vendor).sessions.cut
         with self._changed:
             if self._ended:
