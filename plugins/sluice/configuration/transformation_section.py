@@ -92,4 +92,5 @@ def check_slaves(
             mistakes.append(node.mistake(problem, "take where and columns out: a recorded stream is applied as it is"))
         elif slave.vendor != master.vendor:
             problem = f"is of the vendor {slave.vendor}, and tables have where or columns"
-            mistakes.append(node.mistake(problem, f"take where and columns out: only slaves of the vendor {master.vendor} have them"))
+            remedy = f"take where and columns out: only slaves of the vendor {master.vendor} have them"
+            mistakes.append(node.mistake(problem, remedy))
