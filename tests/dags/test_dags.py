@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 IDS = {
     "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
-    "failover", "remove_transaction", "uninstall_resources", "capture_redo",
+    "failover", "remove_transaction", "uninstall_resources", "capture_redo", "broadcast",
 }  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
@@ -167,6 +167,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "resync": {"prefix", "slave", "action", "sample", "tables"},
         "remove_transaction": {"prefix", "slave", "reason"},
         "uninstall_resources": {"prefix", "confirm"},
+        "broadcast": {"prefix", "statement", "slaves", "seconds"},
     }
 
 

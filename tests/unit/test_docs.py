@@ -12,7 +12,15 @@ import pytest
 import yaml
 
 from devstack import cli
-from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
+from sluice.config import (
+    ApplyOptions,
+    Endpoint,
+    InitialOptions,
+    Replication,
+    SlaveConfig,
+    ThrottleOptions,
+    VerifyOptions,
+)
 from sluice.configuration.rule import TableRule
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState
@@ -197,6 +205,7 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
     known = {
         field.name
         for kind in (
+            Replication,
             Endpoint,
             SlaveConfig,
             ConflictRule,

@@ -56,7 +56,7 @@ $sluice$;
 DROP VIEW IF EXISTS ${schema}.${prefix}cols_view;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
-    ${schema}.${prefix}partitions, ${schema}.${prefix}info;
+    ${schema}.${prefix}partitions, ${schema}.${prefix}info, ${schema}.${prefix}statements, ${schema}.${prefix}answers;
 DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq;
 DO $sluice$
 BEGIN

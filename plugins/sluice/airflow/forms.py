@@ -269,6 +269,35 @@ def confirm_field(_: Iterable[Replication]) -> Param:
     return Param(None, type=["null", "string"], title="Confirm", description_md="Type the **prefix** once more.")
 
 
+def statement_field(_: Iterable[Replication]) -> Param:
+    """What is asked of all databases."""
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Query",
+        description_md="One query, with the schemas of its tables. Rows are compared in whatever order they come.",
+    )
+
+
+def some_slaves_field(_: Iterable[Replication]) -> Param:
+    """Which of them answer."""
+    return Param(
+        None, type=["null", "string"], title="Slaves", description_md="Names with commas between them. Empty: all."
+    )
+
+
+def seconds_field(_: Iterable[Replication]) -> Param:
+    """How long a query may take."""
+    return Param(
+        10,
+        type="number",
+        minimum=0.1,
+        maximum=600,
+        title="Seconds",
+        description_md="How long the query may take on each server. A slave applies nothing meanwhile.",
+    )
+
+
 def location_field(replications: Iterable[Replication]) -> Param:
     """Where the files of an initial update are written."""
     return Param(
@@ -351,6 +380,9 @@ FIELDS = {
     "force": force_field,
     "reason": reason_field,
     "confirm": confirm_field,
+    "statement": statement_field,
+    "slaves": some_slaves_field,
+    "seconds": seconds_field,
 }
 
 

@@ -26,6 +26,7 @@ from sluice.apply.definition_watch import DefinitionWatch
 from sluice.apply.executor import Executor
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
+from sluice.apply.slave_answers import SlaveAnswers
 from sluice.apply.status_report import StatusReport
 from sluice.apply.window_applier import WindowApplier
 from sluice.config import Replication
@@ -116,6 +117,7 @@ class ApplyLoop:
         )
         self.follower = DefinitionFollower(pair)
         self.definitions = DefinitionWatch(self.sessions, self.follower)
+        self.answers = SlaveAnswers(self.sessions)
         self.checkpoint: Checkpoint | None = None
         self._known: Checkpoint | None = None
         """The last one, for what is said during an outage."""
@@ -232,6 +234,9 @@ class ApplyLoop:
         self.report.measure_queue(self.sessions.master)
         ticket = self.follower.ticket if settled else 0
         target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
+        if settled:
+            end = self.answers.window_end(self.seen, target, exact=not self._ahead)
+            ticket, target = ticket if end is target else 0, end
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         done = self.applier.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
@@ -275,9 +280,13 @@ class ApplyLoop:
 
     def _requested_target(self) -> Position | None:
         assert self.checkpoint is not None and self.seen is not None
-        # Where the checkpoint does not travel with the data, the slave may be ahead of it until safe mode ends.
-        ahead = self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
-        return self.request_handler.target(self.checkpoint, self.seen, exact=not ahead)
+        return self.request_handler.target(self.checkpoint, self.seen, exact=not self._ahead)
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether the slave may hold more than is known: its checkpoint does not travel with the data, until safe mode
+        ends."""
+        return self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
 
     def _compare_structure(self) -> None:
         """Looks now and then for DDL that no event trigger tells of, and spends little time on it."""
@@ -318,6 +327,7 @@ class ApplyLoop:
         self.applier.pair_rejects.begin()
         self._has_ddl_triggers = self.sessions.has_ddl_triggers()
         self.follower.begin()
+        self.answers.begin()
         self.checkpoint = claimed
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed, first=first)

@@ -58,7 +58,7 @@ class DefinitionFollower:
         self._vendor = vendor_of(pair.slave_info.vendor)
         self._limiter = LogLimiter(log)
         self._changed = threading.Condition()
-        self._ended = False
+        self._ended = threading.Event()
         self._due = False
         self._busy = False
         self._ticket = self._passed = 0
@@ -75,14 +75,14 @@ class DefinitionFollower:
         """From now on rounds are made. Nothing where the master is no database that could be compared."""
         if self._thread is not None or not has_rows(self.pair.master_info.vendor):
             return
-        self._ended = False
+        self._ended.clear()
         self._thread = threading.Thread(target=self._run, name="definitions", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
         """No round goes on. What one is waiting for on a server is cut."""
         with self._changed:
-            self._ended = True
+            self._ended.set()
             self._changed.notify_all()
             for session, cut in self._connections:
                 cut(session)
@@ -127,8 +127,8 @@ class DefinitionFollower:
         wait: float | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._due, timeout=wait)
-                if self._ended:
+                self._changed.wait_for(lambda: self._ended.is_set() or self._due, timeout=wait)
+                if self._ended.is_set():
                     return
                 states, loaded = self._states, self._loaded
                 self._due, self._loaded, self._busy = False, False, True
@@ -137,10 +137,12 @@ class DefinitionFollower:
             except DefinitionStops as stops:
                 self._error, wait = stops, AGAIN_SECONDS
             except SluiceError as error:
+                if self._ended.is_set():
+                    return  # its sessions were cut
                 self._limiter.log(logging.WARNING, f"round {error}", f"{self.pair}: definitions: {error}")
                 self._loaded, wait = self._loaded or loaded, RETRY_SECONDS
             except Exception:
-                if not self._ended:  # a session that was cut fails in any way
+                if not self._ended.is_set():  # a session that was cut fails in any way
                     log.exception("%s: definitions are compared again in %g s", self.pair, AGAIN_SECONDS)
                 wait = AGAIN_SECONDS
             finally:
@@ -246,14 +248,14 @@ class DefinitionFollower:
         """Waits until the slave is where the master is now. False when this round is void: another one is due."""
         with self._changed:
             self._ticket += 1
-            self._changed.wait_for(lambda: self._ended or self._due or self._passed >= self._ticket)
-            return not (self._ended or self._due)
+            self._changed.wait_for(lambda: self._ended.is_set() or self._due or self._passed >= self._ticket)
+            return not (self._ended.is_set() or self._due)
 
     def _open(self, stack: ExitStack, info: ConnectionInfo) -> Session:
         session = stack.enter_context(reach(info, f"{self.pair.application} ddl"))
         cut = vendor_of(info.vendor).sessions.cut
         with self._changed:
-            if self._ended:
+            if self._ended.is_set():
                 cut(session)
             self._connections.append((session, cut))
         stack.callback(self._connections.remove, (session, cut))

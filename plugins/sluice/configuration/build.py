@@ -48,6 +48,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     ddl = option.read(section, "ddl", DdlOptions)
     redo_logs = redo.options(section, master, mistakes)
     readers = _feeds(section, master, mistakes)
+    broadcast = section.flag("broadcast", False)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
@@ -68,6 +69,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
         ddl,
         redo_logs,
         readers,
+        broadcast,
     )
 
 

@@ -300,6 +300,8 @@ class Replication:
     """How redo logs are read; None where changes come from elsewhere."""
     feeds: tuple[str, ...] = ()
     """Named readers of the changes that are no slaves; each holds the purge from its first read on."""
+    broadcast: bool = False
+    """Whether queries may be asked of the master and its slaves, with the rights of Sluice's accounts."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

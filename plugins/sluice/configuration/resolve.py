@@ -10,7 +10,19 @@ from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
 
 MASTER_TABLES = frozenset(
-    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "partitions", "info"}
+    {
+        "items",
+        "tables",
+        "current_tables",
+        "longs_table",
+        "debug_table",
+        "cols_table",
+        "captures",
+        "partitions",
+        "info",
+        "statements",
+        "answers",
+    }
 )
 """Tables that DbResources bring (`resources_v1.sql` and later steps), without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "definitions", "failover"})

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
+from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue, ChangeSource
 from sluice.database.column_types import ColumnTypes
@@ -64,6 +65,12 @@ class Vendor(Source, Protocol):
 
     @property
     def following(self) -> Following: ...
+
+    @property
+    def queries(self) -> Queries: ...
+
+    @property
+    def broadcasts(self) -> Broadcasts: ...
 
     @property
     def digests(self) -> Digester: ...

@@ -205,6 +205,19 @@ _ALL = (
         Scope.MASTER,
     ),
     Action(
+        "broadcast",
+        "Ask all databases",
+        "Asks one query of the master and its slaves at one position, and says which slave answers as the master did. "
+        "It can only read. The configuration must allow it: broadcast: true.",
+        api.BROADCAST,
+        Scope.MASTER,
+        fields=(
+            Field("statement", "Query", hint="With the schemas of its tables.", required=True),
+            Field("slaves", "Slaves", hint="Names with commas between them. Empty: all."),
+        ),
+        administer=True,
+    ),
+    Action(
         "install",
         "Install resources",
         "Brings ITEMS, TABLES and all other resources of the prefix to the version of this release. What is there is "
@@ -292,6 +305,8 @@ def conf_of(order: Order) -> list[dict[str, Any]]:
     values, name = order.values, order.action.name
     if name == "uninstall":
         return [{"prefix": order.prefix, "confirm": values["confirm"]}]
+    if name == "broadcast":
+        return [{"prefix": order.prefix, "statement": values["statement"], "slaves": values["slaves"] or None}]
     if order.action.scope is Scope.MASTER:
         return [{"prefix": order.prefix}]
     if name == "initiate":

@@ -7,6 +7,7 @@ import pytest
 from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.target.alter import DefinitionRefused
 from tests.scenarios.mariadb.rig import Rig
+from tests.waiting import until
 
 NOTES = (
     "CREATE TABLE public.notes (id int PRIMARY KEY, title varchar(20), body text, n int NOT NULL); "
@@ -96,6 +97,33 @@ def test_a_column_that_would_lose_something_is_refused_and_followed_once_that_is
         pair.master.execute("UPDATE public.notes SET tags = ARRAY['a', 'b'] WHERE id = 1")
         pair.capture()
         pair.await_current()
+
+
+@pytest.mark.long
+def test_plain_indexes_and_foreign_keys_follow_and_the_rest_is_named(
+    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = rig(NOTES)
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        pair.finish(update)
+        running.await_normal_mode()
+        pair.master.execute("CREATE INDEX plain ON public.notes (n, title)")
+        until(lambda: {"plain", "once"} <= indexes(pair), 60)
+        pair.master.execute("ALTER INDEX public.plain RENAME TO other; DROP INDEX public.once")
+        pair.master.execute("INSERT INTO public.notes VALUES (200, 'same', '', 1), (201, 'same', '', 1)")
+        until(lambda: "other" in indexes(pair) and not {"plain", "once"} & indexes(pair), 60)
+        pair.master.execute("CREATE INDEX lowered ON public.notes (lower(title))")
+        until(lambda: "index lowered of public.notes does not follow" in caplog.text, 60)
+        pair.master.execute("DROP INDEX public.other, public.lowered")
+        until(lambda: "other" not in indexes(pair), 60)
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def indexes(pair: Rig) -> set[str]:
+    return {str(row[2]) for row in pair.slave.run("SHOW INDEX FROM notes").fetchall()}
 
 
 class Killed(Exception):

@@ -2,6 +2,7 @@
 
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
+from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue
 from sluice.database.column_types import ColumnTypes
@@ -68,6 +69,16 @@ class MySQL:
         from sluice.vendors.mysql.target import following
 
         return following
+
+    @property
+    def queries(self) -> Queries:
+        from sluice.vendors.mysql import queries
+
+        return queries
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        raise NotAMaster
 
     @property
     def digests(self) -> Digester:

@@ -2,6 +2,7 @@
 
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
+from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue
 from sluice.database.column_types import ColumnTypes
@@ -71,6 +72,18 @@ class Postgres:
         from sluice.vendors.postgres.target import following
 
         return following
+
+    @property
+    def queries(self) -> Queries:
+        from sluice.vendors.postgres import queries
+
+        return queries
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        from sluice.vendors.postgres.source import broadcasts
+
+        return broadcasts
 
     @property
     def digests(self) -> Digester:

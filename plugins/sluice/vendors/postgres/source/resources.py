@@ -19,7 +19,7 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3")
+STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3", "resources_v4")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
 FUNCTIONS: tuple[str, ...] = (
@@ -55,6 +55,8 @@ RELATIONS: tuple[str, ...] = (
     "cols_table",
     "captures",
     "partitions",
+    "statements",
+    "answers",
 )
 """Names, after the prefix, of every table, view and sequence."""
 

@@ -1,0 +1,69 @@
+"""A person asks the master and its slaves one query at one position."""
+
+import logging
+
+from sluice.airflow.step import step
+from sluice.airflow.task_context import TaskContext, listed
+from sluice.errors import Terminal
+from sluice.model.broadcast import Answer, Broadcast
+from sluice.operate import broadcast
+
+log = logging.getLogger("sluice.airflow")
+
+WAIT_SECONDS = 60.0
+"""How long the task waits for slaves, besides the time that the query may take on each."""
+
+
+class StatementMissing(Terminal):
+    """There is nothing to ask."""
+
+    def __init__(self) -> None:
+        super().__init__("Write the query that all databases shall answer, with the schemas of its tables.")
+
+
+@step
+def queue(task: TaskContext) -> int:
+    """The master answers the query, and it takes its place among the changes."""
+    params = task.context["params"]
+    statement = str(params["statement"] or "").strip()
+    if not statement:
+        raise StatementMissing
+    return broadcast.ask(
+        task.replication,
+        task.info(task.replication.master),
+        statement,
+        person=task.person("the DAG broadcast"),
+        slaves=listed(params["slaves"]),
+        seconds=float(params["seconds"]),
+    )
+
+
+@step
+def collect(task: TaskContext) -> str:
+    """Waits for the slaves, and says what each answered."""
+    number = int(task.context["ti"].xcom_pull(task_ids="queue"))
+    seconds = WAIT_SECONDS + float(task.context["params"]["seconds"])
+    found = broadcast.await_answers(task.replication, task.info(task.replication.master), number, seconds)
+    text = "\n".join(lines(found))
+    log.info("%s: %s", task, text)
+    return text
+
+
+def lines(found: Broadcast) -> list[str]:
+    """What a person reads of a query and its answers."""
+    assert found.master is not None
+    said = [f"query {found.id}, asked by {found.asked_by} at {found.asked_at}: {found.statement}"]
+    said.append(f"master: {_answer(found.master)}")
+    for slave, answer in found.slaves.items():
+        state = found.state(slave)
+        differs = answer is not None and (answer.error or answer.digest != found.master.digest)
+        said.append(f"{slave}: {state}" + (f", {_answer(answer)}" if answer is not None and differs else ""))
+    return said
+
+
+def _answer(answer: Answer) -> str:
+    if answer.error:
+        return answer.error
+    rows = [" | ".join("NULL" if value is None else value for value in row) for row in answer.rows]
+    more = ["…"] if answer.count > len(rows) and rows else []
+    return "; ".join([f"{answer.count} rows", *rows, *more])

@@ -1,0 +1,75 @@
+"""Answers queries that a person asked of all slaves at one position (`sluice.model.broadcast`).
+
+A window ends where the query was asked, as any other ends, and the slave answers before the next one begins: nobody
+else writes to it. What kills the apply before the answer is kept makes the next one answer, at the same position.
+"""
+
+import logging
+
+from sluice.apply.pair_sessions import PairSessions
+from sluice.database.broadcasts import Waiting
+from sluice.database.registry import has_rows, vendor_of
+from sluice.database.session import SessionOptions
+from sluice.errors import SluiceError
+from sluice.model.broadcast import MOST_ROWS, Answer
+from sluice.model.position import Position
+from sluice.model.window import Window
+
+log = logging.getLogger("sluice.apply")
+
+PASSED = "the slave had passed the place of this query when it saw it: it was loaded or set back meanwhile. Ask again"
+
+
+class SlaveAnswers:
+    """Of one pair, over the apply's sessions, between windows."""
+
+    def __init__(self, sessions: PairSessions):
+        self.sessions = sessions
+        self.pair = sessions.pair
+        self._offered = False
+
+    def begin(self) -> None:
+        """When the apply has taken over."""
+        pair = self.pair
+        self._offered = has_rows(pair.master_info.vendor) and vendor_of(pair.master_info.vendor).broadcasts.offered(
+            self.sessions.master, pair.prefix, pair.replication.master.schema
+        )
+
+    def window_end(self, seen: Position, target: Position, *, exact: bool) -> Position:
+        """Where the next window ends: `target`, which was taken just now, or before that, at a query.
+
+        The slave is NORMAL and stands at `seen`, or beyond where that is not `exact`. Queries of there are answered.
+        Raises `Transient` for outages of the master; what goes wrong with a query is its answer.
+        """
+        if not self._offered:
+            return target
+        pair = self.pair
+        broadcasts, schema = vendor_of(pair.master_info.vendor).broadcasts, pair.replication.master.schema
+        # Looked for after the target was taken: one that is not seen by now was asked after it.
+        master, name = self.sessions.master, pair.slave.name
+        while (waiting := broadcasts.next_for(master, pair.prefix, schema, name, seen)) is not None:
+            if not seen.covers_all_of(waiting.position):
+                return waiting.position
+            here = exact and self._stands_at(seen, waiting.position)
+            answer = self._answer(waiting) if here else Answer(error=PASSED)
+            broadcasts.answer(master, pair.prefix, schema, waiting.id, name, answer)
+            log.info("%s: query %d: %s", pair, waiting.id, answer.error or f"{answer.count} rows")
+        return target
+
+    def _stands_at(self, seen: Position, asked: Position) -> bool:
+        """Whether the slave has nothing that came after the query."""
+        if seen == asked or seen.high == asked.high:
+            return True
+        return self.sessions.reader.survey(Window(asked, seen), limit=1).changes == 0
+
+    def _answer(self, waiting: Waiting) -> Answer:
+        pair, vendor = self.pair, vendor_of(self.pair.slave_info.vendor)
+        options = SessionOptions(statement_seconds=waiting.seconds, read_only=True)
+        try:
+            with vendor.sessions.connect(
+                pair.slave_info, application=f"{pair.application} query", autocommit=True, options=options
+            ) as session:
+                columns, rows = vendor.queries.run(session, waiting.statement, MOST_ROWS)
+        except SluiceError as error:
+            return Answer.failed(error, hidden=bool(pair.replication.verify.mask))
+        return Answer.of(columns, rows, waiting.shown)

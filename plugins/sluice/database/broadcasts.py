@@ -1,0 +1,89 @@
+"""What vendors do for queries that are asked of the master and of slaves at one position."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.model.broadcast import Answer, Broadcast, Row
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query that was queued."""
+
+    id: int
+    snapshot: str
+    """In which the master reads what it stood for; it can be entered until the asking transaction ends."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A query that a slave has not answered."""
+
+    id: int
+    statement: str
+    seconds: float
+    shown: int
+    position: Position
+    """Of the state that it answers for, good as the end of a window."""
+
+
+class Queries(Protocol):
+    """Reads what a person asks for, over an autocommit session that can only read, and in a transaction of its own."""
+
+    def run(
+        self,
+        connection: Session,
+        statement: str,
+        most: int,
+        entered: Callable[[], None] | None = None,
+        snapshot: str = "",
+    ) -> tuple[Row, list[Row]]:
+        """Columns and rows as texts, `most` rows and one more at most. One query, and nothing that is none.
+
+        `snapshot`: in which it reads; `entered` is called as soon as it may end elsewhere.
+        """
+        ...
+
+
+class Broadcasts(Protocol):
+    """On a master, over an autocommit session."""
+
+    def offered(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+        """Whether the installation knows queries: an older release's does not."""
+        ...
+
+    def ask(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        *,
+        statement: str,
+        slaves: Sequence[str],
+        seconds: float,
+        shown: int,
+        person: str,
+    ) -> AbstractContextManager[Asked]:
+        """Queues a query. No captured change commits between its position and the end of the block, so no slave has
+        passed the one and not met the other. Raises `LockNotAvailable` where writers are in the way.
+        """
+        ...
+
+    def next_for(self, connection: Session, prefix: Prefix, schema: str, slave: str, seen: Position) -> Waiting | None:
+        """The oldest query that `slave`, which stands at `seen`, has not answered."""
+        ...
+
+    def answer(self, connection: Session, prefix: Prefix, schema: str, id_: int, place: str, answer: Answer) -> None:
+        """Keeps the answer of `place`, a slave; empty: the master. The first one counts."""
+        ...
+
+    def withdraw(self, connection: Session, prefix: Prefix, schema: str, id_: int) -> None: ...
+
+    def read(self, connection: Session, prefix: Prefix, schema: str, id_: int | None, number: int) -> list[Broadcast]:
+        """The query `id_`, or the last ones, `number` of them at most."""
+        ...

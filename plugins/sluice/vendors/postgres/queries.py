@@ -1,0 +1,41 @@
+"""Reading what a person asks for (`sluice.database.broadcasts.Queries`).
+
+A cursor is declared for the statement, in a transaction that can only read: PostgreSQL then takes one query and nothing
+else. It travels by the extended protocol, which takes no second statement behind a semicolon.
+"""
+
+from collections.abc import Callable
+
+import psycopg
+
+from sluice.database.session import Session
+from sluice.model.broadcast import Row
+from sluice.vendors.postgres.connection import literal, native
+
+
+def run(
+    connection: Session, statement: str, most: int, entered: Callable[[], None] | None = None, snapshot: str = ""
+) -> tuple[Row, list[Row]]:
+    """See `Queries`. Raises psycopg's errors."""
+    with connection.transaction():
+        connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if snapshot:
+            connection.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}".encode())
+        # Reading fixes the snapshot, and that nothing can make the transaction write.
+        connection.execute(b"SELECT")
+        if entered is not None:
+            entered()
+        declared = f"DECLARE sluice_query NO SCROLL CURSOR FOR {statement}"
+        psycopg.RawCursor(native(connection)).execute(declared.encode(), binary=True)
+        found = native(connection).execute(f"FETCH {most + 1} FROM sluice_query".encode()).pgresult
+        assert found is not None
+        columns = tuple(_text(found.fname(column)) for column in range(found.nfields))
+        rows = [
+            tuple(_text(found.get_value(row, column)) for column in range(found.nfields))
+            for row in range(found.ntuples)
+        ]
+    return columns, rows
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

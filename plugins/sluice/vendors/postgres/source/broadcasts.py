@@ -1,0 +1,102 @@
+"""Queries that are asked of the master and of slaves at one position (`sluice.database.broadcasts.Broadcasts`).
+
+The position is taken, and the query queued, under a lock that keeps captured changes out, for some milliseconds. So the
+replicated tables are the same from that position to the commit that queues the query: a slave that does not see the
+query has nothing from after it.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sluice import sql_files
+from sluice.database import lock_waits
+from sluice.database.broadcasts import Asked, Waiting
+from sluice.database.session import Session
+from sluice.model.broadcast import Answer, Broadcast
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.session_settings import limit_lock_waits
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import position
+
+__all__ = ["answer", "ask", "next_for", "offered", "read", "withdraw"]
+
+
+def offered(connection: Session, prefix: Prefix, schema: str) -> bool:
+    """See `Broadcasts`."""
+    table = quoted(schema, f"{prefix.lower}statements")
+    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchone() == (True,)
+
+
+@contextmanager
+def ask(
+    connection: Session,
+    prefix: Prefix,
+    schema: str,
+    *,
+    statement: str,
+    slaves: Sequence[str],
+    seconds: float,
+    shown: int,
+    person: str,
+) -> Iterator[Asked]:
+    """See `Broadcasts`."""
+    with connection.transaction():
+        limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
+        connection.execute(f"LOCK TABLE {quoted(schema, f'{prefix.lower}items')} IN SHARE MODE".encode())
+        here = position.take(connection, prefix, schema)
+        row = connection.execute(
+            sql_files.render("postgres", "statements_put", prefix=prefix.lower, schema=quoted(schema)),
+            {
+                "statement": statement,
+                "slaves": list(slaves),
+                "seconds": seconds,
+                "shown": shown,
+                "position": here.text(),
+                "person": person,
+            },
+        ).fetchone()
+        assert row is not None
+        yield Asked(*row)
+
+
+def next_for(connection: Session, prefix: Prefix, schema: str, slave: str, seen: Position) -> Waiting | None:
+    """See `Broadcasts`."""
+    row = connection.execute(
+        sql_files.render("postgres", "statements_next", prefix=prefix.lower, schema=quoted(schema)), {"slave": slave}
+    ).fetchone()
+    if row is None:
+        return None
+    id_, statement, seconds, shown, text = row
+    asked = SnapshotPosition.parse(text)
+    ahead = not seen.covers_all_of(asked)
+    return Waiting(id_, statement, seconds, shown, asked.after(seen) if ahead else asked)
+
+
+def answer(connection: Session, prefix: Prefix, schema: str, id_: int, place: str, answer: Answer) -> None:
+    """See `Broadcasts`."""
+    text = sql_files.render("postgres", "statements_answer", prefix=prefix.lower, schema=quoted(schema))
+    connection.execute(text, {"id": id_, "place": place, "answer": answer.text()})
+
+
+def withdraw(connection: Session, prefix: Prefix, schema: str, id_: int) -> None:
+    """See `Broadcasts`."""
+    text = sql_files.render("postgres", "statements_withdraw", prefix=prefix.lower, schema=quoted(schema))
+    connection.execute(text, {"id": id_})
+
+
+def read(connection: Session, prefix: Prefix, schema: str, id_: int | None, number: int) -> list[Broadcast]:
+    """See `Broadcasts`."""
+    rows = connection.execute(
+        sql_files.render("postgres", "statements_read", prefix=prefix.lower, schema=quoted(schema)),
+        {"id": id_, "number": number},
+    ).fetchall()
+    found = []
+    for number_, statement, slaves, asked_by, asked_at, texts in rows:
+        texts = json.loads(texts) if isinstance(texts, str) else texts
+        answers = {place: Answer.parse(text) for place, text in texts.items()}
+        of_slaves = {slave: answers.get(slave) for slave in slaves}
+        found.append(Broadcast(number_, statement, asked_by, asked_at, answers.get(""), of_slaves))
+    return found
