@@ -71,7 +71,7 @@ _ORDERS: Mapping[type[Filter], Operator] = {
 }
 _ORDERED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 """Kinds whose values Spark and the master order alike."""
-_EQUAL = _ORDERED | {Kind.BOOLEAN, Kind.TEXT, Kind.UUID}
+_EQUAL = _ORDERED | {Kind.BOOLEAN, Kind.TEXT}
 """Kinds of which values that Spark finds equal are equal on the master as well. A char is not: of its blanks."""
 
 

@@ -149,10 +149,13 @@ def feeds(replication: Replication, read: Sequence[FeedPosition], info: Connecti
     lines = [f"    feed {name}: not read yet" for name in replication.feeds if name not in begun]
     for each in read:
         table = "all tables" if each.table == ALL_TABLES else each.table
+        said = "not configured any more; the next purge drops it"
         if each.feed in replication.feeds:
-            lines.append(f"    feed {each.feed}, {table}: {behind(replication, each, info)}")
-        else:
-            lines.append(f"    feed {each.feed}, {table}: not configured any more; the next purge drops it")
+            try:
+                said = behind(replication, each, info)
+            except SluiceError as error:
+                said = str(error)
+        lines.append(f"    feed {each.feed}, {table}: {said}")
     return lines
 
 

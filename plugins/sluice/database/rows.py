@@ -65,8 +65,8 @@ class KeyOrder(Protocol):
     ) -> str:
         """The query for the rows of a block, in key order; `locked` against changes until the transaction ends.
 
-        `canonical`: values are streamed as their canonical texts, which every vendor reads. `where`: conditions on
-        columns of the database's own types, that all rows meet.
+        `canonical`: values are streamed as their canonical texts, which every vendor reads. `where`: rows that do
+        not meet all of these conditions may be left out.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sluice.config import Replication
 from sluice.database.changes import ChangeQueue
@@ -52,7 +52,8 @@ class Master:
     def of(cls, replication: Replication, info: ConnectionInfo) -> "Master":
         """`info`: the connection `replication.master` names. Raises `NoDatabase` for a recorded stream."""
         vendor_of(replication.master.vendor)
-        return cls(replication.prefix, replication.master.schema, info, replication.feeds)
+        masked = replace(info, mask=replication.verify.mask)
+        return cls(replication.prefix, replication.master.schema, masked, replication.feeds)
 
     @property
     def vendor(self) -> Vendor:

@@ -10,6 +10,7 @@ from sluice.feed.master import Master, NotAFeed
 from sluice.feed.table_rows import ChangesPurged, plan
 from sluice.model.feed import FeedPosition
 from sluice.model.names import TableName
+from sluice.model.row_condition import Operator, RowCondition
 from sluice.vendors.postgres.source import change_source
 from tests.direct_work import housekeeping, purge
 from tests.rig.rig import Rig
@@ -32,6 +33,14 @@ def lines(rig: Rig) -> list[str]:
     return [line.strip() for line in status.feeds(rig.replication, found, rig.master_info)]
 
 
+def read_ids(rig: Rig, table: str, position: str, *conditions: RowCondition) -> list[int]:
+    """The ids of a table's rows as of a position."""
+    lake = Master.of(rig.replication, rig.master_info)
+    read = plan(lake, rig.master, TableName("public", table), positions.parse(position), 100)
+    wanted = pa.schema([("id", pa.int32())])
+    return [row["id"] for batch in read.read(0, wanted, conditions) for row in batch.to_pylist()]
+
+
 def test_a_feed_holds_the_purge_shows_its_lag_and_is_dropped(master: MakeRig) -> None:
     rig = master(ORDERS)
     lake = Master.of(rig.replication, rig.master_info)
@@ -48,17 +57,29 @@ def test_a_feed_holds_the_purge_shows_its_lag_and_is_dropped(master: MakeRig) ->
     insert(rig, 11, 11)
     assert purged(rig) == 5
     with pytest.raises(ChangesPurged, match="changes since that position were purged"):
-        read_rows(rig, lake, first.text())
+        read_ids(rig, "orders", first.text())
     rig = rig.with_options(feeds=())
     assert lines(rig) == ["feed lake, public.orders: not configured any more; the next purge drops it"]
     assert purged(rig) == 1
     assert lines(rig) == []
 
 
-def read_rows(rig: Rig, lake: Master, position: str) -> None:
-    """Reads the table as of a position."""
-    read = plan(lake, rig.master, TableName("public", "orders"), positions.parse(position), 100)
-    list(read.read(0, pa.schema([("id", pa.int32())])))
+def test_conditions_leave_out_no_row_that_meets_them(master: MakeRig) -> None:
+    """Whatever the digits of a column's type: the value that it is compared with may have more."""
+    rig = master(
+        "CREATE DOMAIN public.small AS int CHECK (VALUE < 10);"
+        "CREATE TABLE public.visits (id int PRIMARY KEY, at timestamp(0), n numeric(6,1), s public.small);"
+        "INSERT INTO public.visits VALUES (1, '2024-01-01 12:00:01', 1.1, 9), (2, '2023-01-01', 0, NULL)"
+    )
+    for condition, found in (
+        (RowCondition("at", Operator.GREATER, ("2024-01-01 12:00:00.6",)), [1]),
+        (RowCondition("n", Operator.GREATER, ("1.06",)), [1]),
+        (RowCondition("n", Operator.EQUAL, ("1.14",)), []),
+        (RowCondition("n", Operator.EQUAL, ("1.1", "7")), [1]),
+        (RowCondition("s", Operator.LESS, ("20",)), [1, 2]),
+        (RowCondition("s", Operator.IS_NULL), [2]),
+    ):
+        assert read_ids(rig, "visits", rig.now().text(), condition) == found, condition
 
 
 def test_only_feeds_of_the_configuration_are_feeds(master: MakeRig) -> None:
