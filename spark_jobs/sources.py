@@ -5,7 +5,9 @@ reached travels inside the registered class, as bytes: it is in no option, plan,
 value, so that executors need the library alone, which a session brings along where they lack it.
 """
 
+import atexit
 import datetime
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -108,12 +110,14 @@ def _bring_library(spark: "SparkSession") -> None:
         return
     found = spark.range(0, 1, 1, 1).mapInArrow(_fingerprint, "library string").first()
     if found is None or found["library"] != library.fingerprint():
-        with tempfile.TemporaryDirectory(prefix="sluice-library-") as folder:
-            archive = str(library.archive(Path(folder)))
-            if hasattr(spark, "addArtifacts") and not hasattr(spark, "_jsparkSession"):
-                spark.addArtifacts(archive, pyfile=True)
-            else:
-                spark.sparkContext.addPyFile(archive)
+        folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
+        # A session that is no client of Connect reads the archive from there for as long as it lives.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        archive = str(library.archive(folder))
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            spark.addArtifacts(archive, pyfile=True)
+        else:
+            spark.sparkContext.addPyFile(archive)
     spark._sluice_library = library.fingerprint()  # type: ignore[attr-defined]
 
 
