@@ -12,8 +12,7 @@ What the writer does wrong is mended here:
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sluice.vendors.stream.redo.errors import Unfit
 
@@ -35,8 +34,7 @@ Fields = dict[str, Any]
 """A JSON object; each number is a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """What a line is, without a look at its values."""
 
     op: str

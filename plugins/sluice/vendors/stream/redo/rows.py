@@ -37,28 +37,26 @@ class TableReader:
         columns = schema.get("columns")
         if not columns:
             raise Unfit("has no columns: format.schema must be 7 for OpenLogReplicator")
-        self._names: dict[str, str] = {}
-        self._converters: dict[str, Convert] = {}
+        self._columns: dict[str, tuple[str, Convert | None]] = {}
+        """The master's name → the slave's, and what makes a value what a slave takes."""
         self._large: set[str] = set()
         self.imprecise = [column["name"] for column in columns if column["type"] in IMPRECISE]
         made = []
         ordered = [column["name"] for column in columns if column["name"] in key]
         for position, column in enumerate(columns, start=1):
             name = column["name"]
-            self._names[name] = naming(name)
-            convert = converter(column["type"], unit)
-            if convert is not None:
-                self._converters[name] = convert
+            target = naming(name)
+            self._columns[name] = target, converter(column["type"], unit)
             if column["type"] in LARGE:
-                self._large.add(self._names[name])
+                self._large.add(target)
             place = ordered.index(name) + 1 if name in ordered else 0
             nullable = bool(column.get("nullable", True)) and not place
-            made.append(Column(self._names[name], slave_type(column), position, nullable, place))
+            made.append(Column(target, slave_type(column), position, nullable, place))
         if len(ordered) != len(set(key)):
             raise Unfit(f"lacks {', '.join(sorted(set(key) - set(ordered)))}, of the primary key")
         self.definition = TableDefinition(TableShape(self.table, tuple(made)))
         self._all = [column.name for column in made]
-        self._key = [self._names[name] for name in ordered]
+        self._key = [self._columns[name][0] for name in ordered]
 
     def change(self, op: str, payload: Fields) -> Change | None:
         """The change that a message says; None where it changes nothing. Raises `Unfit`."""
@@ -101,15 +99,12 @@ class TableReader:
             raise Unfit(f"a change leaves {', '.join(lacking)} out, of the primary key; {_FULL_IMAGES}")
 
     def _row(self, values: Mapping[str, Any]) -> Row:
-        names, converters = self._names, self._converters
+        columns = self._columns
         row: Row = {}
         for name, value in values.items():
-            if value is not None:
-                convert = converters.get(name)
-                if convert is not None:
-                    value = convert(value)
             try:
-                row[names[name]] = value
+                target, convert = columns[name]
             except KeyError:
                 raise Unfit(f"column {name} is not in the schema message") from None
+            row[target] = value if convert is None or value is None else convert(value)
         return row

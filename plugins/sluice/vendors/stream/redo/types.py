@@ -90,7 +90,7 @@ def _boolean(text: str) -> str:
 def _moment(text: str, second: int) -> str:
     seconds, fraction = divmod(_integer(text), second)
     days, rest = divmod(seconds, 86_400)
-    shown = f"{_day(days)} {rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    shown = f"{_day(days)} {_clock(rest)}"
     if fraction:
         shown += f".{fraction * (UNITS['ns'] // second):09}".rstrip("0")
     return shown
@@ -109,6 +109,11 @@ def _integer(text: str) -> int:
             f"{text!r} is no number of units: set format.timestamp, interval-dts and interval-ytm to 0, and "
             "timestamp-tz to 0"
         ) from None
+
+
+@lru_cache(maxsize=86_400)
+def _clock(second: int) -> str:
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
 
 
 @lru_cache(maxsize=4096)
