@@ -70,8 +70,8 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
             )
             if not checkpoints.configured(lock=True).same_place(before):
                 raise CheckpointMoved(f"{pair}: something was applied meanwhile. Look again whether it is needed.")
-            left_out = before.tables.put_all([one.table for one in tables], TableState.INCONSISTENT)
-            checkpoints.put_tables(left_out)
+            why = f"{by} removed its first transaction: {reason}"
+            checkpoints.put_tables(before.tables.put_all([one.table for one in tables], TableState.INCONSISTENT, why))
     removed = Removed(tuple(tables), how_to_load(pair.prefix, pair.slave.name, [one.table for one in tables]))
     _remember(pair, store, f"{by} removed the first transaction of the queue ({reason}): {removed}")
     return removed
@@ -97,7 +97,10 @@ def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint
     found = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
     if not found:
         raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")
-    return [one for one in found if one.table not in before.tables]
+    tables = [one for one in found if one.table not in before.tables]
+    if loading := [str(one.table) for one in tables if one.table in before.tables.loading]:
+        raise NothingToRemove(f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.")
+    return tables
 
 
 def _remember(pair: Pair, store: "redis.Redis", text: str) -> None:

@@ -82,6 +82,16 @@ def test_a_second_removal_takes_the_next_one_that_would_be_applied(rig: Callable
     assert inconsistent(pair) == {BAD, ODD, TableName("public", "good")}
 
 
+def test_a_table_that_is_being_loaded_is_not_taken_out(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.bad VALUES (1, 'a')")
+    Gate(pair.store, pair.pair.prefix, "dr1").close(ADMIN, "olga", "x")
+    with pair.slave.transaction():
+        pair.checkpoints.put_tables(pair.checkpoint.tables.load([BAD], "{}"))
+    with pytest.raises(NothingToRemove, match=r"public\.bad is being loaded"):
+        remove(pair)
+
+
 def test_of_a_queue_that_moves_nothing_is_removed(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")

@@ -40,7 +40,7 @@ from sluice.airflow.pages.rendering import COMMON, HEADERS, REPORT_HEADERS, Rend
 from sluice.airflow.pages.slave_row import master_messages, queue_level, row, state_of
 from sluice.airflow.pages.templates import STATIC
 from sluice.config import Replication
-from sluice.coordination.known_pairs import HOUR
+from sluice.coordination.known_pairs import HOUR, KnownSlave
 from sluice.load.progress import Progress
 from sluice.model.mask import Mask
 from sluice.model.slave_state import SlaveState
@@ -226,7 +226,7 @@ async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Pr
         (one, slave)
         for one in gathered.survey.replications
         for slave in one.slaves
-        if state_of(gathered.known.slave(one.prefix, slave)) in (SlaveState.INITIAL, SlaveState.TRANSITION)
+        if is_loading(gathered.known.slave(one.prefix, slave))
     ]
     found = await asyncio.gather(*(looks.slave(one, slave) for one, slave in loading))
     return {
@@ -234,6 +234,11 @@ async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Pr
         for (one, slave), looked in zip(loading, found, strict=True)
         if looked.seen and looked.seen.progress and not looked.trouble
     }
+
+
+def is_loading(known: KnownSlave) -> bool:
+    """Whether tables of the slave are loaded: all of them, or some while it is NORMAL."""
+    return bool(known.status.get("loading")) or state_of(known) in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
 
 def link(choice: Choice, **other: str) -> str:

@@ -70,6 +70,7 @@ def _of_slaves(rows: Iterable[SlaveRow], changes: Mapping[tuple[str, str], objec
     closed = Metric("sluice_gate_closures", "gauge", "By how many the gate of a slave is closed.")
     tables = Metric("sluice_tables", "gauge", "Tables of a slave.")
     lacking = Metric("sluice_tables_not_ready", "gauge", "Tables whose changes are left out.")
+    loading = Metric("sluice_tables_loading", "gauge", "Tables that are loaded while the slave is NORMAL.")
     rejects = Metric("sluice_tables_with_rejects", "gauge", "Tables with changes that are set aside in REJECTS.")
     unequal = Metric("sluice_tables_not_equal", "gauge", "Tables whose last comparison did not find them equal.")
     verified = Metric(
@@ -90,11 +91,12 @@ def _of_slaves(rows: Iterable[SlaveRow], changes: Mapping[tuple[str, str], objec
         closed.values.append((labels, len(one.closures)))
         tables.values.append((labels, one.tables))
         lacking.values.append((labels, len(one.not_ready)))
+        loading.values.append((labels, len(one.loading)))
         rejects.values.append((labels, len(one.rejects)))
         unequal.values.append((labels, one.different))
         verified.values.append((labels, one.verified.timestamp() if one.verified else 0))
     return [
-        lag, state, level, running, rate, total, safe, closed, tables, lacking, rejects, unequal, verified,
+        lag, state, level, running, rate, total, safe, closed, tables, lacking, loading, rejects, unequal, verified,
     ]  # fmt: skip
 
 
