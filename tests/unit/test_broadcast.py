@@ -47,7 +47,7 @@ def test_people_read_the_state_of_each_slave_and_what_differs() -> None:
         "query 7, asked by anna at now: TABLE public.n",
         "master: 2 rows; 1; …",
         "a: equal",
-        "b: different, 1 rows; 2",
+        "b: different, 1 row; 2",
         "c: waiting",
         "d: failed, gone",
     ]

@@ -4,6 +4,7 @@ import logging
 
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext, listed
+from sluice.counted import counted
 from sluice.errors import Terminal
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.operate import broadcast
@@ -66,4 +67,4 @@ def _answer(answer: Answer) -> str:
         return answer.error
     rows = [" | ".join("NULL" if value is None else value for value in row) for row in answer.rows]
     more = ["…"] if answer.count > len(rows) and rows else []
-    return "; ".join([f"{answer.count} rows", *rows, *more])
+    return "; ".join([counted(answer.count, "row"), *rows, *more])

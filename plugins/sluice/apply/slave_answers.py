@@ -7,6 +7,7 @@ else writes to it. What kills the apply before the answer is kept makes the next
 import logging
 
 from sluice.apply.pair_sessions import PairSessions
+from sluice.counted import counted
 from sluice.database.broadcasts import Waiting
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import SessionOptions
@@ -53,7 +54,7 @@ class SlaveAnswers:
             here = exact and self._stands_at(seen, waiting.position)
             answer = self._answer(waiting) if here else Answer(error=PASSED)
             broadcasts.answer(master, pair.prefix, schema, waiting.id, name, answer)
-            log.info("%s: query %d: %s", pair, waiting.id, answer.error or f"{answer.count} rows")
+            log.info("%s: query %d: %s", pair, waiting.id, answer.error or counted(answer.count, "row"))
         return target
 
     def _stands_at(self, seen: Position, asked: Position) -> bool:
