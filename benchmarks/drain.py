@@ -3,13 +3,15 @@
 Ours: the gate is closed while they are made, then opened; the apply is the long-running one, Spark a server that is up.
 The reference: PostgreSQL's logical replication on the same servers, its subscription disabled and enabled. Both sides
 begin each run with tables emptied by a replicated TRUNCATE, vacuumed, dirty pages written. After each run both tables
-are compared. The figure `process` is the same by Spark's executors, beside the apply process alone.
+are compared. The figure `process` is the same by Spark's executors, beside the apply process alone; `transformed` is a
+table with a filter and a renamed column, beside the same table as it is.
 """
 
 import argparse
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from benchmarks import machine
 from benchmarks.cpu import CpuWatch
@@ -24,6 +26,9 @@ from workload import mixes
 from workload.mixes import Mix, Work
 
 NATIVE = "logical replication"
+TRANSFORMED = "{where: amount > -100000 AND status <> 'none', columns: {customer: {rename: client}}}"
+RENAMED = f"ALTER TABLE {mixes.TABLE} RENAME COLUMN customer TO client"
+"""All rows are kept, so that both tables can be compared as they are."""
 
 
 def goals(scale: float) -> dict[str, tuple[Mix, float | None]]:
@@ -47,6 +52,8 @@ def run(args: argparse.Namespace) -> Report:
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
         alone = _by_process(servers, args) if "process" in (args.figure or ()) else []
+        if "transformed" in (args.figure or ()):
+            return Report("drain", [_transformed(servers, args)], {**machine.describe(), **servers.describe()})
         sides: dict[str, Side] = {}
         if args.side != "reference":
             ours = sides["ours"] = Ours(servers, args, mixes.DDL)
@@ -80,6 +87,27 @@ def _by_process(servers: Servers, args: argparse.Namespace) -> list[Run]:
         ]
     finally:
         ours.close()
+
+
+def _transformed(servers: Servers, args: argparse.Namespace) -> Figure:
+    """The drain in bulk of a table with `where` and a renamed column, and of the same table as it is.
+
+    Both by one apply after the other on the same servers, in turn.
+    """
+    mix = goals(args.scale)["bulk"][0]
+    runs: dict[str, list[Run]] = {"transformed": [], "plain": []}
+    for number in range(-args.warm_up, args.rounds):
+        for name in sorted(runs, reverse=bool(number % 2)):
+            rule, of_slave = (TRANSFORMED, RENAMED) if name == "transformed" else ("{}", "")
+            side = Ours(servers, args, mixes.DDL, rule=rule, of_slave=of_slave)
+            try:
+                side.start()
+                found = alternate(f"drain {name}", {"ours": partial(drain, servers, side, mix)}, 1, 0)["ours"]
+            finally:
+                side.close()
+            runs[name] += found if number >= 0 else []
+    title = f"{mix.title}, with where and rename"
+    return Figure(title, "changes/s", runs["transformed"], runs["plain"], "the same table as it is", goal=0.7)
 
 
 def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | None, args: argparse.Namespace) -> Figure:

@@ -37,18 +37,21 @@ master: {conn_id: master}
 slaves:
   dr1: {conn_id: slave}
 tables:
-  public.*: {}
+  public.*: RULE
 # A safe mode of seconds after the start, so that what is measured is the normal one.
 apply: {checkpoint_interval: 1MORE}
 initial: {parallel: CORES}
 """
 
 
-def configure(folder: Path, **options: Any) -> config.Replication:
-    """The configuration of every bench, from a file as always; `options` of `apply` are added."""
+def configure(folder: Path, rule: str = "{}", **options: Any) -> config.Replication:
+    """The configuration of every bench, from a file as always; `options` of `apply` are added.
+
+    `rule`: what is said of all tables, as YAML.
+    """
     folder.mkdir(exist_ok=True)
     more = "".join(f", {name}: {value}" for name, value in options.items())
-    text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more)
+    text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more).replace("RULE", rule)
     (folder / "BENCH.yaml").write_text(text)
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     return config.load(str(PREFIX))
@@ -71,15 +74,20 @@ class Ours(Side):
         args: argparse.Namespace,
         tables: str,
         spark_conf: Mapping[str, str] | None = None,
+        rule: str = "{}",
+        of_slave: str = "",
         **options: Any,
     ) -> None:
-        """`tables`: DDL of both databases; `options` of `apply`."""
+        """`tables`: DDL of both databases; `of_slave`: what the slave's tables have otherwise, likewise.
+
+        `rule`, `options`: see `configure`.
+        """
         super().__init__(servers, DATABASES[0])
         self.endpoint = servers.spark(args.spark_master, spark_conf)
         self.options = options
         self.beside: cpu.Roots = dict
         """Further processes that are ours: of a cluster."""
-        replication = configure(servers.folder / "replications", **options)
+        replication = configure(servers.folder / "replications", rule, **options)
         self.pair = Pair.of(replication, SLAVE, self.infos)
         self.store = redis.from_url(servers.redis_url, decode_responses=True)
         self.gate = Gate(self.store, PREFIX, SLAVE)
@@ -87,6 +95,8 @@ class Ours(Side):
         self.log = servers.folder / "apply.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.run_on_both(tables)
+        if of_slave:
+            self.slave.execute(of_slave.encode())
         capture(self.master, self.pair.replication)
         self._begin()
 

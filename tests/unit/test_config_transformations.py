@@ -86,4 +86,8 @@ def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> No
     with pytest.raises(config.ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
         slaves = "dr1: {conn_id: s}\n  dr2: {conn_id: t, tables: {public.people: {where: id < 9}}}"
         read(folder, "public.people: {}", slaves, f"capture: stream, location: {folder}")
+    with pytest.raises(config.ConfigError, match=r"slaves\.dr1: has conflict_rules, and tables have where"):
+        read(
+            folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, conflict_rules: {'public.*': {wins: master}}}"
+        )
     read(folder, "public.people: {}", "dr1: {conn_id: s, vendor: mysql}")

@@ -90,6 +90,9 @@ def check_slaves(
         if master.capture != "trigger":
             problem = f"gets changes of a recorded stream (capture: {master.capture}), and tables have where or columns"
             mistakes.append(node.mistake(problem, "take where and columns out: a recorded stream is applied as it is"))
+        elif slave.conflict_rules:
+            problem = "has conflict_rules, and tables have where or columns"
+            mistakes.append(node.mistake(problem, "take one of the two out: conflict_rules decide between whole rows"))
         elif slave.vendor != master.vendor:
             problem = f"is of the vendor {slave.vendor}, and tables have where or columns"
             remedy = f"take where and columns out: only slaves of the vendor {master.vendor} have them"

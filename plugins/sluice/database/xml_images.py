@@ -6,7 +6,7 @@ others. Pieces in CDATA or base64 are taken apart where they stand; a row whose 
 `</col>` goes through the reference reader.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -123,22 +123,30 @@ def overlay(
     return result
 
 
-def written(names: Sequence[str], values: Sequence[pa.Array], only: Sequence[pa.Array | None] = ()) -> pa.Array:
-    """The rows as contents: what `columns` reads. `only`: for each column which rows name it; None: all."""
+def written(
+    names: Sequence[str],
+    values: Sequence[pa.Array],
+    only: Sequence[pa.Array | None] = (),
+    plain: Collection[str] = (),
+) -> pa.Array:
+    """The rows as contents: what `columns` reads. `only`: for each column which rows name it; None: all.
+
+    `plain`: columns whose values are known to need no protection.
+    """
     pieces = []
     for place, (name, column) in enumerate(zip(names, values, strict=True)):
         named = only[place] if only else None
-        piece = _written(name, column)
+        piece = _written(name, column, plain=name in plain)
         pieces.append(piece if named is None else pc.if_else(named, piece, pa.scalar("", TEXT)))
     return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
 
 
-def _written(name: str, values: pa.Array) -> pa.Array:
+def _written(name: str, values: pa.Array, *, plain: bool) -> pa.Array:
     """One column's piece of each row."""
     head, null = f'<col name="{reference.escape(name)}">', reference.format_column(name, None)
     piece = pc.binary_join_element_wise(pa.scalar(head, TEXT), values, pa.scalar(_END, TEXT), pa.scalar("", TEXT))
-    protected = pc.fill_null(pc.match_substring_regex(values, _PROTECTED), False)
-    if pc.any(protected).as_py():
+    protected = None if plain else pc.fill_null(pc.match_substring_regex(values, _PROTECTED), False)
+    if protected is not None and pc.any(protected).as_py():
         texts = [reference.format_column(name, value) for value in values.filter(protected).to_pylist()]
         piece = pc.replace_with_mask(piece, protected, pa.array(texts, TEXT))
     return pc.fill_null(piece, pa.scalar(null, TEXT)) if values.null_count else piece

@@ -52,12 +52,12 @@ def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     contents, oldcontents = _whole(items, "content"), _whole(items, "oldcontent")
     sample = contents[int(after[0])] if len(after) else oldcontents[int(before[0])]
     names = tuple(xml_images.row(sample.as_py()))
-    new = xml_images.columns(contents.take(pa.array(after)), names)
-    changed = pa.array(np.flatnonzero(updates[after]))
+    new = xml_images.columns(_taken(contents, after), names)
+    changed = np.flatnonzero(updates[after])
     # An UPDATE without an old image makes a row anew that a change of the definition changed: it stays in `where`.
-    laid = pc.fill_null(oldcontents.take(pa.array(np.flatnonzero(updates))), "")
-    turned = xml_images.overlay([column.take(changed) for column in new], names, laid)
-    gone = xml_images.columns(oldcontents.take(pa.array(np.flatnonzero(deletes))), names)
+    laid = pc.fill_null(_taken(oldcontents, np.flatnonzero(updates)), "")
+    turned = xml_images.overlay([_taken(column, changed) for column in new], names, laid)
+    gone = xml_images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
     # One pass of the engine for all images.
     pools = [pa.concat_arrays(three) for three in zip(new, turned, gone, strict=True)]
     rows = transform.rows(names, pools)
@@ -65,7 +65,8 @@ def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     place_after[after] = np.arange(len(after))
     place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(turned[0]) if turned else 0)
     place_before[np.flatnonzero(deletes)] = len(after) + int(updates.sum()) + np.arange(int(deletes.sum()))
-    return _written(items, transform, (names, pools), rows, place_before, place_after)
+    plain = frozenset(names) if _all_plain(contents) and _all_plain(oldcontents) else frozenset()
+    return _written(items, transform, (names, pools), rows, place_before, place_after, plain)
 
 
 def _written(
@@ -75,8 +76,13 @@ def _written(
     rows: Rows,
     before: Places,
     after: Places,
+    plain: frozenset[str],
 ) -> pa.Table:
-    """The items anew. `before`, `after`: where each one's images are among the rows, -1 for none."""
+    """The items anew. `before`, `after`: where each one's images are among the rows, -1 for none.
+
+    `plain`: columns of the master whose values need no protection in a content.
+    """
+    unprotected = transform.untouched(plain)
     if rows.kept is not None:
         before, after = (np.where((each >= 0) & rows.kept[each], each, -1) for each in (before, after))
     stays = (before >= 0) & (after >= 0)
@@ -87,7 +93,7 @@ def _written(
     left = np.flatnonzero(((before >= 0) | (after >= 0)) & ~same)
     before, after = before[left], after[left]
     shown = [_taken(column, after[after >= 0]) for column in rows.columns]
-    contents = xml_images.written(rows.names, shown)
+    contents = xml_images.written(rows.names, shown, plain=unprotected)
     key = transform.key()
     stayed = (before >= 0) & (after >= 0)
     kept = ~same[np.flatnonzero(stays)]
@@ -99,7 +105,9 @@ def _written(
         if name not in key:
             named[gone] = flags[kept]
         only.append(None if named.all() else pa.array(named))
-    old = xml_images.written(rows.names, [_taken(column, before[before >= 0]) for column in rows.columns], only)
+    old = xml_images.written(
+        rows.names, [_taken(column, before[before >= 0]) for column in rows.columns], only, unprotected
+    )
     result = items.take(pa.array(left))
     words = np.where(stayed, "UPDATE", np.where(after >= 0, "INSERT", "DELETE"))
     columns = {
@@ -111,6 +119,12 @@ def _written(
     for label, values in columns.items():
         result = result.set_column(result.column_names.index(label), label, values)
     return result
+
+
+def _all_plain(contents: pa.Array) -> bool:
+    """Whether no value of them is protected."""
+    marks = ("<![CDATA[", ' encoding="base64">')
+    return not any(pc.any(pc.match_substring(contents, mark)).as_py() for mark in marks)
 
 
 def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
@@ -147,6 +161,8 @@ def _guids(
 
 
 def _taken(column: pa.Array, places: Places) -> pa.Array:
+    if len(places) and int(places[-1]) - int(places[0]) == len(places) - 1 and (np.diff(places) == 1).all():
+        return column.slice(int(places[0]), len(places))  # mostly: nothing is copied
     return column.take(pa.array(places))
 
 

@@ -96,10 +96,14 @@ class TableTransform:
             selected.append(f"coalesce(({read[''].text}\n), false)")
         self._query = f"SELECT {', '.join(selected)} FROM ({_typed(self._used, kinds)})" if selected else ""
 
-    @property
-    def changes_columns(self) -> bool:
-        """Whether the slave has other columns than the master, or other values in them."""
-        return bool(self.rule.columns)
+    def untouched(self, names: Iterable[str]) -> frozenset[str]:
+        """The slave's names of those of the master's columns that reach it as they are."""
+        changes = ((name, self.rule.by_name.get(name)) for name in names)
+        return frozenset(
+            change.name if isinstance(change, Renamed) else name
+            for name, change in changes
+            if change is None or isinstance(change, Renamed)
+        )
 
     def key(self) -> tuple[str, ...]:
         """The key's columns on the slave."""

@@ -128,6 +128,7 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_value_of_each_type_is_computed_alike_by_a_load_by_the_apply_and_by_a_comparison(shop: MakeShop) -> None:
     columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(VALUES))
     row = ", ".join(f"{value}::{kind}" for kind, value in VALUES.items())
