@@ -26,6 +26,8 @@ NO_TESTS = 5
 
 _ALONE = ("-s", "--capture=no", "--pdb", "--trace", "--collect-only", "--co")
 """Options that make sense in one process alone; besides `-p no:xdist`."""
+SERVERS = "SLUICE_TEST_"
+"""Beginning of variables that name servers for the tests to use."""
 _SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS")
 """Beginnings of variables that would make the tests reach for somebody's real servers."""
 
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="also the tests that take long (marked `long`)")
     parser.add_argument("--postgres", metavar="RELEASE", help="run them on that release of PostgreSQL, such as 14")
+    parser.add_argument("--oracle", action="store_true", help="only what runs on the server of SLUICE_TEST_ORACLE")
     parser.add_argument("--run-number", type=int, metavar="N", help="repeats what a run with this number chose")
     parser.add_argument("--junitxml", metavar="FILE", help="write results and durations there, as JUnit does")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of pytest (default: every test)")
@@ -111,7 +114,11 @@ def _processes_are_decided(given: Sequence[str]) -> bool:
 
 def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
     """What the tests see: the user's environment less settings that lead to real servers."""
-    kept = {name: value for name, value in given.items() if name == YES or not name.startswith(_SETTINGS)}
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name == YES or name.startswith(SERVERS) or not name.startswith(_SETTINGS)
+    }
     return {
         **kept,
         "SLUICE_HOME": str(home / "home"),

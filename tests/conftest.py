@@ -25,6 +25,8 @@ from devstack.redis import RedisServer
 from devstack.spark import SparkServer
 from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
+from tests.oracle import server as oracle_server
+from tests.oracle.ivorysql import IvoryServer, installation
 from tests.scenarios.faults import seeds
 from tests.tiers import has_turn
 
@@ -97,13 +99,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     help_text = "PostgreSQL's release that tests run on (default: the newest; marked `releases`: also others)"
     parser.addoption("--postgres", type=int, choices=RELEASES, metavar="RELEASE", help=help_text)
 
+    parser.addoption("--oracle", action="store_true", help="only what runs on Oracle, or on IvorySQL")
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.oracle and not (oracle_server.wanted() or installation()):
+        raise pytest.UsageError(
+            f"--oracle: {oracle_server.ENVIRONMENT} names no server: oracle://sys:password@host:1521/service"
+        )
     given: dict[str, int] | None = getattr(config, "workerinput", None)
     if given is not None:
         config.option.run_number = given["run_number"]
     elif config.option.run_number is None:
         config.option.run_number = int(time.time() // 60) % 10_000_000
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What ran on Oracle, or on what stands in for it, and on which release."""
+    for name, server in oracle_server.named().items():
+        outcomes = Counter(
+            outcome
+            for outcome in ("passed", "failed", "error")
+            for report in terminalreporter.getreports(outcome)
+            if f"[{name}" in report.nodeid
+        )
+        if outcomes:
+            counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+            terminalreporter.write_line(f"on {name}, {server.version()}: {counts}")
+
+
+def _on_oracle(name: str) -> bool:
+    return any(f"[{server}" in name for server in oracle_server.named())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -139,10 +165,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test marked `one_in`, the cases that do not have their turn become `long`.
+    """With `--oracle` only what runs there. Of a test marked `one_in`, the cases without their turn become `long`.
 
     Long files come first: what is left at the end, while others have nothing more to do, should be short.
     """
+    if config.option.oracle:
+        others = [item for item in items if not _on_oracle(item.nodeid)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _on_oracle(item.nodeid)]
     seen: Counter[str] = Counter()
     for item in items:
         marker = item.get_closest_marker("one_in")
@@ -287,6 +317,27 @@ def mariadb(mariadb_server: MariaDBServer) -> Iterator[Callable[[], ConnectionIn
     yield make
     for name in made:
         mariadb_server.drop_account(name, name)
+
+
+@pytest.fixture(scope="session")
+def ivorysql_server() -> Iterator[IvoryServer]:
+    """A running IvorySQL in Oracle mode; ends with the session. Only where `SLUICE_TEST_IVORYSQL` names one."""
+    installed = installation()
+    assert installed is not None, "SLUICE_TEST_IVORYSQL names no installation"
+    folder = new_folder("sluice-test-ivorysql-")
+    server = IvoryServer(folder, installed)
+    try:
+        server.start(die_with_parent=True)
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def ivorysql(ivorysql_server: IvoryServer) -> Callable[[], ConnectionInfo]:
+    """A factory: each call makes an empty database."""
+    return lambda: ivorysql_server.database(f"slave_{next(_numbers)}")
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,23 @@
 import re
 
 from sluice import sql_files
+from sluice.vendors.oracle.session import native_parameters
 
 FOLDER = "oracle"
-PLACEHOLDERS = {"prefix": "DEMO_", "account": "SLUICE"}
+PLACEHOLDERS = {
+    "prefix": "DEMO_",
+    "account": "SLUICE",
+    "schema": '"SLUICE"',
+    "clock": "SYS_EXTRACT_UTC(SYSTIMESTAMP)",
+    "tables": "(c.OWNER, c.TABLE_NAME) IN ((:o0, :n0), (:o1, :n1))",
+    "names": "(o.OWNER, o.OBJECT_NAME) IN ((:o0, :n0))",
+    "rest": "1 = 1",
+    "ids": "id IN (:p_id_0)",
+    "statuses": "status IN (:p_status_0)",
+    "lock": "FOR UPDATE",
+}
 
-_COMMAND = re.compile(r"^(?:SET|WHENEVER) .*$", re.MULTILINE)
+_COMMAND = re.compile(r"^(?:SET DEFINE|WHENEVER) .*$", re.MULTILINE)
 """Commands of SQL*Plus, which no grammar of SQL has."""
 _INNER = re.compile(r"q'~(.*?)~'", re.DOTALL)
 """A statement that a block runs."""
@@ -19,16 +31,23 @@ def names() -> list[str]:
 
 
 def text_of(name: str) -> str:
-    """A file as a person runs it."""
+    """A file as a person runs it, or as the driver gets it."""
     text = (sql_files.folder() / FOLDER / f"{name}.sql").read_text(encoding="ascii")
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(f"${{{placeholder}}}", value)
-    return text
+    if "%(" not in text:
+        return text
+    statement = "\n".join(line for line in text.split("\n") if not line.startswith("--"))
+    names = dict.fromkeys(re.findall(r"%\((\w+)\)s", statement))
+    return native_parameters(statement, names)[0]
 
 
 def units(name: str) -> dict[str, str]:
     """What a parser gets of a file, by a name: the parts between lines with a slash, and the statements inside them."""
     parts = re.split(r"^/$", _COMMAND.sub("", text_of(name)), flags=re.MULTILINE)
     found = [part for part in parts if re.sub(r"--.*", "", part).strip()]
+    if name == "blob_hex":
+        # What begins a query, with the shortest one behind it.
+        found = [f"{part.rstrip()} SELECT sluice_hex(NULL) FROM DUAL;" for part in found]
     inner = [statement + ";" for part in found for statement in _INNER.findall(part)]
     return {f"{name} {number}": text for number, text in enumerate([*found, *inner], 1)}

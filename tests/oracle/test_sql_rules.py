@@ -1,6 +1,7 @@
 """What holds of include/sql/oracle as a whole: prefixes, second runs, what uninstalling and the grants name."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ def created() -> set[tuple[str, str, bool]]:
     return {
         (found["kind"], found["name"], found["again"] is not None)
         for name, text in CODE.items()
-        if name != "grants"  # of privileges
+        if name not in ("grants", "slave_resources")  # of privileges; on a slave, which makes what is not there
         for found in CREATED.finditer(text)
     }
 
@@ -64,3 +65,15 @@ def test_a_head_says_who_calls_the_file_and_with_which_privileges(name: str) -> 
     assert ("Called by:" in head or "Binds:" in head) and "Privileges:" in head and "Oldest version:" in head
     for method in re.findall(r"Master\.(\w+)", head):
         assert hasattr(Master, method)
+
+
+PAGES = [Path(__file__).resolve().parents[2] / "docs" / f"{name}.md" for name in ("oracle", "oracle-slave")]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_page_says_of_each_file_on_what_it_ran(name: str) -> None:
+    rows = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    family = name.split("_")[0] + "_draw"
+    assert any(f"`{name}`" in row or f"`{name}.sql`" in row for row in rows) or any(
+        f"`{family}.sql` and its siblings" in row for row in rows
+    )

@@ -14,6 +14,7 @@ from sluice.model.logical_type import ColumnType, Fit, Kind, LogicalType, Specia
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.mysql import column_types as mysql
+from sluice.vendors.oracle import column_types as oracle
 from sluice.vendors.postgres import column_types as postgres
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
@@ -168,10 +169,46 @@ def test_only_columns_that_may_not_lose_a_value_are_searched_for_one() -> None:
 
 
 def test_the_page_shows_what_the_code_makes_of_each_type() -> None:
-    """The rows of its table: PostgreSQL's type, MariaDB's, MySQL's."""
-    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    """The rows of its table: PostgreSQL's type, MariaDB's, MySQL's, Oracle's."""
+    row = r"^\| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|"
+    rows = re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) > 25
-    for name, on_mariadb, on_mysql in rows:
+    for name, on_mariadb, on_mysql, on_oracle in rows:
         wanted = postgres.logical(name, DEFINED)
         assert mysql.column_type(wanted, mariadb=True).type == on_mariadb, name
         assert mysql.column_type(wanted, mariadb=False).type == on_mysql, name
+        assert oracle.column_type(wanted).type == on_oracle, name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NUMBER(10,2)", LogicalType(Kind.NUMBER, 10, 2)),
+        ("NUMBER(*,0)", LogicalType(Kind.NUMBER, 38, 0)),
+        ("NUMBER", LogicalType(Kind.NUMBER)),
+        ("VARCHAR2(20 CHAR)", LogicalType(Kind.TEXT, length=20)),
+        ("RAW(16)", LogicalType(Kind.BINARY, length=16)),
+        ("TIMESTAMP(9) WITH LOCAL TIME ZONE", LogicalType(Kind.TIMESTAMP_ZONE, precision=9)),
+        ("DATE", LogicalType(Kind.TIMESTAMP, precision=0)),
+        ("LONG RAW", LogicalType(Kind.BINARY)),
+        ("INTERVAL YEAR(2) TO MONTH", LogicalType(Kind.INTERVAL)),
+        ("SDO_GEOMETRY", LogicalType(Kind.OTHER, name="SDO_GEOMETRY")),
+    ],
+)
+def test_a_type_of_oracle_is_known_by_its_name(name: str, expected: LogicalType) -> None:
+    assert oracle.logical(name) == expected
+
+
+def test_a_column_counted_in_bytes_holds_no_column_counted_in_characters() -> None:
+    assert oracle.holds("VARCHAR2(20 CHAR)", "VARCHAR2(10 CHAR)")
+    assert not oracle.holds("VARCHAR2(20 BYTE)", "VARCHAR2(10 CHAR)")
+    assert oracle.holds("CLOB", "VARCHAR2(10 CHAR)") and not oracle.holds("VARCHAR2(10 CHAR)", "CLOB")
+
+
+def test_a_key_of_oracle_has_no_lob_and_room_in_an_index() -> None:
+    columns = [LogicalColumn(name, LogicalType(Kind.TEXT), key=True) for name in "abc"]
+    made = oracle.of_table(columns)
+    assert {each.type for each in made} == {"VARCHAR2(500 CHAR)"}
+    assert all({Special.TOO_LONG, Special.EMPTY} <= each.excluded for each in made)
+    (refused,) = oracle.of_table([LogicalColumn("j", LogicalType(Kind.JSON), key=True)])
+    assert refused.fit is Fit.REFUSED

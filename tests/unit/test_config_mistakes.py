@@ -80,8 +80,8 @@ CASES = {
     ),
     "vendor unfinished": (
         ("demo_master, vendor: postgres", "demo_master, vendor: oracle"),
-        "2: master.vendor: an Oracle database can be neither master nor slave yet: its capture and its positions are "
-        "written, what connects, reads, loads and applies is not (docs/oracle.md); known vendors of a master:",
+        "2: master.vendor: an Oracle database can be a slave, and no master yet: its capture and its positions are "
+        "written, what reads changes and rows there is not (docs/oracle.md); known vendors of a master:",
     ),
     "vendor unknown": (
         ("vendor: postgres}\nslaves", "vendor: postgresql}\nslaves"),
@@ -97,7 +97,7 @@ CASES = {
     ),
     "vendor not supported": (
         ("demo_dr1, vendor: postgres", "demo_dr1, vendor: dbase"),
-        "known vendors: mysql, postgres",
+        "known vendors: mysql, oracle, postgres",
     ),
     "duplicate key": (("tables:", "slaves: {}\ntables:"), "5: slaves: is already given on line 3; keep one of the two"),
     "duplicate slave": (("tables:", "  dr1: {conn_id: x}\ntables:"), "5: slaves.dr1: is already given on line 4"),

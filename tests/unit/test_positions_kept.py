@@ -6,6 +6,7 @@ import pytest
 
 from sluice.database import positions
 from sluice.database.registry import UnknownVendor
+from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 TEXT = SnapshotPosition.of_snapshot("811:815:812,813", 1, 2, "2026-01-01T00:00:00+00:00", next_xid=820).text()
@@ -18,8 +19,10 @@ def test_a_text_that_names_no_vendor_is_postgresqls() -> None:
 
 def test_a_text_that_names_its_vendor_is_read_by_it() -> None:
     assert positions.parse(json.dumps({**json.loads(TEXT), "vendor": "postgres"})) == SnapshotPosition.parse(TEXT)
-    with pytest.raises(UnknownVendor, match=r"'oracle' is no vendor Sluice knows.* neither master nor slave yet"):
-        positions.parse(json.dumps({"vendor": "oracle", "scn": 7}))
+    taken = QueuePosition(7, 9, frozenset({5}), frozenset({6}), Incarnation(1, "", 1, 0))
+    assert positions.parse(taken.text()) == taken
+    with pytest.raises(UnknownVendor, match=r"'dbase' is no vendor Sluice knows"):
+        positions.parse(json.dumps({"vendor": "dbase", "scn": 7}))
 
 
 @pytest.mark.parametrize("text", ["", "7", "{}", '{"snapshot": "1:2:"}', "[]"])

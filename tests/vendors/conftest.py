@@ -25,7 +25,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _contender(request: pytest.FixtureRequest) -> Iterator[Contender]:
     name, release = request.param
     server = SERVERS[name]
-    made = Contender(server.make(request, release), server.schema, server.two_phase)
+    own = server.vendor() if server.vendor else None
+    made = Contender(server.make(request, release), server.schema, server.two_phase, own, server.oracle)
     yield made
     made.close()
 

@@ -1,5 +1,6 @@
 """A database that must keep the contract, and what a test does with it through the vendor's protocols alone."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ PREFIX = Prefix("DEMO_")
 SLAVE = "dr1"
 INTEGER, TEXT = LogicalType(Kind.INTEGER, 32), LogicalType(Kind.TEXT, length=100)
 Row = tuple[str | None, ...]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass
@@ -36,11 +38,15 @@ class Contender:
     schema: str
     two_phase: bool = False
     """Whether a master has transactions that are prepared with PREPARE TRANSACTION."""
+    own_vendor: Vendor | None = None
+    """In place of the registry's."""
+    oracle: bool = False
+    """See `Server`."""
     sessions: list[Session] = field(default_factory=list)
 
     @property
     def vendor(self) -> Vendor:
-        return vendor_of(self.info.vendor)
+        return self.own_vendor or vendor_of(self.info.vendor)
 
     def session(self, *, autocommit: bool = True) -> Session:
         """One more; ends with the test."""
@@ -114,6 +120,10 @@ class Contender:
         key = tuple(column.name for column in shape.key)
         return self.vendor.digests.table(shape, columns, key, Method.CANONICAL)
 
+    def expected(self, rows: Sequence[Row]) -> list[Row]:
+        """`rows` as they are to be read back."""
+        return sorted(([tuple(map(_on_oracle, row)) for row in rows] if self.oracle else rows), key=repr)
+
     def rows(self, table: TableName = TABLE) -> list[Row]:
         """All rows, as canonical texts, in some order."""
         session = self.session()
@@ -130,3 +140,9 @@ class Contender:
 def key_place(name: str, key: Sequence[str]) -> int:
     """1-based, 0 for none."""
     return key.index(name) + 1 if name in key else 0
+
+
+def _on_oracle(text: str | None) -> str | None:
+    if text in ("", "\\x"):
+        return None
+    return f"{text} 00:00:00.000000" if text and _DATE.fullmatch(text) else text

@@ -10,7 +10,10 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
+from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
+from tests.oracle import server as oracle_server
+from tests.oracle.ivorysql import OnIvory
 
 SOURCE, TARGET = "source", "target"
 
@@ -27,6 +30,10 @@ class Server:
     """Whether a master has PREPARE TRANSACTION."""
     schema: str = "public"
     """Where Sluice's own tables are."""
+    vendor: Callable[[], Vendor] | None = None
+    """The vendor's object, where it is another than the registry's."""
+    oracle: bool = False
+    """Whether it is as Oracle: an empty text is NULL, a DATE has a time, no name holds a double quote."""
 
 
 def _postgres(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
@@ -41,7 +48,27 @@ def _mariadb(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
     return made
 
 
+def _ivory(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
+    """A database that speaks a part of Oracle's dialect."""
+    made: ConnectionInfo = request.getfixturevalue("ivorysql")()
+    return made
+
+
+def _oracle(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
+    """A new account of the server that the environment names; it goes with the test."""
+    server = oracle_server.wanted()
+    assert server is not None
+    request.addfinalizer(server.drop)
+    return server.database()
+
+
 SERVERS = {
     "postgres": Server(_postgres, frozenset({SOURCE, TARGET}), (NEWEST, OLDEST), two_phase=True),
     "mysql": Server(_mariadb, frozenset({TARGET})),
 }
+_ON_ORACLE = {
+    "oracle": Server(_oracle, frozenset({TARGET}), oracle=True),
+    "ivorysql": Server(_ivory, frozenset({TARGET}), vendor=OnIvory, oracle=True),
+}
+SERVERS |= {name: _ON_ORACLE[name] for name in oracle_server.named()}
+"""Those of Oracle's kind run where the environment names one."""

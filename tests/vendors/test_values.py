@@ -63,12 +63,12 @@ def test_every_value_is_kept_and_read_back(target: Contender) -> None:
             row[place] = value
             history.insert(str(len(history.rows)), *row)
     target.merge(history)
-    assert target.rows() == sorted(history.rows, key=repr)
+    assert target.rows() == target.expected(history.rows)
     before = len(history.items)
     for row in list(history.rows):
         history.update(row, (row[0], *[None] * len(types)))
     target.merge(history, before, images=True)
-    assert target.rows() == sorted(history.rows, key=repr)
+    assert target.rows() == target.expected(history.rows)
 
 
 def test_values_that_look_alike_are_different_keys(target: Contender) -> None:
@@ -78,15 +78,16 @@ def test_values_that_look_alike_are_different_keys(target: Contender) -> None:
         table = TableName("public", f"k{number}")
         target.create({"k": logical, "v": INTEGER}, key=("k",), table=table)
         history = History(table, ("k", "v"), ("k",))
-        for place, value in enumerate(value for value in VALUES[logical] if len(value) < 500):
+        values = [value for value in VALUES[logical] if len(value) < 500]
+        for place, value in enumerate(value for value in values if not target.oracle or value not in ("", "\\x")):
             history.insert(value, str(place))
         target.merge(history)
-        assert target.rows(table) == sorted(history.rows, key=repr), kind
+        assert target.rows(table) == target.expected(history.rows), kind
         before = len(history.items)
         history.delete(*history.rows[0])
         history.update(history.rows[0], (history.rows[0][0], "77"))
         target.merge(history, before, images=True)
-        assert target.rows(table) == sorted(history.rows, key=repr), kind
+        assert target.rows(table) == target.expected(history.rows), kind
 
 
 def test_digests_tell_rows_apart_and_blocks_add_them_up(target: Contender) -> None:

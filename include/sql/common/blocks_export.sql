@@ -5,6 +5,6 @@
 -- Privileges: UPDATE on BLOCKS.
 UPDATE ${schema}.${prefix}blocks
 SET state = 'exported', stored_at = ${clock}, marker = %(marker)s, "rows" = %(rows)s, bytes = %(bytes)s,
-    file = %(file)s, sha256 = %(sha256)s
+    "file" = %(file)s, sha256 = %(sha256)s
 WHERE slave = %(slave)s AND "schema" = %(table_schema)s AND tablename = %(name)s AND block = %(block)s
   AND state = 'begun' AND loader = %(loader)s

@@ -3,9 +3,9 @@
 -- Parameters: slave, and those of ${rest}.
 -- Result: schema, tablename, block, lo, hi, file; no row when other importers hold all of them.
 -- Privileges: SELECT, UPDATE on BLOCKS.
-SELECT "schema", tablename, block, lo, hi, file
+SELECT "schema", tablename, block, lo, hi, "file"
 FROM ${schema}.${prefix}blocks
 WHERE slave = %(slave)s AND state = 'exported' AND ${rest}
-ORDER BY file
+ORDER BY "file"
 LIMIT 1
 FOR UPDATE SKIP LOCKED

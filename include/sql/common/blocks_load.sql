@@ -4,6 +4,6 @@
 --   snapshot.
 -- Privileges: SELECT on BLOCKS.
 SELECT "schema", tablename, block, lo, hi, state, marker, COALESCE("rows", 0), COALESCE(bytes, 0), loader, begun_at,
-       stored_at, file, sha256, snapshot
+       stored_at, "file", sha256, snapshot
 FROM ${schema}.${prefix}blocks
 WHERE slave = %(slave)s AND ${tables}

@@ -4,5 +4,5 @@
 -- Placeholders: ${prefix}, ${schema}. Parameters: slave; kin: how the loaders' names begin (empty: anyone's).
 -- Result: as many rows change as blocks were begun. Privileges: UPDATE on BLOCKS.
 UPDATE ${schema}.${prefix}blocks
-SET state = CASE WHEN file IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
+SET state = CASE WHEN "file" IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
 WHERE slave = %(slave)s AND state = 'begun' AND LEFT(loader, CHAR_LENGTH(%(kin)s)) = %(kin)s

@@ -52,7 +52,7 @@ class CheckpointStore:
         return Checkpoint(
             self.slave,
             SlaveState(state),
-            message,
+            message or "",  # NULL where an empty text is
             _position(position),
             epoch,
             _position(target),

@@ -32,7 +32,9 @@ class DefinitionStore:
 
     def begin(self) -> None:
         """From now on what is not noted is new."""
-        self._execute("definitions_put", kind=_BEGUN, table_schema="", table="", name="", definition="", making=False)
+        # Not empty: to some servers an empty text is NULL.
+        place = dict.fromkeys(("kind", "table_schema", "table", "name", "definition"), _BEGUN)
+        self._execute("definitions_put", **place, making=False)
 
     def put(self, defined: Defined, *, making: bool = False) -> None:
         """The slave has it; with `making` it may have a part of it."""

@@ -15,7 +15,10 @@ class LoadOwner:
     def read(self) -> Owner | None:
         """None where the slave was never configured. Its tables must exist."""
         row = self._execute("update_read").fetchone()
-        return None if row is None else Owner(SlaveState(row[0]), *row[1:])
+        if row is None:
+            return None
+        state, update_id, message, current_as_of = row
+        return Owner(SlaveState(state), update_id, message or "", current_as_of)
 
     def name(self, update_id: str) -> None:
         """From now on `update_id` owns the slave."""

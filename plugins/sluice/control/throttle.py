@@ -25,7 +25,7 @@ class ThrottleStore:
     def read(self) -> ThrottleState:
         """What the load is held to just now; nothing where no job said so."""
         row = self._execute("throttle_read").fetchone()
-        return ThrottleState(bool(row[0]), *row[1:]) if row else ThrottleState()
+        return ThrottleState(bool(row[0]), row[1] or "", *row[2:]) if row else ThrottleState()
 
     def write(self, state: ThrottleState) -> None:
         """From now on. A rate that changes counts from here."""

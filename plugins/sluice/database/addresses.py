@@ -1,6 +1,11 @@
-"""URLs of databases on command lines: what is wrong with one."""
+"""URLs of databases on command lines, and what is wrong with one."""
+
+import os
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo, option_fault
+from sluice.model.vendors import VENDORS
 
 
 class BadAddress(Terminal):
@@ -18,3 +23,26 @@ class PasswordShown(Terminal):
             f"The URL of {place} has a password in it, which a command line shows to everybody on this machine. Leave "
             f"it out: it is taken from {sources}. Change it now."
         )
+
+
+def located(url: str | None, vendor: str, variable: str) -> ConnectionInfo:
+    """The database of `vendor` that a URL names, with the password of the environment's `variable`.
+
+    Raises `BadAddress`, `PasswordShown`.
+    """
+    form = f"{vendor}://user@host:port/database"
+    try:
+        parts = urlsplit(url or "")
+        port = parts.port or VENDORS[vendor].port
+    except ValueError:
+        raise BadAddress("The URL", "its port is no number", form) from None  # but may be a password
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.password is not None or "password" in options:
+        raise PasswordShown(parts.hostname or "a server", variable)
+    database = unquote(parts.path.removeprefix("/"))
+    if parts.scheme != vendor or not parts.hostname or not database:
+        raise BadAddress(url or "The URL", "it needs a host and a database", form)
+    if fault := option_fault(options):
+        raise BadAddress("The URL", fault.rstrip("."), form)
+    user = unquote(parts.username or os.environ.get("USER", ""))
+    return ConnectionInfo(vendor, parts.hostname, port, database, user, os.environ.get(variable, ""), options)

@@ -11,7 +11,7 @@ from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import MERGERS, RECEIVERS, RECORDERS, SOURCES, UNFINISHED, VENDORS
+from sluice.model.vendors import MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
 from sluice.pair import Pair
 
 
@@ -19,8 +19,7 @@ class UnknownVendor(Terminal):
     """The configuration names a database vendor Sluice has no package for."""
 
     def __init__(self, vendor: str):
-        part = f" As for that one, {UNFINISHED[vendor]}." if vendor in UNFINISHED else ""
-        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.{part}")
+        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
         self.vendor = vendor
 
 

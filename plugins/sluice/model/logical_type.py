@@ -46,6 +46,7 @@ class Special(StrEnum):
     BEFORE_YEAR_1 = "before the year 1"
     AFTER_YEAR_9999 = "after the year 9999"
     ZERO_CHARACTER = "a text with the character 0x00"
+    EMPTY = "an empty text"
     TOO_LONG = "longer than that"
     """Longer than the type that holds it as a key, see `ColumnType.length`."""
 

@@ -16,6 +16,7 @@ class VendorEntry:
 VENDORS = {
     "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
+    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, slave_only=True),
 }
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""
@@ -24,10 +25,10 @@ MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
 """Those that a master may have."""
 
 UNFINISHED = {
-    "oracle": "an Oracle database can be neither master nor slave yet: its capture and its positions are written, what "
-    "connects, reads, loads and applies is not (docs/oracle.md)"
+    "oracle": "an Oracle database can be a slave, and no master yet: its capture and its positions are written, what "
+    "reads changes and rows there is not (docs/oracle.md)"
 }
-"""Vendors of which a part is there, and what is not, by the word that will name them."""
+"""Vendors of which the part of a master is begun, and what is not there, by their word."""
 
 STREAM = "stream"
 REDO = "redo"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import psycopg
 
@@ -18,6 +18,8 @@ from sluice.apply.apply_loop import ApplyLoop
 from sluice.apply.executor import ThreadExecutor
 from sluice.capture import resources
 from sluice.coordination import redis_store
+from sluice.database.control import CheckpointTable, ControlTables, RejectTable
+from sluice.database.registry import vendor_of
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
@@ -29,9 +31,8 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.mysql import catalog as slave_catalog
-from sluice.vendors.mysql.connection import MySQLSession, quoted
 from sluice.vendors.mysql.connection import connect as connect_slave
-from sluice.vendors.mysql.target.control_tables import CheckpointStore, RejectStore
+from sluice.vendors.mysql.connection import quoted
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
@@ -42,7 +43,7 @@ CONFIG = """
 prefix: DEMO_
 master: {{conn_id: m, schema: public}}
 slaves:
-  dr1: {{conn_id: s, vendor: mysql{slave}}}
+  dr1: {{conn_id: s, vendor: {vendor}{slave}}}
 tables:
   public.*: {{}}
 apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}
@@ -59,14 +60,20 @@ class Rig:
     pair: Pair
     redis_url: str
     master: psycopg.Connection[Any]
-    slave: MySQLSession
+    slave: Any
+    """A session there, of the vendor's own."""
     failure: BaseException | None = None
+    vendor: ClassVar[str] = "mysql"
+
+    @staticmethod
+    def connect_slave(info: ConnectionInfo) -> Any:
+        return connect_slave(info, application="test")
 
     @classmethod
     def build(
         cls,
         database: Callable[..., ConnectionInfo],
-        mariadb: Callable[[], ConnectionInfo],
+        slave_database: Callable[[], ConnectionInfo],
         redis_url: str,
         folder: Path,
         tables: str,
@@ -76,17 +83,24 @@ class Rig:
         block_rows: int = 1_000,
         where: bool = False,
         **slave: str,
-    ) -> "Rig":
+    ) -> Self:
         """`tables`: DDL of the master, whose tables are captured. `slave`: options of the slave."""
         options = "".join(f", {name}: {value}" for name, value in slave.items())
-        text = CONFIG.format(slave=options, stage=stage, batch=batch, block_rows=block_rows, where=str(where).lower())
+        text = CONFIG.format(
+            vendor=cls.vendor,
+            slave=options,
+            stage=stage,
+            batch=batch,
+            block_rows=block_rows,
+            where=str(where).lower(),
+        )
         (folder / "DEMO.yaml").write_text(text)
-        infos = {"m": database(), "s": mariadb()}
+        infos = {"m": database(), "s": slave_database()}
         rig = cls(
             Pair.of(config.load("DEMO_"), "dr1", infos),
             redis_url,
             connect(infos["m"], application="test", autocommit=True),
-            connect_slave(infos["s"], application="test"),
+            cls.connect_slave(infos["s"]),
         )
         rig.master.execute(tables)
         rig.capture()
@@ -129,8 +143,12 @@ class Rig:
         return Running(self)
 
     @property
-    def store(self) -> CheckpointStore:
-        return CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
+    def control(self) -> ControlTables:
+        return vendor_of(self.vendor).control
+
+    @property
+    def store(self) -> CheckpointTable:
+        return self.control.CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -139,8 +157,8 @@ class Rig:
         return found
 
     @property
-    def rejects(self) -> RejectStore:
-        return RejectStore(self.slave, self.pair.prefix, "", "dr1")
+    def rejects(self) -> RejectTable:
+        return self.control.RejectStore(self.slave, self.pair.prefix, "", "dr1")
 
     def await_current(self, seconds: float = 60.0) -> None:
         """Returns when the slave is NORMAL and has applied all that the master has committed by now."""

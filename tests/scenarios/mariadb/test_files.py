@@ -12,7 +12,7 @@ from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.model.location import S3Access
-from sluice.vendors.mysql.addresses import located
+from sluice.vendors.mysql.vendor import MYSQL
 from tests.library import command, copied
 from tests.scenarios.initial_files.carrying import KEY, export, location, moved
 from tests.scenarios.mariadb.rig import Rig
@@ -143,12 +143,12 @@ def test_foreign_keys_come_after_the_load_and_rows_that_violate_one_are_followed
 )
 def test_a_url_that_leads_nowhere_is_refused_without_what_may_be_a_password(url: str, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
-        located(url)
+        MYSQL.located(url)
     assert "secret" not in str(caught.value)
 
 
 def test_a_url_may_hold_any_character(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYSQL_PWD", "p w")
-    found = located("mysql://us%40er@db2.example/my%2Fshop?sslmode=verify-full")
+    found = MYSQL.located("mysql://us%40er@db2.example/my%2Fshop?sslmode=verify-full")
     assert (found.user, found.host, found.port, found.database) == ("us@er", "db2.example", 3306, "my/shop")
     assert found.password == "p w" and found.options == {"sslmode": "verify-full"}

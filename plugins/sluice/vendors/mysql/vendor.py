@@ -1,5 +1,6 @@
 """MySQL and MariaDB as services see them: slaves only. mypy holds each part to its protocol."""
 
+from sluice.database import addresses
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
@@ -129,9 +130,7 @@ class MySQL:
         raise NotAMaster
 
     def located(self, url: str | None) -> ConnectionInfo:
-        from sluice.vendors.mysql import addresses
-
-        return addresses.located(url)
+        return addresses.located(url, "mysql", "MYSQL_PWD")
 
     @property
     def accounts(self) -> Accounts:

@@ -16,6 +16,7 @@ _CONDITIONS = {
     Special.BEFORE_YEAR_1: "({0} < '0001-01-01' AND {0} <> '-infinity')",
     Special.AFTER_YEAR_9999: "({0} >= '10000-01-01' AND {0} <> 'infinity')",
     Special.TOO_LONG: "{1} > {2}",
+    Special.EMPTY: "{1} = 0",
 }
 """{0}: the column; {1}: its length; {2}: the longest that fits. No text has 0x00 here."""
 

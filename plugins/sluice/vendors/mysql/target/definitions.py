@@ -6,12 +6,12 @@ without actions and without looking at the rows, which are the master's: they ke
 sessions do not obey them.
 """
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sluice.database.errors import StatementFailed
 from sluice.database.load import Completed
+from sluice.database.plain_index import columns_of
 from sluice.database.schema import Constraint, Index
 from sluice.database.session import Session
 from sluice.model.lack import Lack, Severity
@@ -23,11 +23,6 @@ from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native, quoted
 from sluice.vendors.mysql.errors import text_of
 
-_COLUMNS = re.compile(
-    r"USING btree \((?P<columns>(?:\"(?:[^\"]|\"\")*\"|[^\"()])*)\)(?: INCLUDE \((?:\"(?:[^\"]|\"\")*\"|[^\"()])*\))?"
-)
-_COLUMN = re.compile(r"\s*(?:\"(?P<quoted>(?:[^\"]|\"\")*)\"|(?P<plain>[^\s\",]+))(?P<rest>[^,]*)(?:,|$)")
-_ORDERS = frozenset({"", "DESC", "ASC", "DESC NULLS LAST", "NULLS FIRST"})
 PREFIX = 191
 """Characters of a long text that an index holds, where it need not keep texts apart."""
 KEY_CHARACTERS = 768
@@ -46,21 +41,6 @@ class Wanted:
         kind = "UNIQUE INDEX" if self.index.unique else "INDEX"
         table = names.place(self.index.table)
         return f"ALTER TABLE {table} ADD {kind} {quoted(self.index.name)} ({', '.join(self.clauses)})"
-
-
-def columns_of(index: Index) -> tuple[str, ...] | None:
-    """The columns of a plain index of the master's; None for any other."""
-    found = _COLUMNS.fullmatch(index.rest.strip())
-    if found is None or index.constraint_kind == "x":
-        return None
-    columns = []
-    for column in _COLUMN.finditer(found["columns"]):
-        if not column[0].strip():
-            continue
-        if column["rest"].strip() not in _ORDERS:
-            return None
-        columns.append(column["quoted"].replace('""', '"') if column["quoted"] is not None else column["plain"])
-    return tuple(columns)
 
 
 def same_index(own: OwnIndex, wanted: Index) -> bool:

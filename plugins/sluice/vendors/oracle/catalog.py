@@ -1,0 +1,181 @@
+"""Tables, keys, indexes and foreign keys, from the views ALL_…, which show what the account has a privilege on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.vendors.oracle import names
+from sluice.vendors.oracle.column_types import type_text
+from sluice.vendors.oracle.session import OracleSession, Value, native
+
+_ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
+
+
+@dataclass(frozen=True)
+class OwnIndex:
+    """An index."""
+
+    table: TableName
+    name: str
+    unique: bool
+    columns: tuple[str, ...]
+    whole: bool
+    """Whether it holds columns alone, no expressions."""
+    primary: bool
+
+
+@dataclass(frozen=True)
+class OwnForeignKey:
+    """A foreign key that acts."""
+
+    name: str
+    key: ForeignKey
+    deferrable: bool
+
+
+class Wanted:
+    """Tables that a statement of the dictionary is asked for."""
+
+    def __init__(self, session: OracleSession, tables: Iterable[TableName]):
+        self.tables = {(names.owner_of(session, table), table.name): table for table in tables}
+
+    def __bool__(self) -> bool:
+        return bool(self.tables)
+
+    def condition(self, owner: str, name: str) -> str:
+        """That the columns `owner` and `name` name one of them."""
+        pairs = ", ".join(f"(:o{number}, :n{number})" for number in range(len(self.tables)))
+        return f"({owner}, {name}) IN ({pairs})"
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        for number, (owner, name) in enumerate(self.tables):
+            found |= {f"o{number}": owner, f"n{number}": name}
+        return found
+
+    def __getitem__(self, place: tuple[str, str]) -> TableName:
+        return self.tables.get(place) or TableName(*place)
+
+
+def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+    """The shape of each of `tables` that exists. Of views none."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return {}
+    statement = sql_files.render("oracle", "columns", tables=wanted.condition("c.OWNER", "c.TABLE_NAME"))
+    found: dict[TableName, list[Column]] = {}
+    for owner, name, *column in session.run(statement, wanted.values):
+        found.setdefault(wanted[owner, name], []).append(_column(column))
+    keys = _keys(own_indexes(connection, list(found)), found)
+    return {table: TableShape(table, _with_key(columns, keys.get(table, ()))) for table, columns in found.items()}
+
+
+def shape(connection: Session, table: TableName) -> TableShape | None:
+    """The shape of one table, None when it does not exist."""
+    return shapes(connection, [table]).get(table)
+
+
+def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
+    """The indexes of `tables`, primary keys' first."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return []
+    statement = sql_files.render("oracle", "indexes", tables=wanted.condition("c.TABLE_OWNER", "c.TABLE_NAME"))
+    found: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
+    for owner, name, index, unique, kind, column, constraint in session.run(statement, wanted.values):
+        entry = (unique == "UNIQUE", kind == "NORMAL", column, constraint == "P")
+        found.setdefault((wanted[owner, name], index), []).append(entry)
+    made = [
+        OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])
+        for (table, index), parts in found.items()
+    ]
+    return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
+
+
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
+    """Those from or to any of `tables`."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return []
+    child, parent = wanted.condition("k.OWNER", "k.TABLE_NAME"), wanted.condition("p.OWNER", "p.TABLE_NAME")
+    statement = sql_files.render("oracle", "foreign_keys", tables=f"({child} OR {parent})")
+    found: dict[tuple[TableName, str], tuple[TableName, str, bool, list[str], list[str]]] = {}
+    for owner, name, key, column, of_owner, of_name, of_column, rule, deferrable in session.run(
+        statement, wanted.values
+    ):
+        entry = found.setdefault(
+            (wanted[owner, name], key),
+            (wanted[of_owner, of_name], _ACTIONS.get(rule, "a"), deferrable == "DEFERRABLE", [], []),
+        )
+        entry[3].append(column)
+        entry[4].append(of_column)
+    return [
+        OwnForeignKey(key, ForeignKey(table, parent, "a", rule, tuple(columns), tuple(parents)), deferrable)
+        for (table, key), (parent, rule, deferrable, columns, parents) in found.items()
+    ]
+
+
+def triggers(connection: Session, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
+    """The triggers of `tables` that fire, with their tables."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return []
+    statement = sql_files.render("oracle", "triggers", tables=wanted.condition("t.TABLE_OWNER", "t.TABLE_NAME"))
+    return [(wanted[owner, name], trigger) for owner, name, trigger in session.run(statement, wanted.values)]
+
+
+def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Those of the names `tables` that are used: what for, in Oracle's words."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return {}
+    statement = sql_files.render("oracle", "relations", names=wanted.condition("o.OWNER", "o.OBJECT_NAME"))
+    # Of a materialized view the table beneath it comes first.
+    return {wanted[owner, name]: what for owner, name, what in session.run(statement, wanted.values)}
+
+
+def _keys(
+    indexes: Sequence[OwnIndex], columns: Mapping[TableName, Sequence[Column]]
+) -> dict[TableName, tuple[str, ...]]:
+    """Of each table the columns that name a row: of the primary key, else of a unique index of columns without NULL."""
+    keys: dict[TableName, tuple[str, ...]] = {}
+    for index in indexes:
+        nullable = {column.name for column in columns[index.table] if column.nullable}
+        if index.primary or (index.unique and index.whole and not nullable & set(index.columns)):
+            keys.setdefault(index.table, index.columns)
+    return keys
+
+
+def _with_key(columns: Sequence[Column], key: Sequence[str]) -> tuple[Column, ...]:
+    places = {name: place for place, name in enumerate(key, start=1)}
+    return tuple(
+        Column(each.name, each.type, each.position, each.nullable, places.get(each.name, 0), None, each.identity,
+               each.generated)
+        for each in columns
+    )  # fmt: skip
+
+
+def _column(row: Sequence[object]) -> Column:
+    name, kind, length, characters, unit, precision, scale, position, nullable, virtual, identity = row
+    type_ = type_text(
+        str(kind), _number(length) or 0, _number(characters) or 0, None if unit is None else str(unit),
+        _number(precision), _number(scale),
+    )  # fmt: skip
+    return Column(
+        str(name), type_, _number(position) or 0, nullable == "Y", 0, None, "d" if identity == "YES" else "",
+        "v" if virtual == "YES" else "",
+    )  # fmt: skip
+
+
+def _number(value: object) -> int | None:
+    return None if value is None else int(str(value))

@@ -1,0 +1,159 @@
+"""Values of columns and their canonical texts, both ways: as SQL expressions, by the column's own type (docs/types.md).
+
+A value goes to the server as a text, of which `bind` makes what the expression `value` takes. '' is NULL there, as
+everywhere on Oracle.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sluice.model.logical_type import Kind
+from sluice.vendors.oracle.column_types import logical
+from sluice.vendors.oracle.session import quoted
+
+_SECONDS = "YYYY-MM-DD HH24:MI:SS"
+LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
+_HEX = "\\x"
+
+
+@dataclass(frozen=True)
+class ColumnTexts:
+    """One column: its name and its type as `column_types.type_text` writes it."""
+
+    name: str
+    type: str
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+    @cached_property
+    def base(self) -> str:
+        """The type without length."""
+        return self.type.upper().partition("(")[0].strip()
+
+    @cached_property
+    def kind(self) -> Kind:
+        return logical(self.type).kind
+
+    @property
+    def binary(self) -> bool:
+        return self.kind is Kind.BINARY
+
+    @property
+    def zoned(self) -> bool:
+        return self.kind is Kind.TIMESTAMP_ZONE
+
+    @property
+    def lob(self) -> bool:
+        return self.base in LOBS
+
+    @cached_property
+    def _fraction(self) -> int:
+        """Digits of the fraction with which moments travel."""
+        return max(6, logical(self.type).precision or 0)
+
+    # To the server
+
+    def bind(self, text: str | None) -> str | bytes | None:
+        """What is sent for a text."""
+        if text is None or text == "":
+            return None
+        if self.binary:
+            return bytes.fromhex(text.removeprefix(_HEX)) or None
+        if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+            return self._moment(text)
+        return text.replace("Infinity", "INF") if self.kind is Kind.FLOAT else text
+
+    def value(self, place: str) -> str:
+        """The column's value from the parameter, or literal, `place` of what `bind` gave."""
+        if self.base == "DATE":
+            return f"TO_DATE({place}, '{_SECONDS}')"
+        if self.zoned:
+            return f"TO_TIMESTAMP_TZ({place}, '{_SECONDS}.FF{self._fraction} TZH:TZM')"
+        if self.kind is Kind.TIMESTAMP:
+            return f"TO_TIMESTAMP({place}, '{_SECONDS}.FF{self._fraction}')"
+        if self.kind is Kind.NUMBER:
+            return f"CAST({place} AS NUMBER)"
+        if self.kind is Kind.FLOAT:
+            return f"TO_BINARY_DOUBLE({place})"
+        return place
+
+    def same(self, alias: str, place: str) -> str:
+        """The condition that the column has the value of a parameter, NULL being one."""
+        own = f"{alias}.{self.quoted}"
+        if self.lob:
+            to_lob = "TO_BLOB" if self.base == "BLOB" else "TO_CLOB"
+            equal = f"DBMS_LOB.COMPARE({own}, {to_lob}({place})) = 0"
+        else:
+            equal = f"{own} = {self.value(place)}"
+        return f"({equal} OR ({own} IS NULL AND {place} IS NULL))"
+
+    def _moment(self, text: str) -> str:
+        plain = text.removesuffix("+00")
+        whole, _, fraction = plain.partition(".")
+        if " " not in whole:
+            whole += " 00:00:00"
+        if self.base == "DATE":
+            return whole
+        zone = " +00:00" if self.zoned else ""
+        return f"{whole}.{fraction.ljust(self._fraction, '0')}{zone}"
+
+    # From the server
+
+    def canonical(self, alias: str) -> str:
+        """The text in which servers of every vendor have a value of this type."""
+        own = f"{alias}.{self.quoted}"
+        if self.base == "DATE":
+            return f"TO_CHAR({own}, '{_SECONDS}') || CASE WHEN {own} IS NOT NULL THEN '.000000' END"
+        if self.zoned:
+            return f"TO_CHAR(SYS_EXTRACT_UTC({own}), '{_SECONDS}.FF{self._fraction}')"
+        if self.kind is Kind.TIMESTAMP:
+            return f"TO_CHAR({own}, '{_SECONDS}.FF{self._fraction}')"
+        if self.kind is Kind.NUMBER:
+            return self._number_text(own)
+        if self.kind is Kind.FLOAT:
+            return float_digits(own)
+        if self.kind is Kind.CHAR:
+            return f"RTRIM({own})"
+        if self.base == "RAW":
+            return f"CASE WHEN {own} IS NOT NULL THEN '{_HEX}' || LOWER(RAWTOHEX({own})) END"
+        return own
+
+    def text(self, alias: str) -> str:
+        """What `shown` makes a text of: the same, but for bytes of a LOB."""
+        return self.canonical(alias)
+
+    def shown(self, found: str | bytes | None) -> str | None:
+        """The canonical text of what `text` gave."""
+        return _HEX + found.hex() if isinstance(found, bytes) else found
+
+    def _number_text(self, own: str) -> str:
+        scale, precision = logical(self.type).scale, logical(self.type).precision or 38
+        if scale is None:
+            return f"TO_CHAR({own}, 'TM9')"
+        if scale <= 0:
+            return f"TO_CHAR({own})"
+        return f"TO_CHAR({own}, 'FM{'9' * max(0, precision - scale)}0.{'0' * scale}')"
+
+
+def float_digits(own: str) -> str:
+    """A float as its digits, the fewest that give it, a whole number without zeros at its end, `E` and a power of ten.
+
+    Of 15, 16 and 17 digits the first are taken that give the value again.
+    """
+    texts = [f"TO_CHAR({own}, '9.{'9' * digits}EEEE')" for digits in (14, 15, 16)]
+    tried = " ".join(f"WHEN TO_BINARY_DOUBLE({text}) = {own} THEN {_digits(text)}" for text in texts[:2])
+    return (
+        f"CASE WHEN {own} IS NULL THEN NULL WHEN {own} = 0 THEN '0' WHEN {own} IS NAN THEN 'NaN' "
+        f"WHEN {own} = BINARY_DOUBLE_INFINITY THEN 'Infinity' WHEN {own} = -BINARY_DOUBLE_INFINITY THEN '-Infinity' "
+        f"{tried} ELSE {_digits(texts[2])} END"
+    )
+
+
+def _digits(text: str) -> str:
+    """`-1.2500E+03` as `-125E1`."""
+    text = f"UPPER(TRIM({text}))"
+    mantissa = f"RTRIM(TRANSLATE(SUBSTR({text}, 1, INSTR({text}, 'E') - 1), '0.', '0'), '0')"
+    power = f"TO_NUMBER(SUBSTR({text}, INSTR({text}, 'E') + 1))"
+    return f"{mantissa} || 'E' || TO_CHAR({power} - LENGTH(LTRIM({mantissa}, '-')) + 1)"

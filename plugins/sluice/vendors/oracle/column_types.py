@@ -1,0 +1,179 @@
+"""Column types of Oracle and logical types, both ways. docs/types.md has the table, and what is lost."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sluice.database.column_types import LogicalColumn
+from sluice.database.schema import TypeDefinition
+from sluice.database.session import Session
+from sluice.model import logical_type
+from sluice.model.logical_type import MICROSECONDS, ColumnType, Fit, Kind, LogicalType, Special
+
+MOST_DIGITS = 38
+SHORT = 1_000
+"""Characters of a VARCHAR2: it has 4,000 bytes, and a character up to four."""
+SHORT_BYTES = 2_000
+"""Of a RAW."""
+KEY_BYTES = 6_000
+"""What the columns of a key have together: an entry of an index in blocks of 8 KB has 6,398 bytes."""
+FIXED_KEY_BYTES = 36
+TIME_TEXT, TEXT_OF_A_VALUE = 32, 255
+MOST_FRACTION = 9
+
+_CALENDAR = frozenset({Special.INFINITY, Special.BEFORE_YEAR_1, Special.AFTER_YEAR_9999})
+_EMPTY = frozenset({Special.EMPTY})
+_OF_KNOWN_LENGTH = {
+    Kind.BOOLEAN: 5,
+    Kind.UUID: 36,
+    Kind.TIME: TIME_TEXT,
+    Kind.TIME_ZONE: TIME_TEXT,
+    Kind.INTERVAL: TEXT_OF_A_VALUE,
+    Kind.ADDRESS: TEXT_OF_A_VALUE,
+}
+_KNOWN = {
+    "NUMBER": LogicalType(Kind.NUMBER),
+    "FLOAT": LogicalType(Kind.NUMBER),
+    "BINARY_FLOAT": LogicalType(Kind.FLOAT, 24),
+    "BINARY_DOUBLE": LogicalType(Kind.FLOAT, 64),
+    "DATE": LogicalType(Kind.TIMESTAMP, precision=0),
+    "CLOB": LogicalType(Kind.TEXT),
+    "NCLOB": LogicalType(Kind.TEXT),
+    "LONG": LogicalType(Kind.TEXT),
+    "BLOB": LogicalType(Kind.BINARY),
+    "LONG RAW": LogicalType(Kind.BINARY),
+    "XMLTYPE": LogicalType(Kind.XML),
+    "JSON": LogicalType(Kind.JSON),
+    "BOOLEAN": LogicalType(Kind.BOOLEAN),
+}
+_TEXTS = {"VARCHAR2": Kind.TEXT, "NVARCHAR2": Kind.TEXT, "CHAR": Kind.CHAR, "NCHAR": Kind.CHAR, "RAW": Kind.BINARY}
+_TYPE = re.compile(r"(?P<name>[A-Z0-9_]+(?: RAW)?)(?:\((?P<inside>[^)]*)\))?(?P<rest>.*)", re.DOTALL)
+
+
+def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
+    """What the values of a type are, as `type_text` writes it. None is of a database's own."""
+    del defined
+    found = _TYPE.fullmatch(type_name.upper())
+    if found is None:
+        return LogicalType(Kind.OTHER, name=type_name)
+    name, inside, rest = found["name"], found["inside"], found["rest"]
+    if name == "NUMBER" and inside:
+        precision, _, scale = inside.partition(",")
+        return LogicalType(Kind.NUMBER, MOST_DIGITS if precision == "*" else int(precision), int(scale or 0))
+    if name in _TEXTS:
+        return LogicalType(_TEXTS[name], length=int((inside or "1").split()[0]))
+    if name == "TIMESTAMP":
+        kind = Kind.TIMESTAMP_ZONE if "TIME ZONE" in rest else Kind.TIMESTAMP
+        return LogicalType(kind, precision=int(inside or MICROSECONDS))
+    if name == "INTERVAL":
+        return LogicalType(Kind.INTERVAL)
+    return _KNOWN.get(name, LogicalType(Kind.OTHER, name=type_name))
+
+
+def holds(own: str, wanted: str) -> bool:
+    """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    if own == wanted:
+        return True
+    mine, other = logical(own), logical(wanted)
+    if own.upper().endswith(" BYTE)") and not wanted.upper().endswith(" BYTE)"):
+        return False  # so many bytes hold fewer characters
+    return logical_type.holds(mine, other)
+
+
+def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
+    """What the columns of one table become, on any release."""
+    del connection
+    return of_table(columns)
+
+
+def of_table(columns: Sequence[LogicalColumn]) -> list[ColumnType]:
+    """What the columns of one table become."""
+    made = {column.name: column_type(column.logical) for column in columns}
+    keys = [column for column in columns if column.key]
+    long = [column for column in keys if made[column.name].type in ("CLOB", "BLOB")]
+    taken = sum(_key_bytes(column.logical, made[column.name]) for column in keys if column not in long)
+    for column in long:
+        made[column.name] = _of_key(column.logical, made[column.name], (KEY_BYTES - taken) // len(long))
+    if taken > KEY_BYTES:
+        first = keys[0].name
+        made[first] = ColumnType("", Fit.REFUSED, f"no index has a key of more than {KEY_BYTES:,} bytes")
+    return [made[column.name] for column in columns]
+
+
+def column_type(wanted: LogicalType) -> ColumnType:
+    """What a logical type becomes outside a key."""
+    kind, length = wanted.kind, wanted.length
+    if kind is Kind.INTEGER:
+        return ColumnType(f"NUMBER({logical_type.digits(wanted)},0)")
+    if kind is Kind.NUMBER:
+        return _number(wanted)
+    if kind is Kind.FLOAT:
+        return ColumnType("BINARY_DOUBLE")
+    if kind is Kind.DATE:
+        return ColumnType("DATE", excluded=_CALENDAR)
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+        fraction = MICROSECONDS if wanted.precision is None else wanted.precision
+        zone = " WITH TIME ZONE" if kind is Kind.TIMESTAMP_ZONE else ""
+        return ColumnType(f"TIMESTAMP({min(fraction, MOST_FRACTION)}){zone}", excluded=_CALENDAR)
+    if kind is Kind.BINARY:
+        return ColumnType("BLOB", excluded=_EMPTY)
+    if kind in _OF_KNOWN_LENGTH:
+        return ColumnType(f"VARCHAR2({_OF_KNOWN_LENGTH[kind]} CHAR)")
+    if kind is Kind.BITS:
+        text = _text(length)
+        return replace(text, excluded=_EMPTY) if wanted.varying else text
+    if kind in (Kind.TEXT, Kind.CHAR, Kind.ENUM):
+        return replace(_text(length), excluded=_EMPTY)
+    if kind in (Kind.JSON, Kind.XML):
+        return ColumnType("CLOB")
+    named = f"a value of the type {wanted.name}" if kind is Kind.OTHER else f"the {kind}"
+    return ColumnType("CLOB", Fit.LOSSY, f"{named} is a text there, which nothing takes apart")
+
+
+def type_text(
+    name: str, length: int, characters: int, unit: str | None, precision: int | None, scale: int | None
+) -> str:
+    """A type as CREATE TABLE takes it, of what ALL_TAB_COLS says."""
+    if name in ("VARCHAR2", "CHAR"):
+        return f"{name}({characters} CHAR)" if unit == "C" else f"{name}({length} BYTE)"
+    if name in ("NVARCHAR2", "NCHAR"):
+        return f"{name}({characters})"
+    if name == "RAW":
+        return f"RAW({length})"
+    if name == "NUMBER" and (precision is not None or scale is not None):
+        return f"NUMBER({'*' if precision is None else precision},{scale or 0})"
+    return name
+
+
+def _number(wanted: LogicalType) -> ColumnType:
+    nan = frozenset({Special.NAN})
+    if wanted.precision is None:
+        lost = f"of a number's digits {MOST_DIGITS} are left, and numbers from 1E126 on are refused"
+        return ColumnType("NUMBER", Fit.LOSSY, lost, nan)
+    scale = wanted.scale or 0
+    if wanted.precision > MOST_DIGITS or not -84 <= scale <= 127:
+        return ColumnType("NUMBER", Fit.LOSSY, f"of a number's digits {MOST_DIGITS} are left", nan)
+    return ColumnType(f"NUMBER({wanted.precision},{scale})", excluded=nan)
+
+
+def _text(length: int | None) -> ColumnType:
+    return ColumnType(f"VARCHAR2({length} CHAR)" if length and length <= SHORT else "CLOB")
+
+
+def _key_bytes(wanted: LogicalType, made: ColumnType) -> int:
+    found = _TYPE.fullmatch(made.type)
+    if found is None or found["name"] != "VARCHAR2":
+        return FIXED_KEY_BYTES
+    return 4 * int((found["inside"] or "1").split()[0])
+
+
+def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
+    """The same where an index must hold it: as a text or bytes of limited length."""
+    if wanted.kind not in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BINARY, Kind.BITS):
+        return ColumnType("", Fit.REFUSED, "no index holds such a value")
+    binary = wanted.kind is Kind.BINARY
+    length = min(most, SHORT_BYTES) if binary else min(most // 4, SHORT)
+    if length < 1:
+        return ColumnType("", Fit.REFUSED, f"no index has a key of more than {KEY_BYTES:,} bytes")
+    own = f"RAW({length})" if binary else f"VARCHAR2({length} CHAR)"
+    return ColumnType(own, excluded=made.excluded | {Special.TOO_LONG}, length=length)

@@ -1,0 +1,214 @@
+"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md.
+
+Blocks are ranges of a key that is one whole number, or begins with one; else classes of the key's hash, of the whole
+row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sluice import sql_files
+from sluice.database.digests import Compared, DigestedRow, Method, Part, TableDigest, Texts
+from sluice.database.session import Session
+from sluice.model.blocks import Key
+from sluice.model.logical_type import Kind
+from sluice.model.shape import TableShape
+from sluice.vendors.oracle import names
+from sluice.vendors.oracle.column_texts import ColumnTexts
+from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.session import Value, native
+
+SHOWN = frozenset(
+    {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
+    | {Kind.UUID}
+)
+"""Kinds whose texts are in a row's text as they are; of all others their MD5."""
+MOST_BYTES = 4_000
+"""Of a text that the server hashes by itself; a longer one is a LOB."""
+_SHOWN_BYTES = 60
+_DIGITS = 15
+"""Hexadecimal digits of an MD5 that make a number."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """How the slave's table is digested."""
+
+    shape: TableShape
+    columns: tuple[Compared, ...]
+    key: tuple[str, ...]
+    bounds: tuple[str, ...] = ()
+    classes: int = 1
+
+    # Texts of the statements
+
+    @property
+    def source(self) -> str:
+        return f"{names.place(self.shape.table)} t"
+
+    @property
+    def functions(self) -> str:
+        """What a query begins with that digests rows."""
+        with_bytes = any(self.own(column.name).base == "BLOB" for column in self.columns)
+        return f"{sql_files.render('oracle', 'blob_hex').strip()} " if with_bytes else ""
+
+    def own(self, name: str) -> ColumnTexts:
+        return ColumnTexts(name, self.shape.column(name).type)
+
+    def text(self, name: str) -> str:
+        """The canonical text of a compared column."""
+        return self.own(name).canonical("t")
+
+    def joined(self, wanted: Sequence[str]) -> str:
+        """The text of these columns of a row."""
+        kinds = {column.name: column.logical.kind for column in self.columns}
+        parts = []
+        for name in wanted:
+            part = self.text(name) if kinds[name] in SHOWN else _md5_of(self.own(name))
+            parts.append(f"{part} || ','")
+        return " || ".join(parts) or "''"
+
+    def long(self, wanted: Sequence[str]) -> bool:
+        """Whether the text of these columns may be longer than the server hashes by itself."""
+        return len(wanted) * _SHOWN_BYTES > MOST_BYTES
+
+    def row(self) -> str:
+        """The digest of a row."""
+        return self._number([column.name for column in self.columns], 1)
+
+    def block(self) -> str:
+        """The number of a row's block."""
+        if self.bounds:
+            name = f"t.{self.own(self.key[0]).quoted}"
+            ends = " ".join(f"WHEN {name} < {bound} THEN {number}" for number, bound in enumerate(self.bounds))
+            return f"CASE {ends} ELSE {len(self.bounds)} END"
+        if self.classes == 1:
+            return "0"
+        number = self._number(self.key, 1 + _DIGITS) if self.key else self.row()
+        return f"MOD({number}, {self.classes})"
+
+    def _number(self, wanted: Sequence[str], first: int) -> str:
+        """The number that digits of the MD5 of these columns' text are, from the `first` on."""
+        digits = _md5(self.joined(wanted), long=self.long(wanted))
+        return f"TO_NUMBER(SUBSTR({digits}, {first}, {_DIGITS}), '{'X' * _DIGITS}')"
+
+    def within(self, blocks: Collection[int]) -> str:
+        """The condition that a row is in one of `blocks`."""
+        wanted = sorted(blocks)
+        if not wanted:
+            return "1 = 0"
+        if not self.bounds:
+            return f"{self.block()} IN ({', '.join(map(str, wanted))})"
+        name, conditions = f"t.{self.own(self.key[0]).quoted}", []
+        for number in wanted:
+            ends = [f"{name} >= {self.bounds[number - 1]}"] if number > 0 else []
+            ends += [f"{name} < {self.bounds[number]}"] if number < len(self.bounds) else []
+            conditions.append(f"({' AND '.join(ends) or '1 = 1'})")
+        return " OR ".join(conditions)
+
+    # Answers
+
+    def parts(self, connection: Session) -> Sequence[Part]:
+        return [None]
+
+    def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
+        found = native(connection).run(
+            f"{self.functions}SELECT s.b, COUNT(*), TO_CHAR(COALESCE(SUM(s.h), 0)) FROM (SELECT {self.block()} AS b, "
+            f"{self.row()} AS h FROM {self.source}) s GROUP BY s.b"
+        )
+        return [(int(block), int(rows), str(total)) for block, rows, total in found]
+
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
+        selected = ", ".join([self.row(), *map(self.text, self.key)])
+        text = f"{self.functions}SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}"
+        found = native(connection).run(text)
+        return [(int(digest), *self._shown(self.key, texts)) for digest, *texts in found]
+
+    def _shown(self, wanted: Sequence[str], texts: Sequence[str | bytes | None]) -> list[str | None]:
+        return [self.own(name).shown(text) for name, text in zip(wanted, texts, strict=True)]
+
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+        wanted = [column.name for column in self.columns]
+        texts = ", ".join(map(self.text, wanted))
+        counts: Counter[tuple[str | None, ...]] = Counter()
+        # LOBs cannot be grouped.
+        for row in native(connection).run(f"SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}"):
+            counts[tuple(self._shown(wanted, row))] += 1
+        return [(count, *row) for row, count in counts.items()]
+
+    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+        wanted = [column.name for column in self.columns]
+        own = [self.own(name) for name in self.key]
+        match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{place}')}" for place, column in enumerate(own))
+        statement = f"SELECT {', '.join(map(self.text, wanted))} FROM {self.source} WHERE {match}"
+        rows: list[tuple[Texts, dict[str, str | None] | None]] = []
+        for key in keys:
+            values: dict[str, Value] = {
+                f"k{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, key, strict=True))
+            }
+            row = native(connection).run(statement, values).fetchone()
+            rows.append((key, None if row is None else dict(zip(wanted, self._shown(wanted, row), strict=True))))
+        return rows
+
+    def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
+        raise NotAMaster
+
+    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+        texts = ", ".join(map(self.text, self.key))
+        share = min(1.0, wanted / max(1, rows))
+        found = native(connection).run(
+            f"SELECT {texts} FROM {self.source} WHERE DBMS_RANDOM.VALUE < {share:.10f} ORDER BY DBMS_RANDOM.VALUE "
+            f"FETCH FIRST {2 * wanted + 100} ROWS ONLY"
+        )
+        return [tuple(text or "" for text in self._shown(self.key, row)) for row in found]
+
+
+class Digester:
+    """See the protocol."""
+
+    def table(
+        self,
+        shape: TableShape,
+        columns: tuple[Compared, ...],
+        key: tuple[str, ...],
+        method: Method,
+        bounds: tuple[str, ...] = (),
+        classes: int = 1,
+    ) -> TableDigest:
+        assert method is Method.CANONICAL, method
+        return Digest(shape, columns, key, bounds, classes)
+
+    def hold(self, connection: Session, table: TableShape) -> None:
+        """Nothing keeps it; a statement says so when it has changed since the snapshot (ORA-01466)."""
+        native(connection).run(f"SELECT 1 FROM {names.place(table.table)} WHERE 1 = 0")
+
+    def encoding(self, connection: Session) -> str:
+        return "UTF8"
+
+    def probe(self, connection: Session, method: Method) -> list[int] | None:
+        """Of the server's own there is none."""
+        return None
+
+    def ranged(self, type_name: str) -> bool:
+        return type_name.startswith("NUMBER(") and type_name.endswith(",0)")
+
+    def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
+        """They are the master's."""
+        return []
+
+
+def _md5_of(own: ColumnTexts) -> str:
+    """The MD5 of a value's canonical text; NULL for NULL."""
+    place = f"t.{own.quoted}"
+    if own.base == "BLOB":
+        # Of bytes no expression makes a text of any length.
+        text = "TO_CLOB('\\x') || " + f"sluice_hex({place})"
+        return f"CASE WHEN {place} IS NOT NULL THEN {_md5(text, long=True)} END"
+    return f"CASE WHEN {place} IS NOT NULL THEN {_md5(own.canonical('t'), long=own.lob)} END"
+
+
+def _md5(text: str, *, long: bool) -> str:
+    """The MD5 of a text in UTF-8, 32 hexadecimal digits in small letters."""
+    hashed = f"DBMS_CRYPTO.HASH(TO_CLOB({text}), 2)" if long else f"STANDARD_HASH({text}, 'MD5')"
+    return f"LOWER(RAWTOHEX({hashed}))"

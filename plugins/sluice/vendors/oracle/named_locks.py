@@ -1,0 +1,56 @@
+"""Locks by name, which a session holds whatever its transactions do: DBMS_LOCK, which knows them by numbers."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sluice.database.errors import DatabaseError, LockNotAvailable
+from sluice.database.session import Session
+from sluice.vendors.oracle.session import native
+
+SECONDS = 5
+_NUMBERS = 1 << 30
+_GIVEN, _HAD = 0, 4
+"""What DBMS_LOCK answers: the lock is the session's from now on, or was already."""
+
+
+def lock_number(name: str, schema: str) -> int:
+    """The server's number of a lock of this schema."""
+    return int.from_bytes(hashlib.sha256(f"sluice {schema} {name}".encode()).digest()[:8]) % _NUMBERS
+
+
+def _request(session: Session, name: str, seconds: float) -> int:
+    own = native(session)
+    values = {"lock_id": lock_number(name, own.schema), "seconds": int(seconds)}
+    return own.result_of("DBMS_LOCK.REQUEST(:lock_id, 6, :seconds, FALSE)", values)
+
+
+def take(session: Session, name: str, seconds: float = 0) -> bool:
+    """Whether the session has the lock; `seconds`: how long it waits."""
+    return _request(session, name, seconds) in (_GIVEN, _HAD)
+
+
+def release(session: Session, name: str) -> None:
+    own = native(session)
+    own.result_of("DBMS_LOCK.RELEASE(:lock_id)", {"lock_id": lock_number(name, own.schema)})
+
+
+def taken(session: Session, name: str) -> bool:
+    """Whether a session has the lock."""
+    given = _request(session, name, 0) == _GIVEN
+    if given:
+        release(session, name)
+    return not given
+
+
+@contextmanager
+def named_lock(connection: Session, name: str) -> Iterator[None]:
+    """As of `Sessions.named_lock`."""
+    if not take(connection, name, SECONDS):
+        raise LockNotAvailable(f"{native(connection).place}: another session holds the lock {name!r}")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(DatabaseError):  # a session that is lost holds no lock
+            release(connection, name)

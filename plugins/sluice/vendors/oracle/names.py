@@ -1,0 +1,32 @@
+"""Where the tables of a master are on an Oracle slave: names are taken as they are, in double quotes.
+
+The tables of a master's schema `public` are in the schema of the connection's account, those of any other schema in a
+schema of that name. What Sluice keeps for itself is in the account's schema.
+"""
+
+from sluice.model.names import TableName
+from sluice.vendors.oracle.session import OracleSession, quoted
+
+HERE = "public"
+LONGEST = 128
+"""Bytes of a name, from Oracle 12.2 on."""
+
+
+def place(table: TableName) -> str:
+    """The table's quoted name in a statement."""
+    return quoted(table.name) if table.schema == HERE else quoted(table.schema, table.name)
+
+
+def owner_of(session: OracleSession, table: TableName) -> str:
+    """The schema in which the table is."""
+    return session.schema if table.schema == HERE else table.schema
+
+
+def fault(table: TableName) -> str | None:
+    """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
+    for part in (table.schema, table.name):
+        if len(part.encode()) > LONGEST:
+            return f"a name of more than {LONGEST} bytes, which no table has"
+        if '"' in part or "\0" in part:
+            return "a name with a double quote, which no table has"
+    return None

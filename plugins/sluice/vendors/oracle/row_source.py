@@ -1,0 +1,177 @@
+"""Tables and rows of a slave (`sluice.database.rows.RowSource`)."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from sluice import sql_files
+from sluice.database.digests import Compared
+from sluice.database.rows import BlockRead, Estimate, RowFormat, RowStream, SnapshotGone
+from sluice.database.session import Session
+from sluice.errors import Transient
+from sluice.model.blocks import Key
+from sluice.model.logical_type import ColumnType, Special
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
+from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.catalog import shape, shapes
+from sluice.vendors.oracle.column_texts import ColumnTexts
+from sluice.vendors.oracle.key_order import key_order
+from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.session import native, quoted
+
+__all__ = [
+    "begin_snapshot",
+    "copies",
+    "estimates",
+    "export_snapshot",
+    "formats",
+    "key_order",
+    "locate",
+    "position_of_snapshot",
+    "reading",
+    "reading_exported",
+    "rows_under",
+    "shape",
+    "shapes",
+    "shared_snapshots",
+    "special",
+    "stream",
+    "tables",
+    "whole",
+]
+
+formats: frozenset[RowFormat] = frozenset()
+shared_snapshots = False
+
+
+class TableChanged(Transient):
+    """A table is not what it was when somebody looked at it."""
+
+    def __init__(self, place: str, table: TableName):
+        super().__init__(f"{place}: table {table} was altered or dropped; look at it again.")
+        self.table = table
+
+
+def tables(connection: Session) -> list[TableName]:
+    """Every table of the account's schema, Sluice's own too."""
+    session = native(connection)
+    text = "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner ORDER BY t.TABLE_NAME"
+    return [TableName(names.HERE, name) for (name,) in session.run(text, {"owner": session.schema})]
+
+
+def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+    session = native(connection)
+    wanted = catalog.Wanted(session, tables)
+    if not wanted:
+        return {}
+    statement = sql_files.render("oracle", "estimates", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
+    return {
+        wanted[owner, name]: Estimate(None if rows is None else int(rows), int(size))
+        for owner, name, rows, size in session.run(statement, wanted.values)
+    }
+
+
+def begin_snapshot(connection: Session, exported: str | None = None) -> None:
+    """A transaction that sees one moment; with `exported` it must be a moment at which CHECKPOINT says the same."""
+    session = native(connection)
+    session.begin_read_only()
+    if exported is not None and export_snapshot(connection) != exported:
+        raise SnapshotGone(f"{session.place}: the apply went on before the snapshot was taken over")
+
+
+def export_snapshot(connection: Session) -> str:
+    """What CHECKPOINT says in this transaction: whoever begins one while that stays as it is sees the same rows."""
+    session = native(connection)
+    text = (
+        "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner AND t.TABLE_NAME LIKE '%CHECKPOINT' "
+        "ORDER BY t.TABLE_NAME"
+    )
+    found = []
+    for (name,) in session.run(text, {"owner": session.schema}).fetchall():
+        columns = "slave, epoch, position, target, slice_key, changes, tables"
+        found.append([name, sorted(map(str, session.run(f"SELECT {columns} FROM {quoted(name)}").fetchall()))])
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def rows_under(
+    connection: Session,
+    table: TableName,
+    key: Sequence[str],
+    columns: Sequence[Compared],
+    keys: Sequence[tuple[str | None, ...]],
+    *,
+    alike: bool = False,
+    canonical: bool = False,
+) -> list[tuple[str | None, ...] | None]:
+    raise NotAMaster
+
+
+def copies(
+    connection: Session,
+    table: TableName,
+    columns: Sequence[Compared],
+    wanted: Sequence[tuple[str | None, ...]],
+    *,
+    canonical: bool = False,
+) -> list[int]:
+    """How often a table without a key has each of these rows."""
+    session = native(connection)
+    there = shape(connection, table)
+    if there is None:
+        raise TableChanged(session.place, table)
+    try:
+        own = [ColumnTexts(column.name, there.column(column.name).type) for column in columns]
+    except KeyError as error:
+        raise TableChanged(session.place, table) from error
+    match = " AND ".join(column.same("t", f":v{place}") for place, column in enumerate(own))
+    found = []
+    for row in wanted:
+        values = {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
+        (count,) = session.run(f"SELECT COUNT(*) FROM {names.place(table)} t WHERE {match}", values).fetchone() or (0,)
+        found.append(int(count))
+    return found
+
+
+def special(
+    connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+) -> tuple[str, Special, dict[str, str | None]] | None:
+    raise NotAMaster
+
+
+def whole(connection: Session, table: TableName) -> bool:
+    """A table that was altered since is an error of the statement that reads it (ORA-01466)."""
+    return True
+
+
+# What a master is asked for
+
+
+def stream(
+    connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
+) -> RowStream:
+    raise NotAMaster
+
+
+def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    raise NotAMaster
+
+
+def reading(
+    connection: Session, table: TableShape, prefix: Prefix, schema: str, lock_seconds: float | None = None
+) -> AbstractContextManager[BlockRead]:
+    raise NotAMaster
+
+
+def reading_exported(
+    connection: Session, table: TableShape, exported: str, marker: Position
+) -> AbstractContextManager[BlockRead]:
+    raise NotAMaster
+
+
+def position_of_snapshot(
+    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
+) -> Position:
+    raise NotAMaster

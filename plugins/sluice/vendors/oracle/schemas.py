@@ -1,0 +1,74 @@
+"""What tables of a slave are defined to be (`sluice.database.schema.Schemas`), compared with a master's.
+
+A slave's own definitions are read for a comparison alone: no table is made from them.
+"""
+
+from collections.abc import Sequence
+
+from sluice.database.schema import (
+    CollationDefinition,
+    Comment,
+    Constraint,
+    DomainCheck,
+    Index,
+    SequenceDefinition,
+    TableDefinition,
+    TypeDefinition,
+)
+from sluice.database.session import Session
+from sluice.model.lack import Lack
+from sluice.model.names import TableName
+from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.target.definitions import lacking, surplus
+
+__all__ = [
+    "collations",
+    "comments",
+    "constraints",
+    "domain_checks",
+    "domain_checks_lacking",
+    "indexes",
+    "lacking",
+    "sequences",
+    "surplus",
+    "tables",
+    "types",
+]
+
+
+def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
+    raise NotAMaster
+
+
+def types(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
+    raise NotAMaster
+
+
+def collations(connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
+    raise NotAMaster
+
+
+def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
+    raise NotAMaster
+
+
+def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
+    raise NotAMaster
+
+
+def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
+    raise NotAMaster
+
+
+def sequences(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
+    raise NotAMaster
+
+
+def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
+    """There are no domains."""
+    return []
+
+
+def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+    """None: the master's checks hold there."""
+    return []

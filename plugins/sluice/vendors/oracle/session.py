@@ -1,0 +1,252 @@
+"""A session on an Oracle server, whatever driver carries it.
+
+`DriverSession` (`connection.py`) carries it with python-oracledb. Statements of this package name their parameters as
+`:name`; those that all vendors share, as `%(name)s`.
+"""
+
+import contextlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Any, LiteralString, Self
+
+from sluice.database.errors import DatabaseError
+from sluice.database.session import Rows, Session, SessionOptions
+from sluice.model.connection import ConnectionInfo
+
+Value = str | bytes | int | float | datetime | None
+_PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
+_BIND = re.compile(r"\"[^\"]*\"|'[^']*'|:([A-Za-z]\w*)")
+CLAIM = "FOR UPDATE SKIP LOCKED"
+"""How a statement ends of which one row alone is fetched: rows are locked as they are fetched."""
+
+
+class Found:
+    """What a statement returned."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]], rowcount: int):
+        self.rowcount = rowcount
+        self._next = iter(rows)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return next(self._next, None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._next)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._next
+
+
+class OracleSession(ABC):
+    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves.
+
+    A statement that fails leaves nothing behind, and the transaction around it goes on. DDL commits by itself.
+    """
+
+    vendor = "oracle"
+
+    def __init__(self, info: ConnectionInfo, options: SessionOptions):
+        self.info = info
+        self.place = info.place
+        self.mask = info.mask
+        self.options = options
+        self._depth = 0
+        self._reading = False
+        """A transaction reads one moment."""
+
+    # What a driver does
+
+    @abstractmethod
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+        """`first`: one row is fetched, and no more are looked at."""
+
+    @abstractmethod
+    def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
+        """Of each row how many rows the statement touched."""
+
+    @abstractmethod
+    def result_of(self, call: str, values: Mapping[str, Value]) -> int:
+        """What a function of PL/SQL returns, as `NAME(:a, :b)`: one that may change something."""
+
+    @abstractmethod
+    def call(self, procedure: str, values: Mapping[str, Value]) -> None:
+        """Calls a procedure of PL/SQL, as `NAME(:a, :b)`."""
+
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _rollback(self) -> None: ...
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def broken(self) -> bool: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # The rest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def schema(self) -> str:
+        """Where names without a schema are looked for."""
+        row = self.run("SELECT SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') FROM DUAL").fetchone()
+        return str(row[0]) if row else ""
+
+    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+        text = query if isinstance(query, str) else query.decode()
+        assert params is None or isinstance(params, Mapping), "parameters have names"
+        return self.run(*native_parameters(text, params))
+
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+        for row in rows:
+            self.execute(query, row)
+
+    def run(self, query: str, values: Mapping[str, Value] | None = None) -> Found:
+        """A statement of this package; `values` are those of all its parameters, and no others."""
+        first = query.rstrip().endswith(CLAIM)
+        with self._alone():
+            return self._run(query, {} if values is None else _plain(values), first=first)
+
+    def run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
+        """The same statement for each of `rows` in one go: of each how many rows it touched."""
+        if not rows:
+            return []
+        with self._alone():
+            return self._run_many(query, rows)
+
+    @contextmanager
+    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+        """Every commit waits for the disk."""
+        del durable
+        self._depth += 1
+        name, outermost = f"sluice_{self._depth}", self._depth == 1
+        try:
+            if not outermost:
+                self._run(f"SAVEPOINT {name}", {}, first=False)
+            try:
+                yield None
+            except BaseException:
+                self._undo(None if outermost else name)
+                raise
+            if outermost:
+                self._commit()
+        finally:
+            self._depth -= 1
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Outside of a transaction a statement is one of its own."""
+        if self._depth or self._reading:
+            yield
+            return
+        try:
+            yield
+        except BaseException:
+            self._undo(None)
+            raise
+        self._commit()
+
+    def _undo(self, savepoint: str | None) -> None:
+        if self.closed:
+            return
+        # The error that led here is the one to tell.
+        with contextlib.suppress(DatabaseError):
+            if savepoint is None:
+                self._rollback()
+            else:
+                self._run(f"ROLLBACK TO SAVEPOINT {savepoint}", {}, first=False)
+
+    def begin_read_only(self) -> None:
+        """From here on the session sees one moment, and only reads."""
+        self._rollback()
+        self._reading = True
+        self._run("SET TRANSACTION READ ONLY", {}, first=False)
+
+    def end_read_only(self) -> None:
+        """The end of what `begin_read_only` began."""
+        self._reading = False
+        self._undo(None)
+
+    def expect_idle(self) -> None:
+        if self._depth:
+            raise ValueError("This service makes its own transactions; commit or roll back yours first.")
+
+    def ping(self) -> None:
+        self.run("SELECT 1 FROM DUAL")
+
+    def clock(self) -> datetime:
+        row = self.run(
+            "SELECT TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') FROM DUAL"
+        ).fetchone()
+        assert row is not None
+        return datetime.fromisoformat(str(row[0])).replace(tzinfo=UTC)
+
+    def limit_lock_waits(self, seconds: float) -> None:
+        """Of definitions. For a row a statement waits as long as another transaction has it: there is no such
+        setting."""
+        self.run(f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {max(0, round(seconds))}")
+
+
+def native(session: Session) -> OracleSession:
+    """The session as this package made it."""
+    made: object = session
+    assert isinstance(made, OracleSession), "a session of another vendor"
+    return made
+
+
+def native_parameters(text: str, params: Mapping[str, Any] | None) -> tuple[str, dict[str, Value]]:
+    """A statement that all vendors share, with Oracle's parameters: those that it names. No reserved word is a name."""
+    if params is None:
+        return text, {}
+    named = {found[1]: params[found[1]] for found in _PARAMETER.finditer(text) if found[1]}
+    converted = _PARAMETER.sub(lambda found: f":p_{found[1]}" if found[1] else "%", text)
+    return converted, {f"p_{name}": value for name, value in named.items()}
+
+
+def binds_of(query: str) -> list[str]:
+    """The parameters that a statement names, once each, in the order in which they first come."""
+    return list(dict.fromkeys(found[1] for found in _BIND.finditer(query) if found[1]))
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Truth values as the columns have them; times in UTC, without a zone."""
+    return {name: _value(value) for name, value in values.items()}
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime) and value.tzinfo:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    plain: Value = value
+    return plain
+
+
+def quoted(*parts: str) -> str:
+    """A (qualified) name in double quotes. Raises `ValueError` for one that no name can have."""
+    if any('"' in part or "\0" in part for part in parts):
+        raise ValueError(f"{parts!r}: no name on Oracle holds a double quote")
+    return ".".join(f'"{part}"' for part in parts)
+
+
+def literal(text: str) -> str:
+    """A literal of a text."""
+    return "'" + text.replace("'", "''") + "'"

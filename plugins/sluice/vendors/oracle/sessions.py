@@ -1,0 +1,84 @@
+"""Sessions on Oracle for services (`sluice.database.session.Sessions`)."""
+
+import contextlib
+from collections.abc import Sequence
+
+from sluice.database.session import Session
+from sluice.vendors.oracle.connection import DriverSession, connect
+from sluice.vendors.oracle.named_locks import named_lock
+from sluice.vendors.oracle.session import native
+
+__all__ = [
+    "SEE_LOCKS",
+    "allow_silence",
+    "be_durable",
+    "begin_applying",
+    "begin_reading",
+    "connect",
+    "cut",
+    "end_when_idle",
+    "end_with_client",
+    "interrupt",
+    "limit_lock_waits",
+    "may_silence",
+    "named_lock",
+    "waiters",
+]
+
+SEE_LOCKS = "see V$SESSION, column BLOCKING_SESSION"
+
+
+def end_with_client(connection: Session) -> None:
+    """The server looks for dead clients as SQLNET.EXPIRE_TIME says, which is its administrator's."""
+
+
+def begin_applying(connection: Session, origin: str) -> bool:
+    """False: triggers and foreign keys act. To fire none in a session needs a licence of GoldenGate."""
+    del connection, origin
+    return False
+
+
+def may_silence(connection: Session) -> bool:
+    return False
+
+
+def allow_silence(connection: Session) -> str:
+    """Nobody may: each trigger is switched off by itself."""
+    return "ALTER TABLE … DISABLE ALL TRIGGERS"
+
+
+def limit_lock_waits(connection: Session, seconds: float) -> None:
+    """For the rest of the session: there is no such setting of a transaction."""
+    connection.limit_lock_waits(seconds)
+
+
+def be_durable(connection: Session) -> None:
+    """Every commit waits for the disk."""
+
+
+def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
+    """A snapshot holds nothing on the server: undo that it needs is kept no longer for its sake."""
+
+
+def end_when_idle(connection: Session, seconds: float) -> None:
+    """The account's profile decides (IDLE_TIME), which is its administrator's."""
+
+
+def waiters(connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+    """None: readers lock nothing."""
+    del connection, holders, place, seconds
+    return 0
+
+
+def interrupt(connection: Session) -> None:
+    """Cancels what it executes, if anything. From any thread; never raises."""
+    session = native(connection)
+    if isinstance(session, DriverSession):
+        session.cancel()
+
+
+def cut(connection: Session) -> None:
+    """Ends the connection under a thread that waits for the server. From any thread; never raises."""
+    with contextlib.suppress(Exception):
+        interrupt(connection)
+        connection.close()

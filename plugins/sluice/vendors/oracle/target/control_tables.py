@@ -1,0 +1,145 @@
+"""What Sluice keeps on a slave (`sluice.database.control.ControlTables`): the stores of `sluice.control`.
+
+The tables are in the schema of the connection's account, whatever `schema` says.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sluice import sql_files
+from sluice.control import blocks, checkpoint, definitions, rejects, throttle
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import key_texts
+from sluice.database.errors import StatementFailed
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.blocks import BlockMap
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.errors import refusal
+from sluice.vendors.oracle.named_locks import named_lock
+from sluice.vendors.oracle.session import OracleSession, native, quoted
+
+__all__ = [
+    "BlockStore",
+    "CheckpointStore",
+    "DefinitionStore",
+    "RejectStore",
+    "ThrottleStore",
+    "block_map",
+    "key_texts",
+    "owner",
+]
+
+TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
+CLOCK = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
+_THERE = "ORA-955"
+_END, _ESCAPE = "\x01\x03", "\x01\x02"
+"""Texts of a column that keeps several stand between ends; 0x01 inside of one is escaped."""
+AMONG = 'INSTR("keys", CHR(1) || CHR(3) || REPLACE(%(key)s, CHR(1), CHR(1) || CHR(2)) || CHR(1) || CHR(3)) > 0'
+
+
+class NotATable(Terminal):
+    """Something else has the name of one of Sluice's tables."""
+
+    def __init__(self, place: str, name: str, what: str):
+        super().__init__(
+            f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
+            "connection name another account."
+        )
+        self.name = name
+
+
+class OracleTables:
+    """See `sluice.control.own_tables.OwnTables`."""
+
+    def __init__(self, connection: Session, prefix: Prefix):
+        self.session: OracleSession = native(connection)
+        self._prefix = prefix.lower
+        self.placeholders = {
+            "prefix": self._prefix,
+            "schema": quoted(self.session.schema),
+            "clock": CLOCK,
+            "among": AMONG,
+        }
+
+    def has(self, table: str) -> bool:
+        name = TableName(names.HERE, (self._prefix + table).upper())
+        what = catalog.relations(self.session, [name]).get(name)
+        if what not in (None, "TABLE"):
+            raise NotATable(self.session.place, name.name, what)
+        return what is not None
+
+    def expect_here(self) -> None:
+        """They are nowhere else."""
+
+    def make(self) -> None:
+        """DDL commits: called before a transaction has written anything."""
+        if all(self.has(table) for table in TABLES):
+            return
+        text = sql_files.render("oracle", "slave_resources", prefix=self._prefix, schema=self.placeholders["schema"])
+        with named_lock(self.session, "sluice slave resources"):
+            for statement in text.split(";\n"):
+                if statement.strip():
+                    self._make(statement)
+
+    def _make(self, statement: str) -> None:
+        try:
+            with self.session.transaction():
+                self.session.run(statement)
+        except StatementFailed as error:
+            if refusal(error).code != _THERE:
+                raise
+
+    def secure(self) -> None:
+        """Nobody else makes tables in the account's schema without a privilege of an administrator's."""
+
+    def complete_rejects(self) -> None:
+        """There was no earlier version."""
+
+    def await_durable(self) -> None:
+        """Every commit of a session waits for the disk, and what others read of it was committed."""
+
+    def texts(self, values: Sequence[str]) -> object:
+        return _END + "".join(value.replace("\x01", _ESCAPE) + _END for value in values)
+
+    def texts_of(self, value: Any) -> tuple[str, ...]:
+        parts = str(value).split(_END)[1:-1]
+        return tuple(part.replace(_ESCAPE, "\x01") for part in parts)
+
+
+class CheckpointStore(checkpoint.CheckpointStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, OracleTables(connection, prefix), slave)
+
+
+class BlockStore(blocks.BlockStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, OracleTables(connection, prefix), slave)
+
+
+class RejectStore(rejects.RejectStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, OracleTables(connection, prefix), slave)
+
+
+class DefinitionStore(definitions.DefinitionStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, OracleTables(connection, prefix), slave)
+
+
+class ThrottleStore(throttle.ThrottleStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, OracleTables(connection, prefix), slave)
+
+
+def block_map(
+    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
+) -> BlockMap:
+    """See `ControlTables`."""
+    return blocks.block_map(connection, OracleTables(connection, prefix), slave, tables)
+
+
+def owner(connection: Session, prefix: Prefix, schema: str, slave: str) -> LoadOwner:
+    """Which initial update owns the slave."""
+    return LoadOwner(connection, OracleTables(connection, prefix), slave)

@@ -1,0 +1,77 @@
+"""Which initial update owns a slave, and the locks that keep two load jobs apart (`LoadLocks`)."""
+
+from sluice import sql_files
+from sluice.database.control import LoadRuns, Owner
+from sluice.database.session import Session
+from sluice.model.names import Prefix
+from sluice.vendors.oracle import named_locks
+from sluice.vendors.oracle.target.control_tables import OracleTables, owner
+
+
+def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:
+    """None where the slave was never configured. Its tables must exist."""
+    return owner(connection, prefix, schema, slave).read()
+
+
+def name(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
+    """From now on `update_id` owns the slave. The caller commits."""
+    owner(connection, prefix, schema, slave).name(update_id)
+
+
+def note(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str, message: str) -> None:
+    """Says on the slave why its load stands still; nothing when another update owns it by now."""
+    owner(connection, prefix, schema, slave).note(update_id, message)
+
+
+def lock(connection: Session, prefix: Prefix, slave: str) -> None:
+    """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+    for row in ("claims", "limits"):
+        _ensure(connection, prefix, f"{row} {slave}")
+    if not named_locks.take(connection, f"load {prefix} {slave}"):
+        raise LoadRuns(slave, "a session of the server that V$LOCK shows with a lock of type UL")
+
+
+def hold(connection: Session, job: str) -> None:
+    """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+    named_locks.take(connection, f"load job {job}", named_locks.SECONDS)
+
+
+def let_go(connection: Session, job: str) -> None:
+    """The job's loaders may claim no more."""
+    named_locks.release(connection, f"load job {job}")
+
+
+def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
+    """In the transaction of a claim, first: False when the loader's job is over. Claims wait for one another."""
+    _lock_row(connection, prefix, f"claims {slave}")
+    return named_locks.taken(connection, f"load job {job}")
+
+
+def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
+    """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+    _lock_row(connection, prefix, f"limits {slave}")
+
+
+def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
+    """In a transaction: no claim is under way from here to its end."""
+    _lock_row(connection, prefix, f"claims {slave}")
+
+
+def end_sessions(connection: Session, application: str) -> int:
+    """None: to end a session is an administrator's right. One that is left behind can store nothing."""
+    del connection, application
+    return 0
+
+
+def _ensure(connection: Session, prefix: Prefix, row: str) -> None:
+    own = OracleTables(connection, prefix).placeholders
+    connection.execute(sql_files.render("oracle", "locks_ensure", **own), {"name": row})
+
+
+def _lock_row(connection: Session, prefix: Prefix, row: str) -> None:
+    own = OracleTables(connection, prefix).placeholders
+    statement = sql_files.render("oracle", "locks_take", **own)
+    if connection.execute(statement, {"name": row}).fetchone() is None:
+        # A loader that is older than the tables.
+        _ensure(connection, prefix, row)
+        connection.execute(statement, {"name": row})

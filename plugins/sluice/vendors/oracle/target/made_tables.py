@@ -1,0 +1,40 @@
+"""Tables that are made on an Oracle slave."""
+
+from sluice.database.errors import StatementFailed
+from sluice.database.schema import TableDefinition
+from sluice.model.shape import Column
+from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.errors import refusal
+from sluice.vendors.oracle.session import OracleSession, quoted
+
+_NO_SUCH_USER = "ORA-1918"
+
+
+def create_table(session: OracleSession, definition: TableDefinition) -> None:
+    """Makes an absent table with its key. DDL commits by itself. Nothing of the master's expressions is run: replicated
+    values need no defaults."""
+    table = definition.table
+    if catalog.shape(session, table) is not None:
+        return
+    lines = [column_clause(column) for column in definition.shape.columns]
+    if definition.shape.key:
+        lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in definition.shape.key)})")
+    body = ",\n    ".join(lines)
+    try:
+        session.run(f"CREATE TABLE {names.place(table)} (\n    {body}\n)")
+    except StatementFailed as error:
+        if refusal(error).code != _NO_SUCH_USER:
+            raise
+        raise type(error)(
+            f"{session.place}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
+            f"{quoted(table.schema)} NO AUTHENTICATION, with a quota, and let this account create tables there"
+        ) from error
+
+
+def column_clause(column: Column, *, default: str = "") -> str:
+    """A column of a table that is made. A text that is NOT NULL on the master may be NULL here, where '' is."""
+    clause = f"{quoted(column.name)} {column.type}"
+    if default:
+        clause += f" DEFAULT {default}"
+    may_be_empty = column.type.startswith(("VARCHAR2", "CLOB", "BLOB"))
+    return clause if (column.nullable or may_be_empty) and not column.key else f"{clause} NOT NULL"

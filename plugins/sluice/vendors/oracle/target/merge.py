@@ -1,0 +1,276 @@
+"""Net changes of a window to the slave by array DML: a statement a kind of rows, in the caller's transaction.
+
+The server says of each row how many it touched; in normal mode that must be one, with its former values. Unique values
+are checked row by row, so all that goes goes first: rows that are deleted, and the old places of rows whose key or
+unique values change. Foreign keys act: parents come first and go last; what does not work so is replayed.
+
+Raises, with everything it did undone and the transaction still usable: `Drift`, `Collision`, `ValueUnfit`,
+`ColumnMissing`, `SlaveTableMissing`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sluice.database.apply import Staged
+from sluice.database.conflicts import Collision, Drift, rows_found
+from sluice.database.errors import ForeignKeyViolation, StatementFailed, UniqueViolation
+from sluice.database.session import Session
+from sluice.model.change import NetChanges
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import TableName
+from sluice.vendors.oracle.errors import refusal
+from sluice.vendors.oracle.session import Value, binds_of, native
+from sluice.vendors.oracle.target import stage
+from sluice.vendors.oracle.target.drift import differing
+from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, ValueUnfit, found_under
+from sluice.vendors.oracle.target.stage import Row, StagedHere
+
+_ACTIONS = {"deletes": "DELETE", "updates": "UPDATE", "moves": "UPDATE", "inserts": "INSERT"}
+
+
+@dataclass(frozen=True)
+class _Set:
+    """Rows of one kind of one table."""
+
+    kind: str
+    names: tuple[str, ...]
+    """What each row brings: `c1`, `k2`, `b3`, `copies`, see `NetChanges`."""
+    parts: Callable[[], Iterator[list[Row]]]
+    target: SlaveTable
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    compared: bool
+    """Each of the slave's rows must look as it did on the master."""
+
+    def own(self, name: str) -> SlaveColumn:
+        """The slave's column that `c1`, `k2` or `b3` is of. Raises `ColumnMissing`."""
+        return self.target.column((self.key if name[0] == "k" else self.columns)[int(name[1:]) - 1])
+
+    @property
+    def key_places(self) -> list[str]:
+        """Where the key stands under which the slave has the row."""
+        if "k1" in self.names:
+            return [f"k{number}" for number in range(1, len(self.key) + 1)]
+        return self.new_key_places
+
+    @property
+    def new_key_places(self) -> list[str]:
+        return [f"c{self.columns.index(name) + 1}" for name in self.key]
+
+    def under(self, places: Sequence[str]) -> str:
+        """The row of `t` is under this key."""
+        return " AND ".join(f"t.{self.own(place).quoted} = {self.own(place).value(f':{place}')}" for place in places)
+
+    @property
+    def images(self) -> list[tuple[str, str]]:
+        """The columns that are compared, and where their former values stand."""
+        if not self.compared or self.kind == "inserts":
+            return []
+        found = []
+        for number, name in enumerate(self.columns, start=1):
+            if name in self.key or self.target.column(name).generated:
+                continue
+            place = f"b{number}" if f"b{number}" in self.names else f"c{number}"
+            if place in self.names:
+                found.append((name, place))
+        return found
+
+    @property
+    def match(self) -> str:
+        """The row is under its key, and as it was."""
+        images = [self.target.column(name).same("t", f":{place}") for name, place in self.images]
+        return " AND ".join([self.under(self.key_places), *images])
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        """Quoted columns of the table, and the expressions of their new values."""
+        found = []
+        for number, name in enumerate(self.columns, start=1):
+            own = self.target.column(name)
+            if not own.generated:
+                found.append((own.quoted, own.value(f":c{number}")))
+        return found
+
+    def bound(self, row: Row, wanted: Collection[str]) -> dict[str, Value]:
+        """The parameters `wanted` of a statement."""
+        found: dict[str, Value] = {}
+        for name in wanted:
+            text = row[name]
+            found[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
+        return found
+
+    def key_of(self, row: Row, places: Sequence[str]) -> dict[str, str | None]:
+        texts = [row[place] for place in places]
+        return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
+
+
+class Merger:
+    """Merges into one slave over one session. Foreign keys and triggers act there."""
+
+    def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self.session = native(connection)
+        self.cascades: bool = cascades
+        self.targets: SlaveTables = SlaveTables(connection, mask)
+
+    def begin(self, at_once: Collection[str] = ()) -> None:
+        """Constraints that may be deferred are checked at the transaction's end."""
+        assert not at_once, at_once
+        self.session.run("SET CONSTRAINTS ALL DEFERRED")
+
+    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
+        """Applies the net changes of a window (or slice). Several of one table must not share keys."""
+        wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
+        if not wanted:
+            return
+        self.targets.load(change.table for change in wanted)
+        order = {table: place for place, table in enumerate(self.targets.order({each.table for each in wanted}))}
+        sets = [found for change in wanted for found in self._sets(change, safe)]
+        sets.sort(key=lambda each: order[each.target.table])
+        anew = self._anew(sets, safe)
+        with self.session.transaction():
+            self._apply(sets, safe, anew)
+
+    # What to do
+
+    def _sets(self, change: NetChanges | Staged, safe: bool) -> list[_Set]:
+        target = self.targets[change.table]
+        sources: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[list[Row]]]]] = {}
+        if isinstance(change, NetChanges):
+            for kind in stage.KINDS:
+                rows = getattr(change, kind)
+                if rows.num_rows:
+                    sources[kind] = tuple(rows.column_names), lambda rows=rows: stage.parts_of(rows)  # type: ignore[misc]
+        else:
+            assert isinstance(change, StagedHere), "staged on another vendor's slave"
+            for kind, staged in change.sets.items():
+                sources[kind] = (
+                    staged.columns,
+                    lambda staged=staged: stage.staged_parts(self.session, staged),  # type: ignore[misc]
+                )
+        compared = change.compared and not safe and bool(change.key)
+        return [
+            _Set(kind, names, parts, target, change.columns, change.key, compared)
+            for kind, (names, parts) in sources.items()
+        ]
+
+    def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
+        """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
+        anew = set()
+        for each in sets:
+            if each.kind not in ("updates", "moves"):
+                continue
+            lives = each.target.has_own(each.columns) or not each.target.may_come_anew
+            if safe and each.kind == "moves" and lives:
+                raise Collision(each.target.table, "keys of its rows change, which may not go and come")
+            if not safe and self._unique_changes(each):
+                if lives:
+                    raise Collision(
+                        each.target.table, "unique values of its rows change, and these may not go and come"
+                    )
+                anew.add(each.target.table)
+        return anew
+
+    def _unique_changes(self, each: _Set) -> bool:
+        """Whether the set may change a value that another row needs; without old images nobody knows."""
+        watched = {name for index in each.target.uniques_beside(each.key) for name in index.columns}
+        if each.kind == "moves":
+            watched |= set(each.key)
+        if not watched:
+            return False
+        if not each.compared:
+            return True
+        changed = {each.columns[int(place[1:]) - 1] for place in each.names if place[0] == "b"}
+        return each.kind == "moves" or bool(watched & changed)
+
+    # Doing it
+
+    def _apply(self, sets: Sequence[_Set], safe: bool, anew: Collection[TableName]) -> None:
+        changed = [each for each in sets if each.kind in ("updates", "moves")]
+        for each in reversed([each for each in sets if each.kind == "deletes"]):
+            if each.key:
+                self._delete(each, safe)
+            else:
+                self._remove(each)
+        for each in reversed(changed):
+            if each.target.table in anew or (safe and each.kind == "moves"):
+                self._delete(each, safe)
+        for each in sets:
+            if each.kind == "inserts":
+                self._put(each) if safe and each.key else self._insert(each)
+            elif each.kind != "deletes":
+                if each.target.table in anew:
+                    self._insert(each)
+                elif safe:
+                    self._put(each)
+                else:
+                    self._update(each)
+
+    def _delete(self, each: _Set, safe: bool) -> None:
+        where = each.under(each.key_places) if safe else each.match
+        self._run(each, f"DELETE FROM {each.target.place} t WHERE {where}", expected=None if safe else 1)
+
+    def _remove(self, each: _Set) -> None:
+        """Copies of rows of a table without a key."""
+        places = [f"c{number}" for number in range(1, len(each.columns) + 1)]
+        match = " AND ".join(each.own(place).same("t", f":{place}") for place in places)
+        text = f"DELETE FROM {each.target.place} t WHERE {match} AND ROWNUM <= :copies"
+        self._run(each, text, expected="copies")
+
+    def _update(self, each: _Set) -> None:
+        sets = ", ".join(f"{name} = {value}" for name, value in each.written)
+        self._run(each, f"UPDATE {each.target.place} t SET {sets} WHERE {each.match}", expected=1)
+
+    def _insert(self, each: _Set) -> None:
+        names, values = (", ".join(part) for part in zip(*each.written, strict=True))
+        self._run(each, f"INSERT INTO {each.target.place} ({names}) VALUES ({values})", expected=1)
+
+    def _put(self, each: _Set) -> None:
+        """Safe mode: the row is there afterwards, whatever had its key. A unique value that another row has is a
+        `Collision`: which row must go, the replay says."""
+        sets = ", ".join(f"{name} = {value}" for name, value in each.written)
+        names, values = (", ".join(part) for part in zip(*each.written, strict=True))
+        update = f"UPDATE {each.target.place} t SET {sets} WHERE {each.under(each.new_key_places)}"
+        insert = f"INSERT INTO {each.target.place} ({names}) VALUES ({values})"
+        for part in each.parts():
+            counts = self._counts(each, update, part)
+            self._counts(each, insert, [row for row, count in zip(part, counts, strict=True) if count == 0])
+
+    def _run(self, each: _Set, text: str, *, expected: int | str | None) -> None:
+        """`expected`: how many rows of the slave each row must touch, or where that stands; None: any number."""
+        for part in each.parts():
+            counts = self._counts(each, text, part)
+            for row, count in zip(part, counts, strict=True):
+                wanted = row[expected] if isinstance(expected, str) else expected
+                if wanted is not None and count != wanted:
+                    raise self._drift(each, row, count)
+
+    def _counts(self, each: _Set, text: str, part: Sequence[Row]) -> list[int]:
+        wanted = binds_of(text)
+        try:
+            return self.session.run_many(text, [each.bound(row, wanted) for row in part])
+        except StatementFailed as error:
+            raise self._meaning(each, error, part) from None
+
+    # When it went wrong
+
+    def _meaning(self, each: _Set, error: StatementFailed, part: Sequence[Row]) -> Exception:
+        table = each.target.table
+        if isinstance(error, UniqueViolation | ForeignKeyViolation):
+            return Collision(table, each.target.said(error), unique=isinstance(error, UniqueViolation))
+        return ValueUnfit(table, each.target.said(error)) if refusal(error).of_row else error
+
+    def _drift(self, each: _Set, row: Row, count: int) -> Drift:
+        table, action, mask = each.target.table, _ACTIONS[each.kind], self.targets.mask
+        if not each.key:
+            return Drift(table, {}, action, rows_found(int(row["copies"] or 0)), rows_found(count))
+        key = each.key_of(row, each.key_places)
+        shown = mask.row(table, key)
+        if found_under(self.session, each.target, key) != 1 or not each.images:
+            return Drift(table, shown, action, "one", rows_found(count))
+        former = {name: _text(row[place]) for name, place in each.images}
+        return Drift.of_values(table, shown, action, differing(self.session, each.target, key, former), mask)
+
+
+def _text(value: str | int | None) -> str | None:
+    return None if value is None else str(value)

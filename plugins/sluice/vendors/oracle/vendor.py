@@ -1,0 +1,146 @@
+"""Oracle as services see it: a slave only, so far. mypy holds each part to its protocol."""
+
+from sluice.database import addresses
+from sluice.database.accounts import Accounts
+from sluice.database.apply import ApplyTarget
+from sluice.database.broadcasts import Broadcasts, Queries
+from sluice.database.capture import Capture
+from sluice.database.changes import ChangeQueue
+from sluice.database.column_types import ColumnTypes
+from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.digests import Digester
+from sluice.database.failover import FailoverSupport
+from sluice.database.following import Following
+from sluice.database.load import LoadTarget
+from sluice.database.preflight import Preflight
+from sluice.database.row_images import RowImageCodec
+from sluice.database.rows import RowSource
+from sluice.database.schema import Schemas
+from sluice.database.selection import RowSelection
+from sluice.database.server_load import ServerLoadMeter
+from sluice.database.session import Sessions
+from sluice.database.vendor import Vendor
+from sluice.model.connection import ConnectionInfo
+from sluice.model.position import Position
+from sluice.vendors.oracle.not_a_master import NotAMaster
+
+
+class Oracle:
+    """See `Vendor`. What only a master is asked for raises `NotAMaster`."""
+
+    def position(self, text: str) -> Position:
+        from sluice.vendors.oracle.queue_position import QueuePosition
+
+        return QueuePosition.parse(text)
+
+    def located(self, url: str | None) -> ConnectionInfo:
+        return addresses.located(url, "oracle", "ORACLE_PWD")
+
+    @property
+    def sessions(self) -> Sessions:
+        from sluice.vendors.oracle import sessions
+
+        return sessions
+
+    @property
+    def images(self) -> RowImageCodec:
+        raise NotAMaster
+
+    @property
+    def types(self) -> ColumnTypes:
+        from sluice.vendors.oracle import column_types
+
+        return column_types
+
+    @property
+    def control(self) -> ControlTables:
+        from sluice.vendors.oracle.target import control_tables
+
+        return control_tables
+
+    @property
+    def loads(self) -> LoadLocks:
+        from sluice.vendors.oracle.target import load_ownership
+
+        return load_ownership
+
+    @property
+    def applying(self) -> ApplyTarget:
+        from sluice.vendors.oracle.target import apply_target
+
+        return apply_target
+
+    @property
+    def following(self) -> Following:
+        from sluice.vendors.oracle.target import following
+
+        return following
+
+    @property
+    def digests(self) -> Digester:
+        from sluice.vendors.oracle import digester
+
+        return digester.Digester()
+
+    @property
+    def changes(self) -> ChangeQueue:
+        raise NotAMaster
+
+    @property
+    def rows(self) -> RowSource:
+        from sluice.vendors.oracle import row_source
+
+        return row_source
+
+    @property
+    def schemas(self) -> Schemas:
+        from sluice.vendors.oracle import schemas
+
+        return schemas
+
+    @property
+    def selection(self) -> RowSelection:
+        from sluice.vendors.oracle import row_selection
+
+        return row_selection
+
+    @property
+    def loading(self) -> LoadTarget:
+        from sluice.vendors.oracle.target import load_target
+
+        return load_target
+
+    @property
+    def preflight(self) -> Preflight:
+        from sluice.vendors.oracle import preflight
+
+        return preflight
+
+    @property
+    def capture(self) -> Capture:
+        raise NotAMaster
+
+    @property
+    def queries(self) -> Queries:
+        from sluice.vendors.oracle import queries
+
+        return queries
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        raise NotAMaster
+
+    @property
+    def failover(self) -> FailoverSupport:
+        raise NotAMaster
+
+    @property
+    def accounts(self) -> Accounts:
+        raise NotAMaster
+
+    @property
+    def server_load(self) -> ServerLoadMeter:
+        raise NotAMaster
+
+
+ORACLE: Vendor = Oracle()

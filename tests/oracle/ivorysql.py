@@ -1,0 +1,289 @@
+"""IvorySQL: PostgreSQL with Oracle's grammar and PL/SQL, on which a part of Oracle's statements can be run.
+
+`SLUICE_TEST_IVORYSQL` names the folder of an installation. What IvorySQL lacks of Oracle, `stand_in.sql` makes, or
+`REWRITTEN` words otherwise: what is shown with it is shown with our idea of those parts, and docs/oracle.md says so.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+import psycopg
+
+from devstack.ports import HOST, free_port
+from devstack.postgres import PostgresServer
+from sluice.database.errors import LockNotAvailable
+from sluice.database.session import PLAIN, SessionOptions
+from sluice.model.connection import ConnectionInfo
+from sluice.vendors.oracle import errors, sessions
+from sluice.vendors.oracle.session import CLAIM, Found, OracleSession, Value
+from sluice.vendors.oracle.vendor import Oracle
+
+STAND_IN = Path(__file__).with_name("stand_in.sql")
+ENVIRONMENT = "SLUICE_TEST_IVORYSQL"
+_BIND = re.compile(r"\"[^\"]*\"|'[^']*'|%|(?<!:):([A-Za-z]\w*)")
+CODES = {
+    "23505": "ORA-00001", "23502": "ORA-01400", "23503": "ORA-02291", "23514": "ORA-02290", "22001": "ORA-12899",
+    "22003": "ORA-01438", "22P02": "ORA-01722", "42P01": "ORA-00942", "42703": "ORA-00904", "42P07": "ORA-00955",
+    "55P03": "ORA-00054", "57014": "ORA-01013", "40P01": "ORA-00060", "P0001": "ORA-20000",
+}  # fmt: skip
+"""What Oracle says in place of a SQLSTATE."""
+
+REWRITTEN = {
+    # A function that comes with the query.
+    r"WITH FUNCTION .*?\nEND;\s*": "",
+    # Formats that are not known.
+    r"TO_NUMBER\((SUBSTR\(.*?, \d+, 15\)), 'X{15}'\)": r"hex_number(\1)",
+    r"TO_CHAR\(([^()]*), 'TM9'\)": r"plain_text(\1)",
+    # Clauses of definitions.
+    r" PURGE$": "",
+    r"MODIFY \((\"[^\"]*\") DEFAULT NULL\)": r"ALTER COLUMN \1 DROP DEFAULT",
+    r"MODIFY \((\"[^\"]*\") NULL\)": r"ALTER COLUMN \1 DROP NOT NULL",
+    r" DEFERRABLE ENABLE NOVALIDATE$": " DEFERRABLE",
+    # There is no such setting.
+    r"^ALTER SESSION SET DDL_LOCK_TIMEOUT = .*": "SELECT 1 FROM DUAL",
+    # A cursor of which one row is fetched locks one row.
+    rf"{CLAIM}$": f"LIMIT 1 {CLAIM}",
+}
+"""Statements, by a pattern, that IvorySQL does not run as they are, and what is run in their place."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Programs of IvorySQL."""
+
+    folder: Path
+
+    def version(self) -> str:
+        program = self.folder / "bin" / "postgres"
+        run = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+        return run.stdout.strip()
+
+
+def installation() -> Installation | None:
+    """None where none is named."""
+    found = os.environ.get(ENVIRONMENT)
+    return Installation(Path(found)) if found else None
+
+
+class IvoryServer(PostgresServer):
+    """A server of its own in Oracle mode; `oracle_port` is where it speaks Oracle's dialect."""
+
+    product = "IvorySQL"
+
+    def __init__(self, directory: Path, installed: Installation):
+        super().__init__(directory, settings={"fsync": "off"})
+        self._installed = installed
+        self.oracle_port = free_port()
+
+    @property
+    def _programs(self) -> Path:
+        return self._installed.folder / "bin"
+
+    def require_release(self) -> None:
+        """It is whatever is installed."""
+
+    def command(self) -> list[str]:
+        settings = {"ivorysql.port": self.oracle_port, "ivorysql.listen_addresses": HOST}
+        return [*super().command(), *(text for name, value in settings.items() for text in ("-c", f"{name}={value}"))]
+
+    def _initdb_command(self) -> list[str]:
+        return [*super()._initdb_command(), "-m", "oracle"]
+
+    def database(self, name: str) -> ConnectionInfo:
+        """A new one, with what stands in for the rest of Oracle."""
+        self.create_database(name)
+        info = self.info(name)
+        made = ConnectionInfo("oracle", HOST, self.oracle_port, name, info.user, info.password)
+        with connect(made, application="stand-in") as session:
+            for statement in STAND_IN.read_text().split("\n/\n"):
+                psycopg.ClientCursor(session.driver).execute(statement.encode())
+            session.driver.commit()
+        return made
+
+
+class IvorySession(OracleSession):
+    """A session of the tests: as Oracle's, over PostgreSQL's wire."""
+
+    def __init__(self, driver: psycopg.Connection[Any], info: ConnectionInfo, options: SessionOptions):
+        super().__init__(info, options)
+        self.driver = driver
+
+    @classmethod
+    def open(cls, info: ConnectionInfo, application: str, options: SessionOptions) -> Self:
+        driver = psycopg.connect(
+            host=info.host,
+            port=info.port,
+            dbname=info.database,
+            user=info.user,
+            password=info.password,
+            application_name=application,
+        )
+        return cls(driver, info, options)
+
+    @cached_property
+    def schema(self) -> str:
+        return "PUBLIC"
+
+    @property
+    def closed(self) -> bool:
+        return self.driver.closed
+
+    @property
+    def broken(self) -> bool:
+        return self.driver.broken
+
+    def close(self) -> None:
+        self.driver.close()
+
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+        if query.startswith(("SAVEPOINT", "ROLLBACK")):
+            self.driver.execute(query.encode())
+            return Found([], 0)
+        with self._classified(), self._statement():
+            cursor = psycopg.ClientCursor(self.driver)
+            cursor.execute(_wire(query), _own(values))
+            if cursor.description is None:
+                return Found([], cursor.rowcount)
+            types = [_name_of(self.driver, column.type_code) for column in cursor.description]
+            rows = [tuple(map(_read, row, types)) for row in cursor.fetchall()]
+            return Found(rows, len(rows))
+
+    def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
+        with self._classified(), self._statement():
+            cursor, counts = psycopg.ClientCursor(self.driver), []
+            for row in rows:
+                cursor.execute(_wire(query), _own(row))
+                counts.append(cursor.rowcount)
+            return counts
+
+    def result_of(self, call: str, values: Mapping[str, Value]) -> int:
+        """Of DBMS_LOCK alone, whose functions here have other parameters: with PostgreSQL's own locks."""
+        number = values["lock_id"]
+        if "RELEASE" in call:
+            self.run("SELECT pg_advisory_unlock(:number)", {"number": number})
+            return 0
+        mine = (
+            "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND objid::text = :number AND pid = "
+            "pg_backend_pid()"
+        )
+        if self.run(mine, {"number": str(number)}).fetchone() != (0,):
+            return 4
+        self.run(f"SET lock_timeout = '{max(1, 1000 * int(str(values['seconds'])))}ms'")
+        try:
+            self.run("SELECT pg_advisory_lock(:number)", {"number": number})
+        except LockNotAvailable:
+            return 1
+        finally:
+            self.run("SET lock_timeout = 0")
+        return 0
+
+    def call(self, procedure: str, values: Mapping[str, Value]) -> None:
+        self.run(f"CALL {procedure}", values)
+
+    def _commit(self) -> None:
+        with self._classified():
+            self.driver.commit()
+
+    def _rollback(self) -> None:
+        with self._classified():
+            self.driver.rollback()
+
+    def begin_read_only(self) -> None:
+        self.driver.rollback()
+        self._reading = True
+        self.driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+    @contextmanager
+    def _statement(self) -> Iterator[None]:
+        """On Oracle a statement that fails leaves the transaction as it was."""
+        self.driver.execute("SAVEPOINT statement")
+        try:
+            yield
+        except BaseException:
+            if not self.driver.closed:
+                self.driver.execute("ROLLBACK TO SAVEPOINT statement")
+            raise
+        self.driver.execute("RELEASE SAVEPOINT statement")
+
+    @contextmanager
+    def _classified(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            code = CODES.get(error.sqlstate or "", "")
+            text = f"{code}: {error}" if code else str(error)
+            raise errors.made(errors.code_of(code), text, self.place, lost=self.driver.closed) from None
+
+
+def connect(
+    info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
+) -> IvorySession:
+    """As `sluice.vendors.oracle.sessions.connect`."""
+    del autocommit
+    return IvorySession.open(info, application, options)
+
+
+class _Sessions(ModuleType):
+    """Those of Oracle, but for how they are made."""
+
+    def __init__(self) -> None:
+        super().__init__("ivory_sessions")
+        self.__dict__.update(vars(sessions) | {"connect": connect})
+
+
+class OnIvory(Oracle):
+    """The product's vendor; its sessions are on IvorySQL."""
+
+    @property
+    def sessions(self) -> Any:
+        return _Sessions()
+
+
+def _wire(query: str) -> bytes:
+    """A statement as IvorySQL takes it over psycopg."""
+
+    def put(found: re.Match[str]) -> str:
+        return f"%({found[1]})s" if found[1] else found[0].replace("%", "%%")
+
+    text = query.strip()
+    for pattern, otherwise in REWRITTEN.items():
+        text = re.sub(pattern, otherwise, text, flags=re.DOTALL)
+    return _BIND.sub(put, text).encode()
+
+
+def _own(values: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: None if value == "" else value for name, value in values.items()}
+
+
+def _name_of(driver: psycopg.Connection[Any], oid: int) -> str:
+    known: dict[int, str] = driver.__dict__.setdefault("oracle_types", {})
+    if oid not in known:
+        row = driver.execute("SELECT typname::pg_catalog.text FROM pg_type WHERE oid = %s", [oid]).fetchone()
+        known[oid] = str(row[0]) if row else ""
+    return known[oid]
+
+
+def _read(value: Any, type_name: str) -> Any:
+    """As the driver of Oracle's has it."""
+    if value is None or value == "":
+        return None
+    if type_name in ("number", "numeric"):
+        number = float(value)
+        return int(value) if number.is_integer() and "." not in str(value) else number
+    if type_name == "binary_double":
+        return float(value)
+    if type_name in ("oratimestamp", "oradate") and isinstance(value, str):
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return value
+
+
+ON_IVORY = OnIvory()

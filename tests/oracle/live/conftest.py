@@ -1,0 +1,60 @@
+"""What a replication into Oracle needs: the server of `SLUICE_TEST_ORACLE`, or IvorySQL, of `SLUICE_TEST_IVORYSQL`.
+
+Each test runs on each of them that is named; where none is, there is nothing here to run.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice.model.connection import ConnectionInfo
+from sluice.model.vendors import VENDORS, VendorEntry
+from tests.oracle import server
+from tests.oracle.live.rig import OracleRig
+
+NAMED = sorted(server.named())
+collect_ignore_glob = [] if NAMED else ["test_*.py"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "oracle_slave" in metafunc.fixturenames:
+        metafunc.parametrize("oracle_slave", NAMED, indirect=True)
+
+
+@pytest.fixture
+def oracle_slave(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], ConnectionInfo]]:
+    """A factory of empty databases."""
+    if request.param == "ivorysql":
+        entry = VendorEntry("tests.oracle.ivorysql:ON_IVORY", 1521, slave_only=True)
+        monkeypatch.setitem(VENDORS, "oracle", entry)
+        yield request.getfixturevalue("ivorysql")
+        return
+    found = server.wanted()
+    assert found is not None
+    yield found.database
+    found.drop()
+
+
+@pytest.fixture
+def rig(
+    database: Callable[..., ConnectionInfo],
+    oracle_slave: Callable[[], ConnectionInfo],
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., OracleRig]]:
+    """`rig(ddl, on_conflict="reject")`: a PostgreSQL master with these tables, and a slave with these options."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    made: list[OracleRig] = []
+
+    def make(tables: str, **options: object) -> OracleRig:
+        made.append(OracleRig.build(database, oracle_slave, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()

@@ -1,0 +1,136 @@
+-- What IvorySQL lacks of Oracle and Sluice's statements need: the dictionary's views, from PostgreSQL's catalogue, and
+-- functions. Run once in each database of the tests, in Oracle's dialect.
+
+-- Names in one case change it inside.
+CREATE FUNCTION ora_name(n name) RETURNS text AS $$
+    SELECT CASE WHEN $1::text = lower($1::text) THEN upper($1::text)
+                WHEN $1::text = upper($1::text) THEN lower($1::text) ELSE $1::text END
+$$ LANGUAGE sql IMMUTABLE
+/
+CREATE VIEW all_tables AS
+SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name,
+       CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples END AS num_rows, 100 AS avg_row_len
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r'
+/
+CREATE VIEW all_objects AS
+SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS object_name,
+       CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END AS object_type
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+UNION ALL SELECT 'SYS', 'DBMS_LOCK', 'PACKAGE' UNION ALL SELECT 'SYS', 'DBMS_CRYPTO', 'PACKAGE'
+/
+CREATE VIEW all_tab_cols AS
+SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name,
+       CASE WHEN f.type LIKE 'varchar2%' THEN 'VARCHAR2' WHEN f.type LIKE 'number%' THEN 'NUMBER'
+            WHEN f.type LIKE 'raw%' THEN 'RAW' ELSE upper(f.type) END AS data_type,
+       CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'raw%' THEN a.atttypmod - 4 END AS data_length,
+       CASE WHEN f.type LIKE 'varchar2%' THEN a.atttypmod - 4 END AS char_length,
+       CASE WHEN f.type LIKE '%char)' THEN 'C' WHEN f.type LIKE '%byte)' THEN 'B' END AS char_used,
+       CASE WHEN f.type LIKE 'number%' AND a.atttypmod >= 0 THEN ((a.atttypmod - 4) >> 16) & 65535 END AS data_precision,
+       CASE WHEN f.type LIKE 'number%' AND a.atttypmod >= 0 THEN (a.atttypmod - 4) & 2047 END AS data_scale,
+       a.attnum AS internal_column_id, CASE WHEN a.attnotnull THEN 'N' ELSE 'Y' END AS nullable,
+       CASE WHEN a.attgenerated <> '' THEN 'YES' ELSE 'NO' END AS virtual_column,
+       CASE WHEN a.attidentity <> '' THEN 'YES' ELSE 'NO' END AS identity_column, 'NO' AS hidden_column
+FROM pg_attribute a
+JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (SELECT pg_catalog.format_type(a.atttypid, a.atttypmod) AS type) f
+WHERE a.attnum > 0 AND NOT a.attisdropped
+/
+CREATE VIEW all_constraints AS
+SELECT ora_name(n.nspname) AS owner, ora_name(k.conname) AS constraint_name, ora_name(c.relname) AS table_name,
+       CASE k.contype WHEN 'p' THEN 'P' WHEN 'u' THEN 'U' WHEN 'f' THEN 'R' ELSE 'C' END AS constraint_type,
+       CASE WHEN k.contype IN ('p', 'u') THEN ora_name(k.conname) END AS index_name, 'ENABLED' AS status,
+       CASE k.confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'NO ACTION' END AS delete_rule,
+       CASE WHEN k.condeferrable THEN 'DEFERRABLE' ELSE 'NOT DEFERRABLE' END AS deferrable,
+       ora_name(pn.nspname) AS r_owner, ora_name(i.relname) AS r_constraint_name
+FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_class i ON i.oid = k.conindid AND k.contype = 'f'
+LEFT JOIN pg_namespace pn ON pn.oid = i.relnamespace
+/
+CREATE VIEW all_cons_columns AS
+SELECT ora_name(n.nspname) AS owner, ora_name(k.conname) AS constraint_name, ora_name(c.relname) AS table_name,
+       ora_name(a.attname) AS column_name, u.place AS position
+FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(k.conkey) WITH ORDINALITY u (number, place)
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
+/
+CREATE VIEW all_indexes AS
+SELECT ora_name(n.nspname) AS owner, ora_name(i.relname) AS index_name,
+       CASE WHEN x.indisunique THEN 'UNIQUE' ELSE 'NONUNIQUE' END AS uniqueness, 'NORMAL' AS index_type
+FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = i.relnamespace
+/
+CREATE VIEW all_ind_columns AS
+SELECT ora_name(n.nspname) AS index_owner, ora_name(i.relname) AS index_name, ora_name(n.nspname) AS table_owner,
+       ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name, u.place AS column_position
+FROM pg_index x
+JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY u (number, place)
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
+/
+CREATE VIEW all_triggers AS
+SELECT ora_name(n.nspname) AS table_owner, ora_name(c.relname) AS table_name, ora_name(t.tgname) AS trigger_name,
+       CASE t.tgenabled WHEN 'D' THEN 'DISABLED' ELSE 'ENABLED' END AS status
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT t.tgisinternal
+/
+CREATE VIEW session_privs AS SELECT 'CREATE SESSION' AS privilege UNION ALL SELECT 'CREATE TABLE'
+/
+CREATE VIEW nls_database_parameters AS SELECT 'NLS_CHARACTERSET' AS parameter, 'AL32UTF8' AS value
+/
+CREATE FUNCTION standard_hash(value text, method text) RETURNS raw AS $$
+    SELECT pg_catalog.decode(pg_catalog.md5($1), 'hex')::raw
+$$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION sluice_hex(value blob) RETURNS text AS $$
+    SELECT pg_catalog.encode($1::pg_catalog.bytea, 'hex')
+$$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION hex_number(digits text) RETURNS number AS $$
+    SELECT ('x' || lpad($1, 16, '0'))::pg_catalog.bit(64)::bigint::number
+$$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION plain_text(value number) RETURNS text AS $$ SELECT $1::text $$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION to_binary_double(value text) RETURNS binary_double AS $$ SELECT $1::binary_double $$ LANGUAGE sql
+/
+CREATE FUNCTION to_blob(value bytea) RETURNS blob AS $$ SELECT $1::blob $$ LANGUAGE sql IMMUTABLE
+/
+CREATE PACKAGE DBMS_LOB IS
+    FUNCTION COMPARE(a clob, b clob) RETURN NUMBER;
+    FUNCTION COMPARE(a blob, b blob) RETURN NUMBER;
+END;
+/
+CREATE PACKAGE BODY DBMS_LOB IS
+    FUNCTION COMPARE(a blob, b blob) RETURN NUMBER IS
+    BEGIN
+        IF a = b THEN RETURN 0; END IF;
+        RETURN 1;
+    END;
+
+    FUNCTION COMPARE(a clob, b clob) RETURN NUMBER IS
+    BEGIN
+        IF a = b THEN RETURN 0; END IF;
+        RETURN 1;
+    END;
+END;
+/
+CREATE PACKAGE DBMS_CRYPTO IS FUNCTION HASH(value clob, method NUMBER) RETURN raw; END;
+/
+CREATE PACKAGE BODY DBMS_CRYPTO IS
+    FUNCTION HASH(value clob, method NUMBER) RETURN raw IS
+    BEGIN
+        RETURN standard_hash(value, 'MD5');
+    END;
+END;
+/
+CREATE PACKAGE DBMS_STATS IS PROCEDURE GATHER_TABLE_STATS(owner VARCHAR2, name VARCHAR2); END;
+/
+CREATE PACKAGE BODY DBMS_STATS IS
+    PROCEDURE GATHER_TABLE_STATS(owner VARCHAR2, name VARCHAR2) IS
+    BEGIN
+        NULL;
+    END;
+END;
