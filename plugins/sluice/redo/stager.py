@@ -6,7 +6,6 @@ behind the last good piece. A log that is still being written is followed: when 
 
 import logging
 import os
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,16 +80,6 @@ class Stager:
             if not past and header.sequence >= self.freed and not self.file(header.sequence).exists():
                 staged += self._bring(path, header)
         return staged
-
-    def run(self, stop: threading.Event, seconds: float = 1.0) -> None:
-        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
-        while not stop.is_set():
-            try:
-                if self.turn():
-                    continue
-            except Transient as outage:
-                log.warning("thread %d: %s", self.thread, outage)
-            stop.wait(seconds)
 
     def free(self, sequence: int) -> list[int]:
         """Deletes the logs below a sequence, from which nobody goes on; their sequences."""

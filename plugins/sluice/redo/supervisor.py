@@ -55,8 +55,6 @@ class Supervisor:
         self.replication, self.options = replication, replication.redo
         self.location = Path(replication.master.location)
         self.state = RedoState(client, replication.prefix)
-        self.leads = threading.Event()
-        """It is the one that captures."""
 
     def run(self, stop: threading.Event) -> None:
         """Raises `Terminal`."""
@@ -85,7 +83,6 @@ class Supervisor:
             except StoreUnreachable as away:
                 log.warning("%s: %s", self.replication.prefix, away)
             finally:
-                self.leads.clear()
                 lease.release()
 
 
@@ -132,7 +129,6 @@ class _Leading:
                 keeper.start()
             for bringing in self._staging:
                 bringing.start()
-            self.supervisor.leads.set()
             log.info("%s: capturing with epoch %d", self.prefix, self.epoch)
             while not stop.wait(LOOK_SECONDS):
                 self.lease.keep()

@@ -20,8 +20,6 @@ from sluice.errors import Transient
 
 NOW = 0xFFFFFFFFFFFFFFFF
 """The SCN of START that means: from now on."""
-LARGEST_REQUEST = 1024
-"""Bytes of a request that OpenLogReplicator takes."""
 _LENGTH = 4
 _LONGER = 0xFFFFFFFF
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
