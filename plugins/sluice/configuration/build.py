@@ -228,7 +228,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
                 f"take out compare_values or {always.partition(':')[0]}",
             )
         )
-    existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
+    existing = section.choice("existing_tables", ("empty", "keep", "refuse", "current"), "empty", "policies")
     places = ("slave",) if VENDORS[vendor].slave_only else ("slave", "redis")
     checkpoint = section.choice("checkpoint", places, "slave", "places")
     files = location(section)

@@ -73,7 +73,8 @@ class SlaveConfig:
     there; for slaves on which triggers change columns, or people other columns than the master's applications."""
     existing_tables: str = "empty"
     """What an initial update does with tables that the slave has: `empty` deletes their rows,
-    `keep` replaces them range by range as blocks are stored, `refuse` stops the update."""
+    `keep` replaces them range by range as blocks are stored, `refuse` stops the update, `current` takes their rows for
+    the master's and loads none."""
     checkpoint: str = "slave"
     """Where the position is kept: `slave`, in the transaction that carries the data, or `redis`, at an interval."""
     initial_files_location: str | None = None

@@ -193,6 +193,8 @@ class Preparation:
         the load, and until then could only slow it down, or refuse a value that moved between rows
         of two blocks.
         """
+        if self.update.slave.existing_tables == "current":
+            return []
         loaded = frozenset(again)
         foreign = [
             table
@@ -213,6 +215,12 @@ class Preparation:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
             self._of_slave.loading.empty(self.slave, [self.there[table] for table in emptied])
         return emptied
+
+    def current(self) -> list[TableName]:
+        """The tables that need no load: by the policy `existing_tables: current` those that were there before."""
+        if self.update.slave.existing_tables != "current":
+            return []
+        return [table for table in self.tables if table in self.there and table not in self.mine]
 
     def order(self) -> list[TableName]:
         """The tables as they are loaded: large ones without a key first, as each of those is a single block."""

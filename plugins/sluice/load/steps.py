@@ -396,7 +396,10 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
                 checkpoints.read(lock=True)
                 if not _preparing(update, slave):
                     return 0
-                blocks_of(update, slave).plan(preparation.order())
+                current = preparation.current()
+                blocks_of(update, slave).plan([table for table in preparation.order() if table not in current])
+                for place, table in enumerate(current):
+                    blocks_of(update, slave).choose(Part(table, ranges=()), place)
                 if for_another:
                     _hold(update, slave)
                 checkpoints.start_at(start)

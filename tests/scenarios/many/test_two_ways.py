@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
@@ -23,7 +24,7 @@ tables: {'public.*': {}}
 BACK = """
 prefix: BA_
 master: {schema: public, conn_id: b}
-slaves: {a: {schema: public, conn_id: a, conflict_rules: {public.*: RULE}}}
+slaves: {a: {schema: public, conn_id: a, existing_tables: current, conflict_rules: {public.*: RULE}}}
 tables: {'public.*': {}}
 """
 NEWEST = "{newest: at}", "{newest: at}"
@@ -105,6 +106,32 @@ def test_applications_that_write_to_both_sides_end_with_the_same_rows(net: Net, 
     assert {row[0] for rows in decided for row in rows} <= {"applied", "dropped"}
     if rules == A_PREVAILS:
         assert [{row[0] for row in rows} for rows in decided] == [{"applied"}, {"dropped"}]
+
+
+def test_the_second_direction_begins_without_a_load_while_the_first_master_is_written_to(net: Net) -> None:
+    net.configure(FORTH.replace("RULE", NEWEST[0]), BACK.replace("RULE", NEWEST[1]))
+    for side in ("a", "b"):
+        net.at(side, "CREATE TABLE public.t (id int PRIMARY KEY, at timestamptz, v text, w text)")
+    net.at("a", f"INSERT INTO public.t SELECT g, '2026-01-01', 'v', 'w' FROM generate_series(1, {ROWS}) g")
+    forth = net.update("AB_", "b")
+    net.prepare(forth)
+    with net.applying(("AB_", "b")) as running:
+        net.load(forth)
+        until(lambda: net.state("AB_", "b") is SlaveState.NORMAL, running)
+        net.at("a", "UPDATE public.t SET v = 'before', at = now() WHERE id = 1")
+        back = net.update("BA_", "a")
+        net.prepare(back)
+        net.at("a", "UPDATE public.t SET v = 'during', at = now() WHERE id = 2")
+        with net.applying(("BA_", "a")) as both:
+            assert sum(report.rows for report in net.load(back)) == 0
+            until(lambda: net.state("BA_", "a") is SlaveState.NORMAL, both)
+            net.await_current("AB_", "b", running)
+            net.at("b", "UPDATE public.t SET w = 'there', at = now() WHERE id = 2")
+            net.await_current("BA_", "a", both)
+    assert net.at("a", "SELECT v, w FROM public.t WHERE id IN (1, 2) ORDER BY id") == [
+        ("before", "w"), ("during", "there")
+    ]  # fmt: skip
+    net.assert_equal("a", "b", "t")
 
 
 def test_rows_that_differ_are_mended_by_the_rule_in_both_directions(net: Net) -> None:
