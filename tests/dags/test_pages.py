@@ -116,6 +116,7 @@ def pages(report: str) -> list[str]:
     """Every address that can be read."""
     return [
         "", "overview.json", "metrics", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/",
+        "masters/DEMO_/queries/",
         "reports/", f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
         "static/icon.svg",
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from sluice.airflow.pages.templates import environment
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
+from sluice.model.broadcast import Answer, Broadcast
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.event import Event, EventKind
 from sluice.model.mask import NO_PATTERNS
@@ -110,3 +111,19 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
         "master.html", visitor=ANNA, known=quiet, looked=Looked(None, None, "down"), rows=[], place="x",
         messages=[], queue_level=Level.OK, actions=of(Scope.MASTER),
     )  # fmt: skip
+
+
+def test_answers_to_a_query_are_equal_different_failed_or_waiting_and_hidden_from_who_may_only_read() -> None:
+    master, other = (Answer.of(("a",), [(value, None)], 10) for value in ("<7>", "8"))
+    slaves = {"same": master, "other": other, "late": None, "broken": Answer(error="no such table secret")}
+    asked = Broadcast(4, "SELECT <secret> FROM t", "olga", NOW.isoformat(), master, slaves)
+
+    def page(visible: bool) -> str:
+        return rendered("queries.html", visitor=OLGA if visible else ANNA, looked=Looked([asked], NOW), visible=visible)
+
+    text = words(page(True))
+    assert "same equal 1 <7> | None" in text and "other different 1 8 | None" in text
+    assert "late waiting –" in text and "broken failed – no such table secret" in text
+    assert "<secret>" in text and "<secret>" not in page(True)
+    shown = words(page(False))
+    assert "secret" not in shown and "<7>" not in shown and "same equal 1" in shown

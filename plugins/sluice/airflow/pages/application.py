@@ -6,6 +6,7 @@
 | `/sluice/overview.json` | the same for programs |
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/masters/<prefix>/` | one master |
+| `/sluice/masters/<prefix>/queries/` | what was asked of all databases, and their answers |
 | `/sluice/actions/<name>` | what an action would do, and does it |
 | `/sluice/metrics` | metrics for Prometheus |
 | `/sluice/reports/` | the latest runs of `resync` |
@@ -181,6 +182,17 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
 
         return await in_thread(made)
+
+    @app.get("/masters/{prefix}/queries/")
+    async def queries(request: Request, visitor: Who, prefix: str) -> Response:
+        """What was asked of all databases, and what they answered."""
+        gathered = await watch.state()
+        replication = configured(gathered, prefix)
+        looked = await looks.queries(replication)
+        return show(
+            request, "queries.html", visitor, here="master", poll=POLL_SECONDS,
+            gathered=gathered, replication=replication, looked=looked, visible=sees_values(visitor),
+        )  # fmt: skip
 
     action_pages.add(app, guard, show, watch)
 

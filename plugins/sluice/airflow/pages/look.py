@@ -22,6 +22,7 @@ from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.model import content
 from sluice.model.backlog import Backlog
+from sluice.model.broadcast import Broadcast
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
@@ -29,6 +30,7 @@ from sluice.model.mask import HIDDEN, Mask
 from sluice.model.names import TableName
 from sluice.model.reject import Reject
 from sluice.model.slave_state import SlaveState
+from sluice.operate import broadcast
 from sluice.pair import Pair
 from sluice.verify.definition_gaps import not_captured
 
@@ -37,6 +39,7 @@ LOOK_SECONDS = 3
 """So long a connection, and each statement, may take."""
 FRESH_SECONDS = 2.0
 REJECTS_SHOWN = 50
+QUERIES_SHOWN = 20
 
 Seen = TypeVar("Seen")
 
@@ -96,6 +99,7 @@ class Looks:
     def __init__(self) -> None:
         self._slaves: dict[tuple[str, str], _Place[SlaveLook]] = {}
         self._masters: dict[str, _Place[MasterLook]] = {}
+        self._queries: dict[str, _Place[list[Broadcast]]] = {}
 
     async def slave(self, replication: Replication, name: str) -> Looked[SlaveLook]:
         """The database of a slave."""
@@ -108,6 +112,15 @@ class Looks:
             return Looked(None, None)
         place = self._masters.setdefault(str(replication.prefix), _Place())
         return await in_thread(lambda: _again(place, lambda: _master(replication)))
+
+    async def queries(self, replication: Replication) -> Looked[list[Broadcast]]:
+        """What was asked of all databases lately, and what they answered."""
+        place, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
+
+        def look() -> list[Broadcast]:
+            return broadcast.recent(replication, _short(master.conn_id, master.vendor, replication), QUERIES_SHOWN)
+
+        return await in_thread(lambda: _again(place, look))
 
 
 def _again(place: _Place[Seen], look: Callable[[], Seen]) -> Looked[Seen]:
