@@ -277,7 +277,7 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     demo, test = config.load_all()
     assert demo.apply == ApplyOptions()
     assert demo.initial == InitialOptions()
-    assert len(demo.tables) == 6
+    assert len(demo.tables) == 5
     assert test.slave("dr1").conn_id == "test_dr1"
     assert test.initial.locations == ("/mnt/disk", "s3://bucket/out")
 

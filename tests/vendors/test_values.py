@@ -1,11 +1,14 @@
 """A value of each logical type that a column holds exactly comes back as its canonical text, whatever it is."""
 
+from dataclasses import replace
 from hashlib import md5
 
 from sluice.database.column_types import LogicalColumn
+from sluice.database.digests import Method, compared
+from sluice.database.rows import RowFormat
 from sluice.model.logical_type import Fit, Kind, LogicalType
 from sluice.model.names import TableName
-from tests.unit.changes import History
+from tests.unit.changes import TABLE, History
 from tests.vendors.contender import INTEGER, Contender
 
 LONG = "x" * 1_000_000
@@ -126,3 +129,20 @@ def _md5(text: str) -> str:
 
 def _number(text: str) -> int:
     return int(_md5(text)[:15], 16)
+
+
+def test_each_session_has_a_scratch_table_of_its_own(target: Contender) -> None:
+    target.create()
+    session, other = target.session(), target.session()
+    shape = target.vendor.rows.shape(session, TABLE)
+    assert shape is not None
+    columns = compared(target.vendor.types, ((column.name, column.type) for column in shape.replicated))
+    found = {}
+    for place, rows in ((session, b'"1","a"\n"2",\n'), (other, b'"3",""\n')):
+        scratch = target.vendor.loading.create_scratch(place, shape)
+        with place.transaction():
+            target.vendor.loading.write(place, scratch, ["id", "v"], [b'"id","v"\n' + rows], RowFormat.CSV)
+        there = replace(shape, table=scratch)
+        found[place] = target.vendor.digests.table(there, columns, ("id",), Method.CANONICAL)
+    keys = [sorted(key for _, key in digest.of_rows(place, [0])) for place, digest in found.items()]
+    assert keys == [["1", "2"], ["3"]]
