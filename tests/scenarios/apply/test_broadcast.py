@@ -101,6 +101,7 @@ def answered_now(rig: Rig, id_: int) -> AnswerState:
     return broadcast.read(rig.replication, rig.master_info, id_).state("dr1")
 
 
+@pytest.mark.long
 def test_a_slave_that_differs_or_fails_says_so_and_goes_on(rig: Callable[..., Rig]) -> None:
     pair = asking(rig(TABLES))
     pair.slave.execute('INSERT INTO public.n VALUES (1); ALTER TABLE public."T; --" DROP COLUMN v')
@@ -164,6 +165,7 @@ def test_nobody_asks_without_the_configuration_and_hidden_columns_stay_hidden(ri
     assert "4711" not in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_slave_that_was_loaded_since_says_that_it_passed_the_place(rig: Callable[..., Rig]) -> None:
     pair = asking(rig(TABLES))
     pair.master.execute("INSERT INTO public.\"T; --\" VALUES (1, 'x')")

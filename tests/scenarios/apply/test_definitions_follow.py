@@ -197,6 +197,7 @@ def test_a_round_that_is_killed_at_any_step_is_done_by_the_next(
     assert pair.differences() == {}
 
 
+@pytest.mark.long
 def test_an_index_holds_up_nobody_and_is_built_anew_where_it_was_not_finished(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     with pair.apply() as running:
