@@ -35,7 +35,7 @@ CONFIGURATION = """
 prefix: BENCH_
 master: {conn_id: master}
 slaves:
-  dr1: {conn_id: slave}
+  dr1: {conn_id: slave, vendor: VENDOR}
 tables:
   public.*: RULE
 # A safe mode of seconds after the start, so that what is measured is the normal one.
@@ -44,14 +44,15 @@ initial: {parallel: CORES}
 """
 
 
-def configure(folder: Path, rule: str = "{}", **options: Any) -> config.Replication:
+def configure(folder: Path, rule: str = "{}", vendor: str = "postgres", **options: Any) -> config.Replication:
     """The configuration of every bench, from a file as always; `options` of `apply` are added.
 
-    `rule`: what is said of all tables, as YAML.
+    `rule`: what is said of all tables, as YAML. `vendor`: the slave's.
     """
     folder.mkdir(exist_ok=True)
     more = "".join(f", {name}: {value}" for name, value in options.items())
-    text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more).replace("RULE", rule)
+    text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more)
+    text = text.replace("RULE", rule).replace("VENDOR", vendor)
     (folder / "BENCH.yaml").write_text(text)
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     return config.load(str(PREFIX))

@@ -4,6 +4,7 @@ A server that cannot be started fails the tests that need it; nothing is skipped
 """
 
 import itertools
+import os
 import re
 import shutil
 import time
@@ -25,6 +26,7 @@ from devstack.redis import RedisServer
 from devstack.spark import SparkServer
 from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
+from tests.mysql_server import VARIABLE, GivenServer
 from tests.oracle import server as oracle_server
 from tests.oracle.ivorysql import IvoryServer, installation
 from tests.scenarios.faults import seeds
@@ -304,8 +306,23 @@ def mariadb_server() -> Iterator[MariaDBServer]:
 
 
 @pytest.fixture
-def mariadb(mariadb_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
-    """A factory: each call makes an empty database, with an account that may all there and nothing else."""
+def mariadb(request: pytest.FixtureRequest) -> Iterator[Callable[[], ConnectionInfo]]:
+    """A factory: each call makes an empty database, with an account that may all there and nothing else.
+
+    On the server that SLUICE_TEST_MYSQL names, where it is set.
+    """
+    if url := os.environ.get(VARIABLE):
+        given, infos = GivenServer(url), list[ConnectionInfo]()
+
+        def make_there() -> ConnectionInfo:
+            infos.append(given.make(next(_numbers)))
+            return infos[-1]
+
+        yield make_there
+        for info in infos:
+            given.drop(info)
+        return
+    mariadb_server: MariaDBServer = request.getfixturevalue("mariadb_server")
     made: list[str] = []
 
     def make() -> ConnectionInfo:

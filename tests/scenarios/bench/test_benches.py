@@ -84,6 +84,16 @@ def test_load_compares_with_pipes(tmp_path: Path) -> None:
     assert line["unit"] == "rows/s"
 
 
+def test_a_mariadb_is_loaded_and_drained_into_and_found_equal(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "mariadb", "--scale", "0.001", "--rounds", "1", "--warm-up", "0")
+    load, by_client, postgres = detail["figures"]
+    assert line["unit"] == "rows/s" and load["runs"]["ours"][0]["detail"]["rows"] == 2000
+    for figure in (load, by_client, postgres):
+        assert values(figure, "ours") and values(figure, "reference")
+    assert by_client["runs"]["ours"][0]["detail"]["changes"] == 1000
+    assert "MariaDB" in detail["setting"]["MariaDB"]
+
+
 def test_throttle_tells_what_an_application_notices_of_a_load(tmp_path: Path) -> None:
     line, detail = bench(tmp_path, "throttle", "--scale", "0.25", "--rounds", "1", "--warm-up", "0", "--figure", "rate")
     tps, p95 = detail["figures"]
