@@ -31,7 +31,8 @@ def pair_of(database: Database, redis_url: str, tmp_path: Path) -> Iterator[Make
     made: list[Rig] = []
 
     def make(*tables: str, **options: object) -> Rig:
-        made.append(Rig.empty(database, redis_url, tmp_path / "replications", tables or ("public.*",), **options))  # type: ignore[arg-type]
+        options = {"tables": tables or ("public.*",), **options}
+        made.append(Rig.empty(database, redis_url, tmp_path / "replications", **options))  # type: ignore[arg-type]
         return made[-1]
 
     yield make

@@ -35,7 +35,11 @@ log = logging.getLogger("sluice.apply")
 
 
 class CannotReplay(Terminal):
-    """Changes do not go to the slave in any form."""
+    """Changes of `table` do not go to the slave in any form."""
+
+    def __init__(self, collision: Collision):
+        super().__init__(str(collision))
+        self.table = collision.table
 
 
 class ConstraintsOutdated(SluiceError):
@@ -131,6 +135,8 @@ class WindowTransaction:
         self._rejecting = sessions.pair.slave.on_conflict == "reject"
         self._transactional_ddl = vendor_of(sessions.pair.slave_info.vendor).applying.transactional_ddl
         self._limiter = LogLimiter(log)
+        self.defining: TableName | None = None
+        """The table whose definition is being changed; after a failure the one at fault."""
 
     def commit(self, plan: Plan) -> Checkpoint:
         """The checkpoint that is committed with the plan's changes, after as many attempts as that takes.
@@ -166,7 +172,7 @@ class WindowTransaction:
             except Collision as collision:
                 following = escalation.after_collision(attempt, collision.table)
                 if following is None:
-                    raise CannotReplay(str(collision)) from collision
+                    raise CannotReplay(collision) from collision
                 self._limiter.log(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
             except Conflict as conflict:
                 following = escalation.after_conflict(attempt, conflict.table)
@@ -184,7 +190,7 @@ class WindowTransaction:
             self.sessions.alterer.prepare(plan.definition_changes)
         with self._own_ddl(plan.before):
             for change in plan.definition_changes:
-                self.sessions.alterer.apply(change)
+                self._define(change)
         with self.sessions.slave_transaction() as slave:
             self.checkpoints.lock(plan.before)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
@@ -288,9 +294,14 @@ class WindowTransaction:
         elif step.action is Action.DIFFER:
             outcome.rejects.append(self.pair_rejects.differing(step))
         else:
-            self.sessions.alterer.apply(step)
+            self._define(step)
             if plan.load_filter is not None and step.action is Action.DROP:
                 plan.load_filter.forget(step.table)
+
+    def _define(self, change: CutItem) -> None:
+        self.defining = change.table
+        self.sessions.alterer.apply(change)
+        self.defining = None
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:
         """Net changes as sets of rows, those of the attempt's replayed tables one by one."""

@@ -17,7 +17,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply import net_changes, pending_ddl, window_runs
+from sluice.apply import isolation, net_changes, pending_ddl, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.executor import Executor
@@ -36,6 +36,7 @@ from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
 from sluice.database.registry import vendor_of
 from sluice.database.row_images import MixedShapes
+from sluice.errors import Terminal
 from sluice.model.blocks import by_oldest_marker
 from sluice.model.change import EMPTYING, Action, NetChanges
 from sluice.model.checkpoint import Checkpoint
@@ -82,6 +83,8 @@ class WindowApplier:
         """Tables of which the last window, or slice, had changes."""
         self.definitions: Sequence[CutItem] = ()
         """Changes of definitions in it."""
+        self._isolated: isolation.Reasons = {}
+        """Tables that this window leaves inconsistent."""
         self._replaced_up_to: Position | None = None
         """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
 
@@ -91,6 +94,21 @@ class WindowApplier:
         `seen` is the checkpoint's position, or one after it that no change lies between. Raises
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
+        self._isolated = {}
+        while True:
+            self.transaction.defining = None
+            try:
+                return self._with_second_look(checkpoint, seen, target, safe=safe)
+            except Terminal as failure:
+                table = failure.table if isinstance(failure, isolation.OF_ONE_TABLE) else self.transaction.defining
+                if table is None:
+                    raise
+                self.sessions.schema_history.clear()
+                self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint.tables, self._isolated)
+
+    def _with_second_look(
+        self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool
+    ) -> Checkpoint | None:
         checks = self._checks(safe or target == self._replaced_up_to)
         try:
             return self._apply(checkpoint, seen, target, checks)
@@ -184,7 +202,8 @@ class WindowApplier:
             return None
         tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
         overlaps: Overlaps = {}
-        steps = self._steps(items, seen, checkpoint.slice_key or 0, tracker, checks, overlaps)
+        steps = self._isolate(tracker)
+        steps += self._steps(items, seen, checkpoint.slice_key or 0, tracker, checks, overlaps)
         if whole and isinstance(load_filter, PartFilter):
             steps += self._catch_up(load_filter, seen, target, tracker, checks, overlaps)
         complete = whole and load_filter is not None and load_filter.complete(target)
@@ -197,6 +216,9 @@ class WindowApplier:
             after = replace(after, state=SlaveState.NORMAL)
         after = replace(after, tables=tracker.states)
         return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
+
+    def _isolate(self, tracker: TableStateTracker) -> list[Step]:
+        return [step for table, reason in self._isolated.items() for step in tracker.leave_out(table, reason)]
 
     def _load_filter(self, checkpoint: Checkpoint, seen: Position) -> LoadFilter | None:
         if not checkpoint.loading:
@@ -304,6 +326,7 @@ class WindowApplier:
         tracker = TableStateTracker(checkpoint.tables, self.sessions, None)
         images = self._images(checks)
         overlaps: Overlaps = {}
+        isolated = self._isolate(tracker)
         try:
             steps, rest = self.stage_driver.steps(
                 Window(seen, target, above, end),
@@ -318,6 +341,7 @@ class WindowApplier:
                 items = self.sessions.reader.items(rest, images=images)
                 steps += self._steps(items, seen, above, tracker, checks, overlaps)
             after = replace(after, tables=tracker.states)
-            return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter=None))
+            plan = Plan(checkpoint, after, [*isolated, *steps], checks, overlaps, load_filter=None)
+            return self._commit(plan)
         finally:
             self.stage_driver.drop(checkpoint.epoch)

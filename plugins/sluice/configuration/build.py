@@ -18,6 +18,7 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.monitor import monitor
 from sluice.configuration.nodes import Node, Section, parts
+from sluice.configuration.rule import ON_ERROR
 from sluice.configuration.table_section import of_slave, tables
 from sluice.configuration.transformation_section import check_slaves
 from sluice.model.joining import LOAD, WAIT
@@ -233,6 +234,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     checkpoint = section.choice("checkpoint", places, "slave", "places")
     files = location(section)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
+    on_error = section.choice("on_error", ON_ERROR, "stop", "policies")
     allow_superuser = section.flag("allow_superuser", False)
     trusted_ddl = section.flag("trusted_ddl", False)
     lossy = parts(
@@ -253,6 +255,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         checkpoint,
         files,
         new_tables,
+        on_error,
         allow_superuser,
         trusted_ddl,
         lossy,

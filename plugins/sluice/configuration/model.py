@@ -82,6 +82,9 @@ class SlaveConfig:
     new_tables: str = "load"
     """What is done about a table that joins with rows while the slave is NORMAL: `load` starts an initial update of
     it, `wait` leaves that to a person. Its changes are left out until then."""
+    on_error: str = "stop"
+    """What happens where changes of a table cannot be applied, and are not set aside: `stop` closes the gate, `isolate`
+    leaves only that table out, inconsistent, until it is loaded again."""
     allow_superuser: bool = False
     """Whether the account may be a superuser."""
     trusted_ddl: bool = False

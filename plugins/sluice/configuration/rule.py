@@ -63,6 +63,10 @@ class TablePattern:
         return f"{str(TableName(self.schema, 'x'))[:-2]}.{self.name}"
 
 
+ON_ERROR = ("stop", "isolate")
+"""What can happen where changes of a table cannot be applied."""
+
+
 @dataclass(frozen=True)
 class TableRule:
     """One line under `tables`."""
@@ -76,6 +80,8 @@ class TableRule:
     """Name of the trigger; absent: made from the prefix and a number."""
     debug: bool = False
     """Write what the trigger does to DEBUG_TABLE."""
+    on_error: str | None = None
+    """`stop` or `isolate`, instead of what the slave says."""
     replicate: bool = True
     """False takes the tables of this line out of a wildcard."""
     transformation: Transformation | None = None

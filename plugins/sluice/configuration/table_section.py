@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, Section
-from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.configuration.rule import ALL_ACTIONS, ON_ERROR, TablePattern, TableRule
 from sluice.configuration.transformation_section import KEYS, transformation
 from sluice.model.names import LONGEST_TRIGGER, InvalidName
 
@@ -79,9 +79,10 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
     sequence = section.integer("sequence", None)
     trigger = _trigger(section, pattern, mistakes)
     debug = section.flag("debug", False)
+    on_error = section.choice("on_error", ON_ERROR, "", "policies") or None
     replicate = section.flag("replicate", True)
     transformed = transformation(section)
-    options = [name for name in ("actions", "sequence", "trigger", "debug", *KEYS) if section.has(name)]
+    options = [name for name in ("actions", "sequence", "trigger", "debug", "on_error", *KEYS) if section.has(name)]
     section.finish()
     if not replicate and options:
         mistakes.append(
@@ -89,7 +90,7 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
                 f"has {', '.join(options)} although replicate is false", "take out either replicate or the others"
             )
         )
-    return TableRule(pattern, actions, sequence, trigger, debug, replicate, transformed)
+    return TableRule(pattern, actions, sequence, trigger, debug, on_error, replicate, transformed)
 
 
 def _actions(section: Section, mistakes: list[Mistake]) -> frozenset[str]:

@@ -1,0 +1,112 @@
+"""A table whose changes cannot be applied is left out alone, if the configuration says so; a load mends it."""
+
+import pytest
+
+from sluice.apply.isolation import NotIsolated
+from sluice.database.conflicts import Drift
+from sluice.load import steps
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState
+from tests.rig.rig import MakePair, Rig
+
+BAD, GOOD = TableName("public", "bad"), TableName("public", "good")
+
+
+def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False) -> Rig:
+    """A slave that is NORMAL with two tables; `more`: further DDL. `by_table`: only the line of the tables isolates."""
+    isolate = {"on_error": "isolate"}
+    pair = pair_of(
+        tables={"public.*": isolate if by_table else {}},
+        slave_options={} if by_table else isolate,
+        block_rows=50,
+        seconds=0.05,
+        interval=0.1,
+    )
+    for name in ("bad", "good"):
+        pair.master.execute(f"CREATE TABLE public.{name} (id int PRIMARY KEY, v text)".encode())
+        pair.master.execute(f"INSERT INTO public.{name} SELECT g, 'old' FROM generate_series(1, 100) g".encode())
+    if more:
+        pair.master.execute(more.encode())
+    pair.prepare(first := pair.update("first"))
+    with pair.apply():
+        pair.load_to_normal(first)
+    steps.finish(first)
+    return pair
+
+
+def spoil(pair: Rig) -> None:
+    """A row of the slave is not what the master has, and changes there."""
+    pair.slave.execute("UPDATE public.bad SET v = 'by hand' WHERE id = 7")
+    with pair.master.transaction():
+        pair.master.execute("UPDATE public.bad SET v = 'new' WHERE id < 10")
+        pair.master.execute("UPDATE public.good SET v = 'new' WHERE id < 10")
+
+
+def mend(pair: Rig) -> None:
+    update = pair.update(tables=["public.bad"])
+    pair.prepare(update)
+    pair.load_to_normal(update)
+    pair.await_current()
+    assert not pair.checkpoint.tables.not_ready
+    pair.assert_equal()
+
+
+def test_a_conflict_leaves_out_its_table_alone_and_a_load_mends_it(pair_of: MakePair) -> None:
+    pair = normal(pair_of)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        spoil(pair)
+        pair.await_current()
+        states = pair.checkpoint.tables
+        assert states.not_ready == {BAD: TableState.INCONSISTENT} and pair.state() is SlaveState.NORMAL
+        assert "row id = '7': UPDATE expected v = 'old' on the slave and found v = 'by hand'" in states.explain(BAD)
+        pair.master.execute("UPDATE public.bad SET v = 'left out'")
+        pair.await_current()
+        pair.assert_equal([GOOD])
+        assert pair.slave.execute("SELECT count(*) FROM public.bad WHERE v = 'old'").fetchone() == (99,)
+        mend(pair)
+    with pair.apply():
+        pair.await_current()
+        pair.assert_equal()
+
+
+def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of: MakePair) -> None:
+    pair = normal(pair_of)
+    pair.slave.execute("CREATE VIEW public.reads AS SELECT v FROM public.bad")
+    with pair.apply():
+        pair.master.execute("ALTER TABLE public.bad DROP COLUMN v")
+        pair.master.execute("UPDATE public.good SET v = 'new'")
+        pair.await_current()
+        assert "cannot drop column v" in pair.checkpoint.tables.explain(BAD)
+        pair.assert_equal([GOOD])
+        pair.slave.execute("DROP VIEW public.reads")
+        mend(pair)
+
+
+def test_a_table_that_others_refer_to_stops_the_slave_and_says_why(pair_of: MakePair) -> None:
+    pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad")
+    with pytest.raises(NotIsolated, match=r"public\.good → public\.bad"), pair.apply() as running:
+        pair.await_normal_mode(running)
+        spoil(pair)
+        pair.await_current()
+    assert not pair.checkpoint.tables.not_ready
+
+
+def test_a_table_says_for_itself_what_becomes_of_it(pair_of: MakePair) -> None:
+    pair = normal(pair_of, by_table=True)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        spoil(pair)
+        pair.await_current()
+        assert list(pair.checkpoint.tables) == [BAD]
+
+
+def test_without_it_a_conflict_stops_the_slave(pair_of: MakePair) -> None:
+    pair = pair_of(interval=0.1)
+    pair.begin("CREATE TABLE public.bad (id int PRIMARY KEY, v text); CREATE TABLE public.good (LIKE public.bad)")
+    pair.master.execute("INSERT INTO public.bad SELECT g, 'old' FROM generate_series(1, 9) g")
+    with pytest.raises(Drift), pair.apply() as running:
+        pair.await_normal_mode(running)
+        spoil(pair)
+        pair.await_current()
