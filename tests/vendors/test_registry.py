@@ -1,9 +1,9 @@
-"""No vendor without the contract."""
+"""No vendor without the contract. Oracle keeps it where the environment names a server."""
 
 from sluice.model.vendors import VENDORS
 from tests.vendors.servers import SERVERS, TARGET
 
 
 def test_every_vendor_that_is_registered_keeps_the_contract() -> None:
-    assert set(SERVERS) == set(VENDORS)
+    assert {name for name, server in SERVERS.items() if not server.oracle} == set(VENDORS) - {"oracle"}
     assert all(TARGET in server.offers for server in SERVERS.values()), "each vendor can be a slave"

@@ -52,6 +52,7 @@ class PairRejects:
         self.pair = sessions.pair
         self._keys: dict[TableName, frozenset[str]] = {}
         """Keys of what nobody has settled yet, as far as this apply knows."""
+        self._tables: frozenset[TableName] = frozenset()
         self._differing: list[str] = []
         self._look_at = 0.0
         self._limiter = LogLimiter(log)
@@ -72,8 +73,8 @@ class PairRejects:
         return self._keys.get(table, ())
 
     def tables(self) -> Collection[TableName]:
-        """The tables of which something is set aside."""
-        return self._keys
+        """The tables of which changes are set aside."""
+        return self._tables
 
     def note_overlaps(self, found: KeyEvents, table: TableName, overlaps: Overlaps) -> None:
         """Notes the changes in `found` of rows of which something is set aside."""
@@ -135,6 +136,8 @@ class PairRejects:
                 continue
             if reject.change.action is Action.DIFFER:
                 self._differing = [*self._differing, reject.reason]
+            else:
+                self._tables |= {table}
             self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
             self._limiter.log(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
 
@@ -217,6 +220,7 @@ class PairRejects:
             keys.setdefault(reject.table, set()).update(reject.keys)
         self._keys = {table: frozenset(found) for table, found in keys.items()}
         self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
+        self._tables = frozenset(reject.table for reject in rejects if reject.action != Action.DIFFER)
 
     def _transaction(self) -> AbstractContextManager[Session]:
         return self.sessions.slave_transaction()

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
+from sluice.counted import counted
 from sluice.errors import Transient
 from sluice.redo import blocks
 from sluice.redo.blocks import LogHeader, NotRedo
@@ -145,7 +146,7 @@ class Stager:
             # The header is written anew when a log is complete.
             local.head(self.source.read(path, 0, 2 * header.size))
         part.rename(self.file(header.sequence))
-        log.info("thread %d: log %d is staged, %d blocks", self.thread, header.sequence, end)
+        log.info("thread %d: log %d is staged, %s", self.thread, header.sequence, counted(end, "block"))
         return True
 
     def _pieces(self, path: str, begin: int, end: int | None) -> Iterator[bytes]:

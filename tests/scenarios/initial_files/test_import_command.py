@@ -114,7 +114,7 @@ def test_the_command_needs_nothing_but_the_slave_and_the_folder(
             "has application_name; known are connect_timeout",
         ),
         ("postgresql://demo@host/demo?connect_timeout=soon", "it must be whole seconds"),
-        ("mysql://demo@host/demo", "it cannot be read. Write postgresql://"),
+        ("redis://demo@host/demo", "Write postgresql://"),
     ],
 )
 def test_a_database_that_cannot_be_one_is_refused_without_its_password(
