@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from devstack.account import new_folder
@@ -21,6 +22,7 @@ def feed_is_at(rig: Rig) -> str:
     return found[0].position.text()
 
 
+@pytest.mark.long
 def test_a_stream_into_parquet_is_the_master_whenever_it_ends_and_goes_on_where_it_ended(
     master: MakeRig, session: SparkSession, tmp_path: Path, spark: SparkServer
 ) -> None:
