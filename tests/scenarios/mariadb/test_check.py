@@ -64,7 +64,7 @@ def test_what_server_and_account_lack_is_said_with_the_statements_and_nothing_is
     said = str(caught.value)
     assert "3 things are lacking, and nothing was changed" in said
     assert "SET GLOBAL local_infile = 1" in said and f"SET GLOBAL {DURABLE} = 1" in said
-    assert f"GRANT DROP, INDEX ON `{slave.database}`.* TO '{slave.user}'@'%'" in said
+    assert f"GRANT DROP, INDEX ON `{pattern(slave)}`.* TO '{slave.user}'@'%'" in said
     assert "(connection shop_dr1)" in said and slave.password not in said
     with connect_slave(slave, application="test") as session:
         assert session.run("SHOW TABLES").fetchall() == []
@@ -86,6 +86,6 @@ def test_a_trigger_of_the_slave_is_told_and_stops_nothing(
             cursor.execute(f"REVOKE TRIGGER ON `{pattern(slave)}`.* FROM `{slave.user}`@'%'")
             with caplog.at_level(logging.WARNING):
                 check.body(context)
-            assert f"GRANT TRIGGER ON `{slave.database}`.*" in caplog.text
+            assert f"GRANT TRIGGER ON `{pattern(slave)}`.*" in caplog.text
         finally:
             cursor.execute(f"SET GLOBAL {DURABLE} = 0")

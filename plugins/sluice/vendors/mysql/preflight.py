@@ -103,7 +103,9 @@ def _of_account(session: MySQLSession) -> list[Lack]:
     lacking = [privilege for privilege in PRIVILEGES if privilege not in held]
     row = session.run("SELECT CURRENT_USER()").fetchone()
     user, _, host = str(row[0] if row else "").rpartition("@")
-    grantee = f"ON `{database}`.* TO '{user}'@'{host}'"
+    # GRANT takes a pattern: of `shop_1`, unescaped, `shopA1` would be one as well.
+    pattern = database.replace("\\", "\\\\").replace("`", "``").replace("_", r"\_").replace("%", r"\%")
+    grantee = f"ON `{pattern}`.* TO '{user}'@'{host}'"
     found = []
     if lacking:
         why = "tables are made, loaded and changed there; a role that is not active does not count"
