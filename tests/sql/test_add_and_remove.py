@@ -1,7 +1,7 @@
 """`add` and `remove` on real servers: what they print and run, and that nothing stays of it."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
 from sluice.cli import add, remove, sides
 from sluice.cli.connections import NoSuchConnection
-from sluice.cli.console import Console, Unanswered
+from sluice.cli.console import Unanswered
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.coordination import redis_store
@@ -33,46 +33,9 @@ from sluice.vendors.postgres.accounts import parse
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.catalogue import catalogue, differences
+from tests.rig.console import Told
 
 PREFIX = Prefix("SHOP_")
-
-
-@dataclass
-class Told(Console):
-    """A console without a terminal: answers that were thought of before."""
-
-    answers: dict[str, str] = field(default_factory=dict)
-    yes: bool = False
-    said: list[str] = field(default_factory=list)
-    agrees: bool = True
-    statements: list[str] = field(default_factory=list)
-
-    @property
-    def interactive(self) -> bool:  # type: ignore[override]
-        return bool(self.answers)
-
-    def say(self, text: str = "") -> None:
-        self.said.append(text)
-
-    def ask(self, question: str, option: str, default: str = "", fault: Any = None) -> str:
-        found = next((answer for part, answer in self.answers.items() if part in question), None)
-        if found is None:
-            raise Unanswered(question, option)
-        return found or default
-
-    def secret(self, question: str, option: str) -> str:
-        return self.ask(question, option)
-
-    def confirm(self, question: str, option: str = "--yes") -> bool:
-        return self.agrees
-
-    def script(self, title: str, statements: Sequence[str]) -> None:
-        self.statements += statements
-        self.say("\n".join([title, *(f"{statement};" for statement in statements)]))
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.said)
 
 
 @dataclass

@@ -49,7 +49,7 @@ DAGS = {
     for path in ROOT.glob("dags/*.py")
     for match in re.findall(r"lifecycle_dag\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
 }
-PLACEHOLDERS = {"${prefix}", "${schema}", "${role}", "${tables}", "${owner}"}
+PLACEHOLDERS = {"${prefix}", "${schema}", "${role}", "${tables}", "${owner}", "${database}", "${pattern}"}
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

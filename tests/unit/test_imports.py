@@ -266,14 +266,14 @@ OF_A_VENDOR = re.compile(
 )
 SQLSTATE = re.compile(r"(?=.*\d)[0-9A-Z]{5}")
 NAMES_A_VENDOR = {
-    "cli/add.py": "asks for the addresses of databases, and shows how they are written",
+    "cli/add.py": "asks for the addresses of databases",
     "cli/connections.py": "Airflow writes a connection's type in two ways",
     "cli/arguments.py": "its help shows how addresses are written",
     "cli/capture_redo.py": "the redo of a master of one vendor",
     "cli/command.py": "its help names the vendor whose redo is captured",
     "redo/__init__.py": "the redo of a master of one vendor",
     "redo/blocks.py": "how that vendor lays its redo out",
-    "cli/remove.py": "asks for the address behind a connection",
+    "cli/sides.py": "shows how addresses are written",
     "database/positions.py": "texts of positions that are older than the vendor in them",
     "database/rows.py": "the forms of rows that only servers of one vendor exchange",
 }

@@ -18,9 +18,20 @@ def read(tmp_path: Path, text: str) -> config.Replication:
 
 
 def test_what_is_written_is_read_back_whatever_the_names(tmp_path: Path) -> None:
-    found = read(tmp_path, written("SHOP_", "shop_master", {"dr1": "shop_dr1", "no": "shop_no"}, ODD))
+    found = read(
+        tmp_path,
+        written(
+            "SHOP_",
+            "shop_master",
+            {"dr1": {"conn_id": "shop_dr1"}, "no": {"conn_id": "shop_no", "vendor": "mysql"}},
+            ODD,
+        ),
+    )
     assert str(found.prefix) == "SHOP_" and found.master.conn_id == "shop_master"
-    assert {name: slave.conn_id for name, slave in found.slaves.items()} == {"dr1": "shop_dr1", "no": "shop_no"}
+    assert [(name, slave.conn_id, slave.vendor) for name, slave in found.slaves.items()] == [
+        ("dr1", "shop_dr1", "postgres"),
+        ("no", "shop_no", "mysql"),
+    ]
     assert len(found.tables) == len(ODD)
 
 
@@ -29,7 +40,7 @@ def test_slaves_come_and_go_and_all_else_stays_as_a_person_wrote_it(tmp_path: Pa
         "# ours\nprefix: SHOP_\nmaster: {conn_id: m}  # the big one\n\nslaves:  # far away\n"
         "  # first\n  dr1: {conn_id: a}\n  'dr2':\n    conn_id: b\n    on_conflict: reject\n\ntables:\n  public.*: {}\n"
     )
-    more = with_slaves("f", text, {"dr3": "c"})
+    more = with_slaves("f", text, {"dr3": {"conn_id": "c"}})
     assert list(read(tmp_path, more).slaves) == ["dr1", "dr2", "dr3"]
     assert without_slave("f", more, "dr3") == text
     assert list(read(tmp_path, without_slave("f", more, "dr2")).slaves) == ["dr1", "dr3"]
@@ -40,6 +51,6 @@ def test_slaves_come_and_go_and_all_else_stays_as_a_person_wrote_it(tmp_path: Pa
 @pytest.mark.parametrize("text", ["prefix: A_\nslaves: {dr1: {conn_id: a}}\n", "prefix: A_\n", "slaves:\n"])
 def test_a_file_of_another_shape_is_left_to_its_author(text: str) -> None:
     with pytest.raises(SlavesNotFound, match="by hand"):
-        with_slaves("f", text, {"dr2": "b"})
+        with_slaves("f", text, {"dr2": {"conn_id": "b"}})
     with pytest.raises(SlavesNotFound, match="by hand"):
         without_slave("f", text, "dr1")

@@ -75,10 +75,10 @@ def check_removal(task: TaskContext) -> None:
     if running := [name for name in task.replication.slaves if lease.held(task.redis, task.prefix, name)]:
         raise StillApplied(task, running)
     place = task.replication.master
-    accounts = vendor_of(place.vendor).accounts
+    contents = vendor_of(place.vendor).contents
     with task.master() as master:
-        made = accounts.has_event_triggers(master, task.prefix, place.schema)
-        if made and not accounts.is_superuser(master):
+        made = contents.has_event_triggers(master, task.prefix, place.schema)
+        if made and not contents.is_superuser(master):
             raise AdministratorNeeded(task)
 
 
@@ -88,7 +88,7 @@ def leave_slaves(task: TaskContext) -> str:
     for slave in task.replication.slaves.values():
         try:
             accounts = vendor_of(slave.vendor).accounts
-        except Terminal:  # of a vendor that is a slave only
+        except Terminal:  # of a vendor whose accounts nobody makes here
             tables = f"{task.prefix}CHECKPOINT, {task.prefix}BLOCKS, {task.prefix}REJECTS and the others of the prefix"
             log.warning("%s → %s: drop %s there by hand", task.prefix, slave.name, tables)
             continue

@@ -11,7 +11,7 @@ from sluice.capture.resources import install
 from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
-from sluice.cli.sides import MASTER, VENDOR, Side
+from sluice.cli.sides import MASTER, Side
 from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.counted import counted
@@ -19,6 +19,7 @@ from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
 from sluice.model.lack import Severity, errors
 from sluice.model.names import Prefix, TableName
+from sluice.model.vendors import FIRST, MASTERS
 from sluice.preflight.checks import NotReady
 
 RUNS = 4
@@ -113,12 +114,18 @@ def drafted(
     patterns: Sequence[str] | None,
 ) -> tuple[Replication, str]:
     """The replication as it will be, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
-    ids = {side.name: side.conn_id for side in slaves}
+    entries = {side.name: _entry(side) for side in slaves}
     if there is not None:
-        text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), ids)
+        text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), entries)
     else:
-        text = replication_file.written(str(prefix), master.conn_id, ids, patterns or ())
+        text = replication_file.written(str(prefix), master.conn_id, entries, patterns or ())
     return config.checked(file, text), text
+
+
+def _entry(side: Side) -> dict[str, str]:
+    """What the file says of a slave."""
+    vendor = side.info.vendor
+    return {"conn_id": side.conn_id, **({} if vendor == FIRST else {"vendor": vendor})}
 
 
 def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:
@@ -141,12 +148,12 @@ def _slaves(given: Sequence[str], prefix: Prefix, there: Replication | None, con
     texts = list(given)
     if not texts:
         name = console.ask("Name of the slave", "--slave NAME=URL", "" if there else "dr1")
-        texts = [f"{name}={console.ask(f'Address of {name} (postgresql://host:port/database)', '--slave NAME=URL')}"]
+        texts = [f"{name}={console.ask(f'Address of {name} ({sides.URLS})', '--slave NAME=URL')}"]
     found = []
     for text in texts:
         name, equals, url = text.partition("=")
         if not equals or "://" in name or not name:
-            raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database.")
+            raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).")
         if there is not None and name in there.slaves:
             raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or ./sluice remove it first.")
         found.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
@@ -165,7 +172,10 @@ def _master(url: str | None, prefix: Prefix, there: Replication | None, where: W
         except ConnectionUnknown as unknown:
             raise MasterNotGiven(prefix, conn_id) from unknown
     address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
-    return Side(MASTER, conn_id, sides.parsed(address))
+    info = sides.parsed(address)
+    if info.vendor not in MASTERS:
+        raise Terminal(f"--master {address}: there are slaves alone. A master is {', '.join(MASTERS)}.")
+    return Side(MASTER, conn_id, info)
 
 
 def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_only: bool) -> None:
@@ -177,7 +187,7 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
                 f"An administrator of {side.name} ({side.info.place}), to make {side.account} and grant what "
                 "it lacks; - where it can log in already",
                 "--admin",
-                sides.accounts().ADMINISTRATOR,
+                side.accounts.ADMINISTRATOR,
             )
             if login != "-":
                 side.admin = sides.administrator(login, side.info)
@@ -197,7 +207,7 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
 def _kept(side: Side, where: Where) -> str:
     """The account's password in a connection that is there from an earlier try."""
     with suppress(SluiceError):
-        found = where.connections(side.conn_id, VENDOR)
+        found = where.connections(side.conn_id, side.info.vendor)
         if (found.host, found.port, found.user) == side.server:
             return found.password
     return ""
@@ -206,7 +216,7 @@ def _kept(side: Side, where: Where) -> str:
 def _tables(master: Side, console: Console) -> list[str]:
     """Patterns of tables, with what there is shown."""
     with sides.session(master.admin or master.info) as found:
-        contents = sides.accounts().inventory(found)
+        contents = master.contents.inventory(found)
     console.say(f"Tables of {master.info.place}:")
     for one in contents:
         rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
@@ -265,9 +275,9 @@ def _event_triggers(replication: Replication, master: Side) -> None:
     with sides.session(master.info) as found:
         install(found, replication.prefix, replication.master.schema, replication.master.cascade)
     with sides.session(master.admin) as found:
-        if not sides.accounts().is_superuser(found):
+        if not master.contents.is_superuser(found):
             raise Terminal(f"{master.admin.user} is no superuser of the master, who alone can make event triggers.")
-        sides.accounts().event_triggers(found, replication.prefix, replication.master.schema)
+        master.contents.event_triggers(found, replication.prefix, replication.master.schema)
 
 
 def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:

@@ -21,10 +21,10 @@ examples:
   ./sluice add SHOP --master … --slave … --admin postgres --print-sql                 what would be run, and no more
   ./sluice add SHOP --start                                                           loads the slaves that are not yet
 
-A URL is postgresql://account@host:port/database; the account is 'sluice' where it names none, and is made, with a
-generated password, where the server does not have it. Passwords are never part of a URL: they come from PGPASSWORD,
-~/.pgpass (or PGPASSFILE), or are asked for. That of an administrator is kept nowhere; that of the account goes into
-Airflow's connection.
+A URL is postgresql://account@host:port/database, that of a slave also mysql://…; the account is 'sluice' where it names
+none, and is made, with a generated password, where the server does not have it. Passwords are never part of a URL: they
+come from PGPASSWORD, ~/.pgpass (or PGPASSFILE), MYSQL_PWD, or are asked for. That of an administrator is kept nowhere;
+that of the account goes into Airflow's connection.
 """
 
 REMOVE = """\

@@ -1,16 +1,13 @@
 """Which SQL a replication needs on its servers: found by the preflight, tried, printed, run."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from sluice.cli.sides import Side, accounts, elsewhere, session
+from sluice.cli.sides import Side, elsewhere, session
 from sluice.config import Replication
 from sluice.database.session import Session
-from sluice.model.lack import Lack, Severity
+from sluice.model.lack import Lack, mending
 from sluice.preflight.checks import of_master, of_slave
-
-ROUNDS = 4
-"""What is granted may show what else is lacking, so often at most."""
 
 
 def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Lack]:
@@ -30,14 +27,14 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
     """
     statements: dict[str, list[str]] = {}
     with session(master.admin or master.info) as source:
-        encoding = accounts().encoding(source)
+        encoding = master.contents.encoding(source)
         for side in (master, *slaves):
             if side.lacks_database:
-                role = [accounts().create_role(side.account)] if side.lacks_role else []
+                role = [side.accounts.create_role(side.account)] if side.lacks_role else []
+                made = side.accounts.create_database(side.info.database, side.account, encoding)
                 with elsewhere(side) as found:
-                    silence = accounts().silence(found, side.account, side.info.database)
-                made = accounts().create_database(side.info.database, side.account, encoding)
-                statements[side.name] = [*role, made, silence]
+                    needed = side.accounts.of_new_database(found, side.account, side.info.database)
+                statements[side.name] = [*role, made, *needed]
                 continue
             # The master's own session takes no part: a role that two sessions make makes one of them wait.
             with session(side.admin or side.info) as found:
@@ -49,36 +46,24 @@ def carried_out(side: Side, statements: Sequence[str]) -> None:
     """Runs statements that were printed, all of them or none; an account that is made gets its password."""
     # CREATE DATABASE is no part of any transaction, and runs from another database.
     with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
-        made = side.lacks_role and not accounts().role_exists(found, side.account)
+        accounts = side.accounts
+        made = side.lacks_role and not accounts.role_exists(found, side.account)
         # Another side on the same server may have made it a moment ago.
-        accounts().run(found, [one for one in statements if made or one != accounts().create_role(side.account)])
+        accounts.run(found, [one for one in statements if made or one != accounts.create_role(side.account)])
         if made:
-            accounts().set_password(found, side.account, side.info.password)
+            accounts.set_password(found, side.account, side.info.password)
     side.lacks_database = side.lacks_role = False
-
-
-def fresh(lacks: Iterable[Lack], had: Sequence[str]) -> list[str]:
-    """Statements that mend errors and warnings, each once, without those of `had`."""
-    wanted = [lack.statement for lack in lacks if lack.statement and lack.severity is not Severity.NOTE]
-    return [statement for statement in dict.fromkeys(wanted) if statement not in had]
 
 
 def _tried(replication: Replication, side: Side, found: Session, source: Session | None) -> list[str]:
     """`source`: a session on the master, for a slave; None for the master itself."""
+
+    def look() -> list[Lack]:
+        return _of(replication, side, found, source)
+
     if side.admin is None:
-        return fresh(_of(replication, side, found, source), [])
-    kept = [accounts().create_role(side.account)] if side.lacks_role else []
-    with accounts().tried(found):
-        accounts().run(found, kept)
-        for _ in range(ROUNDS):
-            with accounts().acting_as(found, side.account):
-                lacks = _of(replication, side, found, source)
-            more = fresh(lacks, kept)
-            if not more:
-                break
-            accounts().run(found, more)
-            kept += more
-    return kept
+        return mending(look(), [])
+    return side.accounts.mended(found, side.account, not side.lacks_role, look)
 
 
 def _of(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:

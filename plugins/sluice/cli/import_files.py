@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from sluice.counted import counted
-from sluice.database.registry import names, vendor_of
+from sluice.database.addresses import vendor_of_url
+from sluice.database.registry import vendor_of
 from sluice.errors import Terminal
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.location import Location, S3Access
-from sluice.model.vendors import FIRST
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     if args.key_file:
         key = encryption.key_of(_content(Path(args.key_file)), args.key_file)
     location = Location.parse(args.location if "://" in args.location else os.path.abspath(args.location))
-    info = vendor_of(_vendor(args.database)).located(args.database)
+    info = vendor_of(vendor_of_url(args.database)).located(args.database)
     transfer_folder, target = transfer_steps.found_for(location, S3Access(), key, info, args.slave)
     print(f"{target}: checking {transfer_folder.location}", flush=True)
     manifest = transfer_steps.examine(target, transfer_folder)
@@ -41,12 +41,6 @@ def run(args: argparse.Namespace) -> int:
         "All files are on the slave: approve the transfer in Airflow, and the changes queued meanwhile follow."
     )
     return 0
-
-
-def _vendor(url: str | None) -> str:
-    """Whose database a URL is of; the first vendor's has a scheme of another name."""
-    scheme = (url or "").partition("://")[0]
-    return scheme if scheme in names() else FIRST
 
 
 def _content(file: Path) -> str:

@@ -15,7 +15,7 @@ from sluice.cli import airflow, replication_file, sides
 from sluice.cli.add import existing, named
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
-from sluice.cli.sides import MASTER, VENDOR, Side
+from sluice.cli.sides import MASTER, Side
 from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.coordination import lease, redis_store
@@ -23,7 +23,6 @@ from sluice.coordination.forget import forget
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
-from sluice.model.connection import ConnectionInfo
 
 END_SECONDS = 90.0
 """So long an apply that was told to end may take; a lease that nobody renews runs out meanwhile."""
@@ -115,11 +114,9 @@ def _wish(replication: Replication, slave: str | None) -> Wish:
 def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) -> list[Side]:
     """The master first. Raises `Terminal` where a connection cannot be read and its password is not known."""
     replication = wish.replication
-    master = Side(MASTER, replication.master.conn_id, _info(replication.master.conn_id, where, console))
-    found = [master]
-    for name in wish.slaves:
-        conn_id = replication.slave(name).conn_id
-        found.append(Side(name, conn_id, _info(conn_id, where, console)))
+    found = [_side(MASTER, replication.master.conn_id, replication.master.vendor, where, console)]
+    for slave in map(replication.slave, wish.slaves):
+        found.append(_side(slave.name, slave.conn_id, slave.vendor, where, console))
     sides.choose_administrators(admins, found)
     for side in found:
         if side.admin is not None:
@@ -127,15 +124,13 @@ def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) 
     return found
 
 
-def _info(conn_id: str, where: Where, console: Console) -> ConnectionInfo:
+def _side(name: str, conn_id: str, vendor: str, where: Where, console: Console) -> Side:
     try:
-        info = where.connections(conn_id, VENDOR)
+        info = where.connections(conn_id, vendor)
     except ConnectionUnknown:
-        url = console.ask(
-            f"Address behind the connection {conn_id} (postgresql://account@host:port/database)", "--airflow"
-        )
+        url = console.ask(f"Address behind the connection {conn_id} ({sides.URLS})", "--airflow")
         info = sides.parsed(url)
-    return info if info.password else sides.with_password(console, info, conn_id)
+    return Side(name, conn_id, info if info.password else sides.with_password(console, info, conn_id))
 
 
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
@@ -160,22 +155,22 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
 def _leave_slave(wish: Wish, side: Side) -> None:
     schema = wish.replication.slave(side.name).schema
     with sides.session(side.info) as found:
-        sides.accounts().remove_slave(found, wish.replication.prefix, schema, side.name)
+        side.accounts.remove_slave(found, wish.replication.prefix, schema, side.name)
 
 
 def _leave_master(wish: Wish, side: Side) -> bool:
     """Whether there was anything. Raises `AdministratorNeeded`, `TablesBusy`."""
-    accounts = sides.accounts()
+    contents = side.contents
     prefix, schema = wish.replication.prefix, wish.replication.master.schema
     with sides.session(side.info) as found:
-        if accounts.has_event_triggers(found, prefix, schema):
+        if contents.has_event_triggers(found, prefix, schema):
             if side.admin is None:
                 raise AdministratorNeeded(
                     f"The event triggers of {prefix} belong to a superuser of the master ({side.info.place}). Give "
                     "that log-in with --admin master=LOGIN."
                 )
             with sides.session(side.admin) as administrator:
-                accounts.remove_event_triggers(administrator, prefix, schema)
+                contents.remove_event_triggers(administrator, prefix, schema)
         # Not as the administrator: an account that he does not trust would run code with his rights.
         return uninstall(found, prefix, schema)
 
@@ -185,13 +180,13 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
     found = []
     for one in config.survey(where.folder).replications:
         goes = one.prefix == wish.replication.prefix
-        ids = {} if goes and wish.whole else {f"the master of {one.prefix}": one.master.conn_id}
+        uses = {} if goes and wish.whole else {f"the master of {one.prefix}": (one.master.conn_id, one.master.vendor)}
         for name, other in one.slaves.items():
             if not (goes and name in wish.slaves):
-                ids[f"{one.prefix} → {name}"] = other.conn_id
-        for use, conn_id in ids.items():
+                uses[f"{one.prefix} → {name}"] = (other.conn_id, other.vendor)
+        for use, (conn_id, vendor) in uses.items():
             with suppress(SluiceError):
-                info = where.connections(conn_id, VENDOR)
+                info = where.connections(conn_id, vendor)
                 if (info.host, info.port, info.user) == side.server:
                     found.append(use)
     return found
@@ -199,7 +194,7 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
 
 def _revoke(side: Side, console: Console) -> None:
     """Prints what takes the account's privileges back and, with an administrator's log-in, runs it."""
-    accounts = sides.accounts()
+    accounts = side.accounts
     with sides.session(side.admin or side.info) as found:
         statements = accounts.revokes(found, side.account)
     if not statements:

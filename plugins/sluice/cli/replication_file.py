@@ -26,17 +26,21 @@ class SlavesNotFound(Terminal):
         )
 
 
-def written(prefix: str, master: str, slaves: Mapping[str, str], tables: Sequence[str]) -> str:
-    """The whole file. `master` and the values of `slaves` are ids of Airflow connections."""
+Entries = Mapping[str, Mapping[str, str]]
+"""What slaves have in the file, by their names: `conn_id`, and `vendor` where it is not the usual one."""
+
+
+def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str]) -> str:
+    """The whole file. `master` is the id of an Airflow connection."""
     lines = [HEAD.format(prefix=prefix), f"prefix: {prefix}\n", f"master: {{conn_id: {_text(master)}}}\n", "slaves:"]
-    lines += [_slave(name, conn_id) for name, conn_id in slaves.items()]
+    lines += [_slave(name, entry) for name, entry in slaves.items()]
     lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables), "", TAIL]
     return "\n".join(lines) + "\n"
 
 
-def with_slaves(file: object, text: str, slaves: Mapping[str, str]) -> str:
+def with_slaves(file: object, text: str, slaves: Entries) -> str:
     """The text with more slaves. Raises `SlavesNotFound`."""
-    added = "".join(_slave(name, conn_id) + "\n" for name, conn_id in slaves.items())
+    added = "".join(_slave(name, entry) + "\n" for name, entry in slaves.items())
     whole = text if text.endswith("\n") else text + "\n"
     found = SLAVES.search(whole)
     if found is None or not found.group(2).strip():
@@ -62,8 +66,8 @@ def without_slave(file: object, text: str, name: str) -> str:
     return text[: found.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[found.end(2) :]
 
 
-def _slave(name: str, conn_id: str) -> str:
-    return f"  {_text(name)}: {{conn_id: {_text(conn_id)}}}"
+def _slave(name: str, entry: Mapping[str, str]) -> str:
+    return f"  {_text(name)}: {{{', '.join(f'{key}: {_text(value)}' for key, value in entry.items())}}}"
 
 
 def _text(value: str) -> str:

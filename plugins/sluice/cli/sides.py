@@ -7,33 +7,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from sluice.cli.console import Console
-from sluice.database.accounts import Accounts
+from sluice.database.accounts import Accounts, MasterContents
+from sluice.database.addresses import vendor_of_url
 from sluice.database.errors import ServerUnproved
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import FIRST
 
 APPLICATION = "sluice add"
 ACCOUNT = "sluice"
 """The account of a replication where a URL names none."""
 MASTER = "master"
+URLS = "postgresql://host:port/database or mysql://host:port/database"
 TRIES = 3
-VENDOR = FIRST
-"""The vendor of databases that the commands set up."""
 
 
 class NoPassword(Terminal):
     """A server refused an account, and nobody can be asked for its password."""
 
     def __init__(self, info: ConnectionInfo, reason: str):
-        super().__init__(
-            f"{reason} Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:"
-            f"{info.database}:{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not "
-            "there yet, --admin makes it (by hand: docs/privileges.md); if nobody knows its password, an administrator "
-            f"gives it a new one: psql -c '\\password {info.user}'."
-        )
+        super().__init__(f"{reason} {vendor_of(info.vendor).accounts.password_help(info)}")
 
 
 @dataclass
@@ -49,6 +43,15 @@ class Side:
     """As an administrator, where a login was given."""
     lacks_role: bool = False
     lacks_database: bool = False
+
+    @property
+    def accounts(self) -> Accounts:
+        return vendor_of(self.info.vendor).accounts
+
+    @property
+    def contents(self) -> MasterContents:
+        """Of a master."""
+        return vendor_of(self.info.vendor).contents
 
     @property
     def account(self) -> str:
@@ -67,12 +70,13 @@ class Side:
 
 def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
     """A URL without a password. Raises `BadAddress`, `PasswordShown`."""
-    return accounts().parse(url, user)
+    return vendor_of(vendor_of_url(url)).accounts.parse(url, user)
 
 
 def administrator(text: str, info: ConnectionInfo) -> ConnectionInfo:
     """`USER` at the address of a side, or a URL of its own that leads to the same database."""
-    return parsed(text, accounts().ADMINISTRATOR) if "://" in text else replace(info, user=text, password="")
+    usual = vendor_of(info.vendor).accounts.ADMINISTRATOR
+    return parsed(text, usual) if "://" in text else replace(info, user=text, password="")
 
 
 def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None:
@@ -92,15 +96,16 @@ def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None
 
 
 def with_password(console: Console, info: ConnectionInfo, who: str) -> ConnectionInfo:
-    """The same with the password that the server takes: PGPASSWORD's, the password file's, or one that is typed.
+    """The same with the password that the server takes: the environment's, a password file's, or one that is typed.
 
     Raises `NoPassword`, `DatabaseUnreachable`.
     """
-    given = replace(info, password=info.password or os.environ.get("PGPASSWORD", ""))
+    accounts = vendor_of(info.vendor).accounts
+    given = _with_known(info)
     for attempt in range(TRIES):
         try:
             with session(given) as found:
-                return replace(given, password=accounts().password_used(found) or given.password)
+                return replace(given, password=accounts.password_used(found) or given.password)
         except ServerUnproved:
             raise  # no password mends it
         except Terminal as refused:
@@ -110,25 +115,32 @@ def with_password(console: Console, info: ConnectionInfo, who: str) -> Connectio
                 raise
             if given.password:
                 console.say(f"  {refused}")
-        given = replace(info, password=console.secret(f"Password of {who} ({info.place})", "PGPASSWORD"))
+        given = replace(info, password=console.secret(f"Password of {who} ({info.place})", accounts.PASSWORD_VARIABLE))
     raise AssertionError("the last try returns or raises")
 
 
 def known(info: ConnectionInfo) -> ConnectionInfo | None:
     """The same with a password that need not be asked for; None where the server does not take it."""
-    given = replace(info, password=info.password or os.environ.get("PGPASSWORD", ""))
+    given = _with_known(info)
     try:
         with session(given) as found:
-            return replace(given, password=accounts().password_used(found) or given.password)
+            used = vendor_of(info.vendor).accounts.password_used(found)
+            return replace(given, password=used or given.password)
     except Terminal:
         return None
+
+
+def _with_known(info: ConnectionInfo) -> ConnectionInfo:
+    """With the environment's password, where it has none of its own."""
+    variable = vendor_of(info.vendor).accounts.PASSWORD_VARIABLE
+    return replace(info, password=info.password or os.environ.get(variable, ""))
 
 
 def administrators_password(console: Console, side: Side) -> ConnectionInfo:
     """The administrator's log-in with its password. Raises `NoPassword`."""
     assert side.admin is not None
     # The database of a slave need not be there yet.
-    elsewhere = replace(side.admin, database=accounts().MAINTENANCE)
+    elsewhere = replace(side.admin, database=side.accounts.MAINTENANCE)
     found = (
         known(elsewhere) or known(side.admin) or with_password(console, elsewhere, f"the administrator of {side.name}")
     )
@@ -137,8 +149,9 @@ def administrators_password(console: Console, side: Side) -> ConnectionInfo:
 
 def accounts_password(console: Console, side: Side) -> ConnectionInfo:
     """The account's log-in with its password. Raises `NoPassword`."""
-    database = accounts().MAINTENANCE if side.lacks_database else side.info.database
-    found = with_password(console, replace(side.info, database=database), f"the account {side.account}")
+    # The database need not be there yet, nor the account be allowed into it, where an administrator sees to that.
+    entered = side.info if side.admin is None else replace(side.info, database=side.accounts.MAINTENANCE)
+    found = known(side.info) or with_password(console, entered, f"the account {side.account}")
     return replace(found, database=side.info.database)
 
 
@@ -146,8 +159,8 @@ def examine(side: Side) -> None:
     """With the administrator's login: whether the account and the database are there. Raises the driver's errors."""
     assert side.admin is not None
     with elsewhere(side) as found:
-        side.lacks_role = not accounts().role_exists(found, side.account)
-        side.lacks_database = not accounts().database_exists(found, side.info.database)
+        side.lacks_role = not side.accounts.role_exists(found, side.account)
+        side.lacks_database = not side.accounts.database_exists(found, side.info.database)
 
 
 @contextmanager
@@ -159,7 +172,7 @@ def elsewhere(side: Side) -> Iterator[Session]:
             yield found
             return
     except Terminal:
-        with session(replace(side.admin, database=accounts().MAINTENANCE)) as found:
+        with session(replace(side.admin, database=side.accounts.MAINTENANCE)) as found:
             yield found
 
 
@@ -175,8 +188,3 @@ def new_password(console: Console, side: Side, *, kept: bool) -> str:
     if kept:
         return secrets.token_urlsafe(24)
     return console.secret(f"A password for the new account {side.account} on {side.name}", "an account that is there")
-
-
-def accounts() -> Accounts:
-    """Of the one vendor that the commands know."""
-    return vendor_of(VENDOR).accounts

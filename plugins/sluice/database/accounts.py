@@ -1,12 +1,12 @@
 """Accounts, databases and what is in them, as the commands that set a replication up need them."""
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Lack
 from sluice.model.names import Prefix
 
 
@@ -31,6 +31,8 @@ class Accounts(Protocol):
     """The account that a server has from the beginning."""
     MAINTENANCE: str
     """The database that every server has."""
+    PASSWORD_VARIABLE: str
+    """Of the environment: a password, as the vendor's own programs read it."""
 
     def parse(self, url: str, user: str) -> ConnectionInfo:
         """The database that a URL names, as `user` where it names none; without a password.
@@ -43,48 +45,63 @@ class Accounts(Protocol):
         """The password that the server was given, wherever it came from; empty where the server asked for none."""
         ...
 
-    def role_exists(self, connection: Session, role: str) -> bool:
-        """Whether the server knows the account."""
+    def password_help(self, info: ConnectionInfo) -> str:
+        """Where the password of `info`'s account is taken from, and how an administrator gives it a new one."""
         ...
 
-    def is_superuser(self, connection: Session) -> bool:
-        """Whether the session's own account is one."""
+    def role_exists(self, connection: Session, role: str) -> bool:
+        """Whether the server knows the account."""
         ...
 
     def database_exists(self, connection: Session, name: str) -> bool:
         """Whether the server has the database."""
         ...
 
-    def encoding(self, connection: Session) -> str:
-        """Of the session's database."""
-        ...
-
     def create_role(self, role: str) -> str:
-        """The statement that makes an account, without a password."""
+        """The statement that makes an account, into which nobody can log in before it has a password."""
         ...
 
     def create_database(self, name: str, owner: str, encoding: str) -> str:
-        """The statement that makes a slave's database."""
+        """The statement that makes a slave's database. `encoding`: of the master's, for a vendor that has the same."""
         ...
 
-    def silence(self, connection: Session, role: str, database: str) -> str:
-        """The statement by which an account may switch off triggers in a slave's database that is not there yet."""
+    def of_new_database(self, connection: Session, role: str, database: str) -> list[str]:
+        """The statements by which an account may all that is needed in a slave's database that is not there yet."""
         ...
 
     def set_password(self, connection: Session, role: str, password: str) -> None:
-        """The password leaves this process only as its hash: statements are logged by many servers."""
+        """Gives an account that was just made its password, of which statements that servers log show nothing."""
         ...
 
     def run(self, connection: Session, statements: Iterable[str]) -> None:
         """Statements as they were printed."""
         ...
 
-    def acting_as(self, connection: Session, role: str) -> AbstractContextManager[None]:
-        """What is asked inside is answered for `role`."""
+    def mended(self, connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
+        """The statements by which nothing is lacking that `look` finds, answered for `role`. Changes nothing.
+
+        `made`: the account is there; else the first statement makes it.
+        """
         ...
 
-    def tried(self, connection: Session) -> AbstractContextManager[None]:
-        """Whatever is done inside is taken back."""
+    def remove_slave(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
+        """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
+        ...
+
+    def revokes(self, connection: Session, role: str) -> list[str]:
+        """The statements that take back every privilege that was granted to `role` in this database."""
+        ...
+
+
+class MasterContents(Protocol):
+    """What a master has, and what only its superuser may make there. Over a session in autocommit."""
+
+    def is_superuser(self, connection: Session) -> bool:
+        """Whether the session's own account is one."""
+        ...
+
+    def encoding(self, connection: Session) -> str:
+        """Of the session's database."""
         ...
 
     def inventory(self, connection: Session) -> list[Content]:
@@ -101,12 +118,4 @@ class Accounts(Protocol):
 
     def has_event_triggers(self, connection: Session, prefix: Prefix, schema: str) -> bool:
         """Whether event triggers call functions of the prefix in that schema."""
-        ...
-
-    def remove_slave(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
-        """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
-        ...
-
-    def revokes(self, connection: Session, role: str) -> list[str]:
-        """The statements that take back every privilege that was granted to `role` in this database."""
         ...

@@ -1,11 +1,12 @@
 """URLs of databases on command lines, and what is wrong with one."""
 
 import os
+from dataclasses import replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo, option_fault
-from sluice.model.vendors import VENDORS
+from sluice.model.vendors import FIRST, VENDORS
 
 
 class BadAddress(Terminal):
@@ -30,6 +31,15 @@ def located(url: str | None, vendor: str, variable: str) -> ConnectionInfo:
 
     Raises `BadAddress`, `PasswordShown`.
     """
+    found = parsed(url, vendor, os.environ.get("USER", ""), variable)
+    return replace(found, password=os.environ.get(variable, ""))
+
+
+def parsed(url: str | None, vendor: str, user: str, sources: str) -> ConnectionInfo:
+    """The database of `vendor` that a URL names, as `user` where it names none; without a password.
+
+    `sources`: where that is taken from. Raises `BadAddress`, `PasswordShown`.
+    """
     form = f"{vendor}://user@host:port/database"
     try:
         parts = urlsplit(url or "")
@@ -38,11 +48,16 @@ def located(url: str | None, vendor: str, variable: str) -> ConnectionInfo:
         raise BadAddress("The URL", "its port is no number", form) from None  # but may be a password
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.password is not None or "password" in options:
-        raise PasswordShown(parts.hostname or "a server", variable)
+        raise PasswordShown(parts.hostname or "a server", sources)
     database = unquote(parts.path.removeprefix("/"))
     if parts.scheme != vendor or not parts.hostname or not database:
         raise BadAddress(url or "The URL", "it needs a host and a database", form)
     if fault := option_fault(options):
         raise BadAddress("The URL", fault.rstrip("."), form)
-    user = unquote(parts.username or os.environ.get("USER", ""))
-    return ConnectionInfo(vendor, parts.hostname, port, database, user, os.environ.get(variable, ""), options)
+    return ConnectionInfo(vendor, parts.hostname, port, database, unquote(parts.username or "") or user, "", options)
+
+
+def vendor_of_url(url: str | None) -> str:
+    """Whose database a URL is of; the first vendor's has a scheme of another name."""
+    scheme = (url or "").partition("://")[0]
+    return scheme if scheme in VENDORS else FIRST

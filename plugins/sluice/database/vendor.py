@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from sluice.database.accounts import Accounts
+from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
@@ -101,6 +101,9 @@ class Vendor(Source, Protocol):
 
     @property
     def accounts(self) -> Accounts: ...
+
+    @property
+    def contents(self) -> MasterContents: ...
 
     def located(self, url: str | None) -> ConnectionInfo:
         """The database that a URL names. What it leaves open, and the password, come from the environment, as the

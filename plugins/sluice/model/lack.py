@@ -1,6 +1,6 @@
 """What a server or its account lacks for a replication, and what mends it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -63,6 +63,12 @@ def script(lacks: Iterable[Lack]) -> str:
     """Their statements, each once, in order, with `;` and a line's end after each; empty where there is none."""
     statements = dict.fromkeys(lack.statement for lack in lacks if lack.statement)
     return "".join(f"{statement};\n" for statement in statements)
+
+
+def mending(lacks: Iterable[Lack], had: Sequence[str]) -> list[str]:
+    """Statements that mend errors and warnings, each once, without those of `had`."""
+    wanted = [lack.statement for lack in lacks if lack.statement and lack.severity is not Severity.NOTE]
+    return [statement for statement in dict.fromkeys(wanted) if statement not in had]
 
 
 def errors(lacks: Iterable[Lack]) -> list[Lack]:

@@ -108,6 +108,8 @@ class MySQLSession:
         self._lost = False
         """The server has undone the transaction that is open here."""
         self._broken = False
+        self.asked_for: str | None = None
+        """The account whose privileges are looked at, `'user'@'host'`; None: the session's own."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,5 @@
 """What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from sluice import sql_files
@@ -10,7 +9,7 @@ from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
-from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql import catalog, grants, names
 from sluice.vendors.mysql.connection import MySQLSession, native
 from sluice.vendors.mysql.not_a_master import NotAMaster
 
@@ -22,7 +21,6 @@ PRIVILEGES = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "REFERENCES",
     "CREATE TEMPORARY TABLES",
 )  # fmt: skip
-_GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?P<object>\S+) TO ", re.DOTALL)
 
 
 def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
@@ -44,10 +42,13 @@ def of_slave(
 ) -> list[Lack]:
     """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
     session = native(connection)
-    found = [*_of_server(session), *_of_account(session)]
-    if wanted is not None:
-        found += _of_tables(session, [definition.table for definition in wanted.definitions])
-    return found
+    tables = [definition.table for definition in wanted.definitions] if wanted is not None else []
+    databases = [session.info.database, *(names.database_of(session, table.schema) for table in tables)]
+    return [
+        *_of_server(session),
+        *_of_account(session, list(dict.fromkeys(databases))),
+        *_of_tables(session, tables),
+    ]
 
 
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
@@ -90,44 +91,23 @@ def _of_server(session: MySQLSession) -> list[Lack]:
     return found
 
 
-def _of_account(session: MySQLSession) -> list[Lack]:
-    """Privileges on the connection's database. Those of other databases show when they are needed."""
-    held: set[str] = set()
-    database = session.info.database
-    for (grant,) in session.run("SHOW GRANTS").fetchall():
-        match = _GRANT.match(grant)
-        if match is not None and _covers(match["object"], database):
-            held |= {privilege.strip() for privilege in match["privileges"].split(",")}
-    if {"ALL", "ALL PRIVILEGES"} & held:
-        return []
-    lacking = [privilege for privilege in PRIVILEGES if privilege not in held]
-    row = session.run("SELECT CURRENT_USER()").fetchone()
-    user, _, host = str(row[0] if row else "").rpartition("@")
-    # GRANT takes a pattern: of `shop_1`, unescaped, `shopA1` would be one as well.
-    pattern = database.replace("\\", "\\\\").replace("`", "``").replace("_", r"\_").replace("%", r"\%")
-    grantee = f"ON `{pattern}`.* TO '{user}'@'{host}'"
+def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
+    """Privileges on the databases of replicated tables, the connection's among them."""
+    grantee = session.asked_for or grants.own_account(session)
     found = []
-    if lacking:
-        why = "tables are made, loaded and changed there; a role that is not active does not count"
-        named = ", ".join(lacking)
-        found.append(Lack("", f"{named} on the database {database}", why, f"GRANT {named} {grantee}"))
-    if "TRIGGER" not in held:
-        why = "without it nobody is told of triggers that act on what is applied"
-        found.append(Lack("", f"TRIGGER on the database {database}", why, f"GRANT TRIGGER {grantee}", Severity.WARNING))
+    for database in databases:
+        held = grants.held(session, grantee, database)
+        if {"ALL", "ALL PRIVILEGES"} & held:
+            continue
+        if lacking := [privilege for privilege in PRIVILEGES if privilege not in held]:
+            why = "tables are made, loaded and changed there; a role that is not active does not count"
+            named = ", ".join(lacking)
+            found.append(Lack("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
+        if "TRIGGER" not in held:
+            why = "without it nobody is told of triggers that act on what is applied"
+            statement = grants.grant("TRIGGER", database, grantee)
+            found.append(Lack("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
     return found
-
-
-def _covers(granted: str, database: str) -> bool:
-    """Whether a grant's object, `*.*` or a pattern of databases, covers the database."""
-    place = granted.rpartition(".")[0].strip("`\"'").replace("``", "`")
-    if place == "*":
-        return True
-    pattern = re.sub(
-        r"\\(.)|(.)",
-        lambda found: re.escape(found[1]) if found[1] else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2])),
-        place,
-    )
-    return granted.endswith(".*") and re.fullmatch(pattern, database) is not None
 
 
 def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]:

@@ -1,7 +1,7 @@
 """MySQL and MariaDB as services see them: slaves only. mypy holds each part to its protocol."""
 
 from sluice.database import addresses
-from sluice.database.accounts import Accounts
+from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
@@ -134,6 +134,12 @@ class MySQL:
 
     @property
     def accounts(self) -> Accounts:
+        from sluice.vendors.mysql import accounts
+
+        return accounts
+
+    @property
+    def contents(self) -> MasterContents:
         raise NotAMaster
 
     @property

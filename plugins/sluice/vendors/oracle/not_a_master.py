@@ -11,3 +11,12 @@ class NotAMaster(Terminal):
             "Oracle is a slave only: its capture and its positions are written, what reads changes and rows there is "
             "not. Name a connection of another vendor for the master: docs/oracle.md."
         )
+
+
+class NotSetUp(Terminal):
+    """`./sluice add` and `remove` do not know accounts of Oracle."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Accounts of Oracle are made by an administrator, and the replication's file by hand: docs/oracle-slave.md."
+        )

@@ -1,7 +1,7 @@
 """Oracle as services see it: a slave only, so far. mypy holds each part to its protocol."""
 
 from sluice.database import addresses
-from sluice.database.accounts import Accounts
+from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
@@ -22,7 +22,7 @@ from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
-from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.not_a_master import NotAMaster, NotSetUp
 
 
 class Oracle:
@@ -136,6 +136,10 @@ class Oracle:
 
     @property
     def accounts(self) -> Accounts:
+        raise NotSetUp
+
+    @property
+    def contents(self) -> MasterContents:
         raise NotAMaster
 
     @property

@@ -4,7 +4,7 @@ Sessions here are of an administrator or of the replication's own account, in au
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ from sluice.database.accounts import Content
 from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo, option_fault
+from sluice.model.lack import Lack, mending
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
@@ -27,7 +28,9 @@ ADMINISTRATOR = "postgres"
 """The account that a server has from the beginning."""
 MAINTENANCE = "postgres"
 """The database that every server has, from which others are made."""
-
+PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105
+ROUNDS = 4
+"""What is granted may show what else is lacking, so often at most."""
 
 FORM = "postgresql://user@host:port/database"
 PASSWORDS = "PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for"
@@ -79,6 +82,16 @@ def password_used(connection: Session) -> str:
     return native(connection).info.password if native(connection).pgconn.used_password else ""
 
 
+def password_help(info: ConnectionInfo) -> str:
+    """Where the password of `info`'s account is taken from, and how an administrator gives it a new one."""
+    return (
+        f"Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:{info.database}:"
+        f"{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not there yet, --admin "
+        "makes it (by hand: docs/privileges.md); if nobody knows its password, an administrator gives it a new one: "
+        f"psql -c '\\password {info.user}'."
+    )
+
+
 def role_exists(connection: Session, role: str) -> bool:
     """Whether the server knows the account."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)", role)
@@ -111,9 +124,9 @@ def create_database(name: str, owner: str, encoding: str) -> str:
     return f"CREATE DATABASE {quoted(name)} OWNER {quoted(owner)} ENCODING '{encoding}' TEMPLATE template0"
 
 
-def silence(connection: Session, role: str, database: str) -> str:
-    """The statement by which an account may switch off triggers in a slave's database that is not there yet."""
-    return silence_statement(quoted(role), quoted(database), native(connection).info.server_version)
+def of_new_database(connection: Session, role: str, database: str) -> list[str]:
+    """Its owner lacks nothing there but that it may switch off triggers."""
+    return [silence_statement(quoted(role), quoted(database), native(connection).info.server_version)]
 
 
 def set_password(connection: Session, role: str, password: str) -> None:
@@ -128,8 +141,24 @@ def run(connection: Session, statements: Iterable[str]) -> None:
         connection.execute(statement.encode())
 
 
+def mended(connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
+    """See `Accounts`: the statements are tried in a transaction, which is taken back."""
+    kept = [] if made else [create_role(role)]
+    with native(connection).transaction(force_rollback=True):
+        run(connection, kept)
+        for _ in range(ROUNDS):
+            with _acting_as(connection, role):
+                lacks = look()
+            more = mending(lacks, kept)
+            if not more:
+                break
+            run(connection, more)
+            kept += more
+    return kept
+
+
 @contextmanager
-def acting_as(connection: Session, role: str) -> Iterator[None]:
+def _acting_as(connection: Session, role: str) -> Iterator[None]:
     """What is asked inside is answered for `role`."""
     connection.execute(f"SET ROLE {quoted(role)}".encode())
     try:
@@ -137,13 +166,6 @@ def acting_as(connection: Session, role: str) -> Iterator[None]:
     finally:
         if native(connection).info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
             connection.execute("RESET ROLE")
-
-
-@contextmanager
-def tried(connection: Session) -> Iterator[None]:
-    """Whatever is done inside is taken back."""
-    with native(connection).transaction(force_rollback=True):
-        yield
 
 
 def inventory(connection: Session) -> list[Content]:

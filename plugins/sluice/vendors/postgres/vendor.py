@@ -1,6 +1,6 @@
 """PostgreSQL as services see it: which module is which part. mypy holds each to its protocol."""
 
-from sluice.database.accounts import Accounts
+from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
 from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
@@ -146,6 +146,12 @@ class Postgres:
 
     @property
     def accounts(self) -> Accounts:
+        from sluice.vendors.postgres import accounts
+
+        return accounts
+
+    @property
+    def contents(self) -> MasterContents:
         from sluice.vendors.postgres import accounts
 
         return accounts

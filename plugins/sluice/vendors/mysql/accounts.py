@@ -1,0 +1,133 @@
+"""Accounts and databases of a slave's server (`sluice.database.accounts.Accounts`).
+
+Every statement on accounts commits by itself: what ends half-way goes on with the next run.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+from sluice import sql_files
+from sluice.database import addresses
+from sluice.database.session import Session
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Lack, mending
+from sluice.model.names import Prefix
+from sluice.vendors.mysql import grants
+from sluice.vendors.mysql.connection import literal, native, quoted
+from sluice.vendors.mysql.preflight import PRIVILEGES
+from sluice.vendors.mysql.target.control_tables import TABLES, MySQLTables
+
+ADMINISTRATOR = "root"
+MAINTENANCE = "information_schema"
+"""Everybody may enter it."""
+PASSWORD_VARIABLE = "MYSQL_PWD"  # noqa: S105
+ANYWHERE = "%"
+"""The host from which an account that is made here may come."""
+
+
+def parse(url: str, user: str) -> ConnectionInfo:
+    """Raises `BadAddress`, `PasswordShown`."""
+    return addresses.parsed(url, "mysql", user, f"{PASSWORD_VARIABLE}, or asked for")
+
+
+def password_used(connection: Session) -> str:
+    """No file has one: it came from the caller."""
+    return native(connection).info.password
+
+
+def password_help(info: ConnectionInfo) -> str:
+    account = grants.account(info.user, ANYWHERE)
+    return (
+        f"Its password is taken from {PASSWORD_VARIABLE}, or asked for at a terminal. If the account {info.user} is "
+        "not there yet, --admin makes it (by hand: docs/mariadb.md); if nobody knows its password, an administrator "
+        f"gives it a new one: ALTER USER {account} IDENTIFIED BY '…' ACCOUNT UNLOCK."
+    )
+
+
+def role_exists(connection: Session, role: str) -> bool:
+    """Whatever host it may come from."""
+    return bool(native(connection).run("SELECT 1 FROM mysql.user WHERE user = %s LIMIT 1", [role]).fetchall())
+
+
+def database_exists(connection: Session, name: str) -> bool:
+    query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+    return bool(native(connection).run(query, [name]).fetchall())
+
+
+def create_role(role: str) -> str:
+    """Locked until `set_password`: without a password everybody could log in."""
+    return f"CREATE USER {grants.account(role, ANYWHERE)} ACCOUNT LOCK"
+
+
+def create_database(name: str, owner: str, encoding: str) -> str:
+    """Databases have no owner; tables name their character set."""
+    del owner, encoding
+    return f"CREATE DATABASE {grants.in_backticks(name)}"
+
+
+def of_new_database(connection: Session, role: str, database: str) -> list[str]:
+    del connection
+    privileges = ", ".join([*PRIVILEGES, "TRIGGER"])
+    return [grants.grant(privileges, database, grants.account(role, ANYWHERE))]
+
+
+def set_password(connection: Session, role: str, password: str) -> None:
+    """MariaDB is sent its hash; MySQL, whose hashes are made by the server alone, writes none of it into its logs."""
+    session = native(connection)
+    account = grants.account(role, ANYWHERE)
+    if session.mariadb:
+        once = hashlib.sha1(password.encode(), usedforsecurity=False).digest()
+        hashed = hashlib.sha1(once, usedforsecurity=False).hexdigest().upper()
+        session.run(f"ALTER USER {account} IDENTIFIED BY PASSWORD '*{hashed}' ACCOUNT UNLOCK")
+    else:
+        session.run(f"ALTER USER {account} IDENTIFIED BY {literal(password)} ACCOUNT UNLOCK")
+
+
+def run(connection: Session, statements: Iterable[str]) -> None:
+    for statement in statements:
+        native(connection).run(statement)
+
+
+def mended(connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
+    """Nothing can be tried, so the account's grants are read; one look finds all that is lacking."""
+    session = native(connection)
+    kept = [] if made else [create_role(role)]
+    session.asked_for = _account_of(session, role) if made else grants.account(role, ANYWHERE)
+    try:
+        return kept + mending(look(), kept)
+    finally:
+        session.asked_for = None
+
+
+def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
+    """The slave's rows of Sluice's tables, and with those of the last slave the tables."""
+    del schema
+    session = native(connection)
+    own = MySQLTables(session, prefix)
+    there = [prefix.lower + table for table in TABLES if own.has(table)]
+    for table in there:
+        if not table.endswith("locks"):
+            session.run(f"DELETE FROM {quoted(table)} WHERE slave = %s", [slave])
+    checkpoint = f"{prefix.lower}checkpoint"
+    if checkpoint in there and session.run(f"SELECT 1 FROM {quoted(checkpoint)} LIMIT 1").fetchall():
+        return
+    staged = session.look_up(
+        sql_files.render("mysql", "relations", names="table_schema = %(database)s AND table_name RLIKE %(stage)s"),
+        {"database": session.info.database, "stage": f"^{prefix.lower}stage_[0-9]+_"},
+    )
+    for name in [*there, *(name for _, name, _ in staged)]:
+        session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
+
+
+def revokes(connection: Session, role: str) -> list[str]:
+    """On all databases: each schema of the master but one is a database of its own."""
+    session = native(connection)
+    own = role == session.info.user
+    return grants.revokes(session, grants.own_account(session) if own else _account_of(session, role))
+
+
+def _account_of(connection: Session, role: str) -> str:
+    """The account of that name: the one that may come from anywhere, where there are several."""
+    session = native(connection)
+    rows = session.run("SELECT host FROM mysql.user WHERE user = %s ORDER BY host <> '%%', host", [role]).fetchall()
+    return grants.account(role, rows[0][0] if rows else ANYWHERE)

@@ -1,0 +1,81 @@
+"""What an account may, and the statements that change it."""
+
+import re
+
+from sluice.database.errors import StatementFailed
+from sluice.vendors.mysql.connection import MySQLSession, literal
+from sluice.vendors.mysql.errors import refusal
+
+NO_SUCH_ACCOUNT = 1141
+_GRANT = re.compile(r"""GRANT (?P<privileges>.+?) ON (?P<pattern>\*|(?P<quote>[`"]).+?(?P=quote))\.\* TO """, re.DOTALL)
+
+
+def account(user: str, host: str) -> str:
+    """An account as statements name it."""
+    return f"{literal(user)}@{literal(host)}"
+
+
+def own_account(session: MySQLSession) -> str:
+    """The one that the server took the session for."""
+    row = session.run("SELECT CURRENT_USER()").fetchone()
+    user, _, host = str(row[0] if row else "").rpartition("@")
+    return account(user, host)
+
+
+def in_backticks(name: str) -> str:
+    """An identifier as every client takes it, whatever its sql_mode."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def grant(privileges: str, database: str, grantee: str) -> str:
+    """The statement that grants them. GRANT takes a pattern: of `shop_1`, unescaped, `shopA1` would be one as well."""
+    pattern = database.replace("\\", "\\\\").replace("_", r"\_").replace("%", r"\%")
+    return f"GRANT {privileges} ON {in_backticks(pattern)}.* TO {grantee}"
+
+
+def held(session: MySQLSession, grantee: str, database: str) -> set[str]:
+    """The account's privileges on all tables of a database. Those of roles are not among them."""
+    found: set[str] = set()
+    for pattern, privileges in _granted(session, grantee):
+        if pattern == "*" or _covers(pattern, database):
+            found |= {one.strip() for one in privileges.split(",")}
+    return found
+
+
+def revokes(session: MySQLSession, grantee: str) -> list[str]:
+    """The statements that take back what the account was granted on databases, not on the whole server."""
+    return [
+        f"REVOKE {privileges} ON {in_backticks(pattern)}.* FROM {grantee}"
+        for pattern, privileges in _granted(session, grantee)
+        if pattern != "*"
+    ]
+
+
+def _granted(session: MySQLSession, grantee: str) -> list[tuple[str, str]]:
+    """Patterns of databases, `*` for all, and the privileges on each."""
+    own = grantee == own_account(session)
+    try:
+        # Of another account only an administrator may see it, of the own one everybody.
+        rows = session.run("SHOW GRANTS" if own else f"SHOW GRANTS FOR {grantee}").fetchall()
+    except StatementFailed as error:
+        if refusal(error).number == NO_SUCH_ACCOUNT:
+            return []
+        raise
+    matches = [match for (text,) in rows if (match := _GRANT.match(text)) is not None]
+    return [(_unquoted(match["pattern"]), match["privileges"]) for match in matches]
+
+
+def _unquoted(text: str) -> str:
+    quote = text[0]
+    return text[1:-1].replace(quote * 2, quote) if quote in '`"' else text
+
+
+def _covers(pattern: str, database: str) -> bool:
+    """Whether `%` and `_` in a grant's pattern stand for what the database's name has there."""
+    expression = re.sub(
+        r"\\(.)|(.)",
+        lambda found: re.escape(found[1]) if found[1] else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2])),
+        pattern,
+        flags=re.DOTALL,
+    )
+    return re.fullmatch(expression, database, re.DOTALL) is not None

@@ -1,0 +1,45 @@
+"""A console for tests of commands that ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice.cli.console import Console, Unanswered
+
+
+@dataclass
+class Told(Console):
+    """A console without a terminal: answers that were thought of before."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    yes: bool = False
+    said: list[str] = field(default_factory=list)
+    agrees: bool = True
+    statements: list[str] = field(default_factory=list)
+
+    @property
+    def interactive(self) -> bool:  # type: ignore[override]
+        return bool(self.answers)
+
+    def say(self, text: str = "") -> None:
+        self.said.append(text)
+
+    def ask(self, question: str, option: str, default: str = "", fault: Any = None) -> str:
+        found = next((answer for part, answer in self.answers.items() if part in question), None)
+        if found is None:
+            raise Unanswered(question, option)
+        return found or default
+
+    def secret(self, question: str, option: str) -> str:
+        return self.ask(question, option)
+
+    def confirm(self, question: str, option: str = "--yes") -> bool:
+        return self.agrees
+
+    def script(self, title: str, statements: Sequence[str]) -> None:
+        self.statements += statements
+        self.say("\n".join([title, *(f"{statement};" for statement in statements)]))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.said)
