@@ -399,6 +399,7 @@ def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(
     (checkout / "devstack" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
     assert sluice(checkout, "--yes", "status").stdout == "['status'] 1\n"
     assert sluice(checkout, "add", "--yes").stdout == "['add', '--yes'] None\n"
+    assert sluice(checkout, "--yes", "add", "--yes").stdout == "['add', '--yes'] 1\n"
     assert testing.environment({"SLUICE_YES": "1", "SLUICE_HOME": "/x"}, Path("/t"))["SLUICE_YES"] == "1"
 
 

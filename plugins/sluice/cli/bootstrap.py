@@ -53,7 +53,8 @@ class BootstrapError(Exception):
 def main(arguments: Sequence[str]) -> int:
     """Prepares and becomes the command line; returns only when it does not come to that."""
     if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
-        arguments = [argument for argument in arguments if argument != "--yes"]
+        first = arguments.index("--yes")  # A second one belongs to the subcommand.
+        arguments = [*arguments[:first], *arguments[first + 1 :]]
         os.environ[YES] = "1"
     try:
         # The parser needs no package, so help does not wait for an installation.

@@ -44,7 +44,7 @@ class Console:
             raise Unanswered(question, option)
         return getpass.getpass(f"{question}: ")
 
-    def confirm(self, question: str, option: str = "--yes") -> bool:
+    def confirm(self, question: str, option: str = "--yes, after the subcommand") -> bool:
         """Whether the person agrees. Raises `Unanswered`."""
         if self.yes:
             return True
