@@ -28,8 +28,9 @@ _ALONE = ("-s", "--capture=no", "--pdb", "--trace", "--collect-only", "--co")
 """Options that make sense in one process alone; besides `-p no:xdist`."""
 SERVERS = "SLUICE_TEST_"
 """Beginning of variables that name servers for the tests to use."""
-_SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS")
-"""Beginnings of variables that would make the tests reach for somebody's real servers."""
+_SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS", "PYTHONDONTWRITEBYTECODE")
+"""Beginnings of variables that would make the tests reach for somebody's real servers; and that which makes each of the
+hundreds of processes compile what it imports."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

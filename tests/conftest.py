@@ -62,13 +62,16 @@ LONG = (
     "many",
     "initial_load",
     "detached_apply",
+    "dags",
+    "browser",
     "scenarios",
 )
 """Folders with the files that take longest, longest first."""
 
 TOGETHER = {
     "tests/scenarios/with_airflow/": "one start of Airflow",
-    "tests/browser/": "one start of Airflow's API server",
+    "tests/browser/": "one database of Airflow",
+    "tests/dags/": "one database of Airflow",
     "tests/scenarios/initial_files/test_spark_job.py": "one start of Spark",
     "tests/scenarios/initial_load/test_load_job.py": "one start of Spark",
     "tests/scenarios/detached_apply/test_spark_executor.py": "one start of Spark",

@@ -39,6 +39,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 def test_the_parser_refuses_broken_text() -> None:
     found = dict(parse.parse(BROKEN))
     assert [name for name in BROKEN if not found[name]["refused"]] == []

@@ -90,6 +90,7 @@ def begun(stack: Stack, location: Path | str, transfer: str = "files") -> Run:
     return Run.begun(stack, slave="dr1", transfer=transfer, location=str(location))
 
 
+@pytest.mark.long
 def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
     folder = stack.home.root.parent
     with traffic(stack) as transactions:

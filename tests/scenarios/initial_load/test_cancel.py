@@ -117,6 +117,7 @@ def reach(pair: Rig, update: Update, step: str, files: Path) -> None:
         steps.open_gate(update, pair.store)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("step", BEFORE)
 def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
     shop: Rig, redis_url: str, tmp_path: Path, step: str

@@ -118,6 +118,7 @@ def lacks(pair: Rig) -> list[str]:
     return [str(lack) for lack in found if lack.severity is not Severity.NOTE]
 
 
+@pytest.mark.one_in(2)
 def test_nothing_is_refused_from_the_installation_to_the_repair(
     least: tuple[psycopg.Connection[Any], Rig], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -106,6 +106,7 @@ def test_values_of_many_megabytes_travel_by_every_way(net: Net, tmp_path: Path, 
     assert grown[0] < 40 * size + ROOM
 
 
+@pytest.mark.long
 def test_a_table_of_1600_columns_goes_through_everything(net: Net, tmp_path: Path) -> None:
     net.configure(CONFIG)
     names = [f"c{number:04}" for number in range(1599)]

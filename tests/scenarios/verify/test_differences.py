@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def _all_is_found(
         assert result.outcome is Outcome.IDENTICAL, result.refused
 
 
+@pytest.mark.long
 def test_exactly_what_was_changed_by_hand_is_found_and_mended_under_traffic(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute(FILL)

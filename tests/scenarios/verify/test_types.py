@@ -216,6 +216,7 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
 
 
 @pytest.mark.releases
+@pytest.mark.one_in(2)
 def test_a_table_of_many_rows_is_cut_into_blocks_by_a_key_of_every_type_that_has_ranges(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
