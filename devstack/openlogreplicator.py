@@ -91,8 +91,10 @@ class StandIn:
         self.metrics: str | None = source.get("metrics", {}).get("bind")
         self.queue_size = int(target["writer"].get("queue-size", 65536))
         self.confirmed: tuple[int, int] | None = None
-        self.unconfirmed: deque[tuple[int, int]] = deque()
-        """Messages that were sent; when there are `queue-size` of them, no more are."""
+        self.unconfirmed: deque[tuple[tuple[int, int], int]] = deque()
+        """Messages that were sent, each with its log; when there are `queue-size` of them, no more are."""
+        self.first_log = 0
+        """The sequence of the log with which it begins; 0: the first that is there."""
         self.sent = 0
         self.begin = 0
         """SCN behind which commits are sent."""
@@ -108,7 +110,8 @@ class StandIn:
             fail(10052, "schema file missing")
         position = self.state / f"{self.name}-chkpt.json"
         if position.exists():
-            scn = int(json.loads(position.read_text())["scn"])
+            values = json.loads(position.read_text())
+            scn, self.first_log = int(values["scn"]), int(values.get("seq", 0))
             self.begin, self.client, self.again = scn, (scn, 0), True
         with socket.create_server(self.address) as server:
             say("INFO ", 0, f"writer is starting with Writer: Network:{self.address[0]}:{self.address[1]}")
@@ -124,7 +127,8 @@ class StandIn:
         """Where a client has all."""
         if self.confirmed is None:
             return
-        values = {"database": self.name, "scn": self.confirmed[0], "idx": self.confirmed[1], "resetlogs": 1}
+        values = {"database": self.name, "scn": self.confirmed[0], "idx": self.confirmed[1], "resetlogs": 1,
+                  "seq": self.first_log}  # fmt: skip
         # Written in place, as the real one does.
         (self.state / f"{self.name}-chkpt.json").write_text(json.dumps({**values, "activation": 1}))
 
@@ -163,13 +167,18 @@ class StandIn:
 
     def _lines(self, connection: socket.socket, frames: Frames) -> Iterator[bytes]:
         """What the client does not have, as it comes; its confirmations are taken in between."""
-        done: set[Path] = set()
+        expected, missing = self.first_log, ""
         scn, index = 0, 0
         while True:
             for file in self._found():
-                if file in done:
+                sequence = sequence_of(file)
+                if sequence < expected:
                     continue
-                say("INFO ", 0, f"processing redo log: group: 0 seq: {sequence_of(file)} path: {file}")
+                if expected and sequence > expected:
+                    if missing != (missing := f"couldn't find archive log for seq: {expected}, found: {sequence}"):
+                        say("WARN ", 60027, f"{missing}, sleeping {POLL_SECONDS * 1e6:.0f} us")
+                    break
+                say("INFO ", 0, f"processing redo log: group: 0 seq: {sequence} path: {file}")
                 for line in read_log(file):
                     place = _PLACE.search(line)
                     assert place is not None
@@ -182,9 +191,9 @@ class StandIn:
                     while len(self.unconfirmed) >= self.queue_size:
                         self._confirmations(connection, frames, POLL_SECONDS)
                     if (scn, index) > self.client:
-                        self.unconfirmed.append((scn, index))
+                        self.unconfirmed.append(((scn, index), sequence))
                         yield line[: place.start(2)] + str(index + 1).encode() + line[place.end(2) :]
-                done.add(file)
+                expected = sequence + 1
             self._confirmations(connection, frames, POLL_SECONDS)
 
     def _confirmations(self, connection: socket.socket, frames: Frames, seconds: float) -> None:
@@ -197,8 +206,8 @@ class StandIn:
             request = Request.decode(body)
             if request.code is RequestCode.CONFIRM:
                 first, self.confirmed = self.confirmed is None, (request.c_scn or 0, request.c_idx or 0)
-                while self.unconfirmed and self.unconfirmed[0] <= self.confirmed:
-                    self.unconfirmed.popleft()
+                while self.unconfirmed and self.unconfirmed[0][0] <= self.confirmed:
+                    self.first_log = self.unconfirmed.popleft()[1]
                 if first:
                     self.checkpoint()
 

@@ -2,15 +2,22 @@
 
 import sys
 import threading
+from functools import partial
 
 from sluice import config
 from sluice.coordination import redis_store
+from sluice.database.registry import archived_logs
 from sluice.redo.supervisor import Supervisor
 from spark_jobs.job import JobInput, main
 
 
 def run(job: JobInput, stop: threading.Event) -> None:
-    Supervisor(config.load(job.prefix), redis_store.connect(job.redis_url)).run(stop)
+    replication = config.load(job.prefix)
+    conn_id = replication.redo.conn_id if replication.redo is not None else None
+    archived = None
+    if conn_id is not None:
+        archived = partial(archived_logs, job.connections[conn_id], f"sluice {job.prefix} redo")
+    Supervisor(replication, redis_store.connect(job.redis_url), archived).run(stop)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.model.change import Action
 from sluice.model.names import Prefix
+from sluice.vendors.stream.errors import ChangesLost
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.recorder import RecordedElsewhere
@@ -25,6 +26,8 @@ from sluice.vendors.stream.redo.errors import (
 )
 from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
 from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.source import StreamChanges
 from tests.examples import examples
 from tests.unit.redo_output import (
     BEGAN,
@@ -472,3 +475,24 @@ def test_names_stay_where_they_are_wanted_exact(tmp_path: Path) -> None:
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
     Merger(root, stream, PREFIX, exact_names=True).merge_once()
     assert json.loads(Files(stream).names()[0].read_text().splitlines()[1])["table"] == ["APP", "T"]
+
+
+def test_a_lost_log_ends_the_stream_until_it_is_there_again(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    folder(root, TWO, [*transaction(120, "2.1.1", [insert(0, 2)]), *transaction(300, "2.2.1", [insert(0, 4)])])
+    write(root / str(TWO), [checkpoint(400)])
+    (made / "lost").write_text("log 2 of thread 1 is deleted\n")
+    for _ in range(2):
+        assert merger(root, stream).merge_once() == 1
+        assert keys(stream) == ["1", "2"], "what is before it is there, and nothing of what may come behind it"
+        session = StreamSession(stream)
+        end = StreamChanges().take(session, PREFIX, "")
+        with pytest.raises(ChangesLost, match="log 2 of thread 1 is deleted"):
+            StreamChanges().take(session, PREFIX, "", end)
+    (made / "lost").unlink()
+    assert merger(root, stream).merge_once() == 1
+    StreamChanges().take(StreamSession(stream), PREFIX, "", end)
+    write(made, [*transaction(200, "1.2.1", [insert(0, 3)]), checkpoint(400)])
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == ["1", "2", "3", "4"]

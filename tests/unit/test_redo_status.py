@@ -1,41 +1,27 @@
 """What is said of the capture from redo logs."""
 
-import pytest
-
 from sluice.cli.status import redo
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.model.names import Prefix
-from sluice.redo import missing_logs
 
 PREFIX = Prefix("ORA_")
 
 
 def test_each_thread_is_said_with_its_place_lag_and_error() -> None:
     one = ThreadStatus("1_1", "running", 15, 2_267_720, 990.0, 0, "")
-    two = ThreadStatus("1_2", "failed", 0, 0, 0.0, 3, "program is run as root")
-    found = redo(PREFIX, RedoStatus("process 7 on db", 4, 1000.0, (one, two), "the merge is behind"), 1001.0)
+    two = ThreadStatus("1_2", "failed", 0, 0, 0.0, 3, "program is run as root", "log 3 of thread 2 is deleted")
+    status = RedoStatus("process 7 on db", 4, 1000.0, (one, two), "the merge is behind", "the master does not answer")
+    found = redo(PREFIX, status, 1001.0)
     assert found == [
         "ORA_: the redo logs are read by process 7 on db, epoch 4",
         "    thread 1_1: running, log 15, SCN 2267720, 10 s behind",
         "    thread 1_2: failed, started again 3 times: program is run as root",
+        "        log 3 of thread 2 is deleted",
         "    the merge is behind",
+        "    the master does not answer",
     ]
 
 
 def test_a_supervisor_that_says_nothing_or_was_never_there_is_told() -> None:
     assert "start the DAG capture_redo" in redo(PREFIX, None, 0.0)[0]
     assert "silent for 100 s" in redo(PREFIX, RedoStatus("process 7 on db", 4, 1000.0, ()), 1100.0)[0]
-
-
-@pytest.mark.parametrize(
-    ("found", "what", "restore"),
-    [
-        (17, "log 16 of thread 2 is not there", "RESTORE ARCHIVELOG SEQUENCE 16 THREAD 2"),
-        (20, "logs 16 to 19 of thread 2 are not", "RESTORE ARCHIVELOG FROM SEQUENCE 16 UNTIL SEQUENCE 19 THREAD 2"),
-    ],
-)
-def test_a_log_that_is_missing_is_named_with_its_remedy(found: int, what: str, restore: str) -> None:
-    said = missing_logs.explained(2, f"couldn't find archive log for seq: 16, found: {found}, sleeping 1000000 us")
-    assert what in said
-    assert restore in said
-    assert missing_logs.explained(2, "something else") == "something else"

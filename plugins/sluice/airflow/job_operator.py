@@ -29,6 +29,7 @@ from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
 from sluice.model.location import Location
+from sluice.model.vendors import REDO_VENDOR
 from sluice.redo.supervisor import Supervisor
 
 HANDLE = "job"
@@ -264,11 +265,17 @@ class CaptureRedoOperator(SparkJobOperator):
         return CAPTURE
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
-        """Without databases and Spark: it reads files."""
+        """Without Spark; of databases the master alone, which may be asked for its archived logs."""
+        conn_id = replication.redo.conn_id if replication.redo is not None else None
+        asked = (
+            {conn_id: connections.info(conn_id, REDO_VENDOR, str(replication.source)).to_dict()}
+            if conn_id is not None
+            else {}
+        )
         return {
             "prefix": str(replication.prefix),
             "slave": CAPTURE,
-            "connections": {},
+            "connections": asked,
             "redis_url": connections.redis_url(),
         }
 

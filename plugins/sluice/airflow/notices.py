@@ -205,7 +205,7 @@ LASTING = {
     "configuration": "the configuration has a mistake",
     "rejects": "changes are set aside",
     "queue": "the queue is long",
-    "redo": "redo logs are not read",
+    "redo": "redo logs are not read, or soon cannot be",
 }
 """What is red on the monitor, and told once until it is mended; all else that is red has a notice of its own."""
 RESTART_SECONDS = 120.0

@@ -199,6 +199,12 @@ def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice capture-redo`."""
     parser.description, parser.epilog = CAPTURE_REDO, CAPTURE_REDO_PLACES
     parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="the master, oracle://user@host:1521/service, which is asked for its archived logs; its password is"
+        " ORACLE_PWD (default: it is not asked)",
+    )
 
 
 def arguments_of_redo(parser: argparse.ArgumentParser) -> None:

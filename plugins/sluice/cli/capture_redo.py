@@ -5,9 +5,12 @@ import logging
 import signal
 import sys
 import threading
+from functools import partial
 
 from sluice import config
 from sluice.coordination import redis_store
+from sluice.database.registry import archived_logs, vendor_of
+from sluice.model.vendors import REDO_VENDOR
 from sluice.redo.supervisor import Supervisor
 
 
@@ -18,5 +21,10 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     replication = config.load(args.prefix)
-    Supervisor(replication, redis_store.connect()).run(stop)
+    archived = None
+    if args.database:
+        archived = partial(
+            archived_logs, vendor_of(REDO_VENDOR).located(args.database), f"sluice {replication.prefix} redo"
+        )
+    Supervisor(replication, redis_store.connect(), archived).run(stop)
     return 0

@@ -331,7 +331,9 @@ def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
         again = f", started again {counted(thread.restarts, 'time')}" if thread.restarts else ""
         error = f": {thread.last_error}" if thread.last_error else ""
         lines.append(f"    thread {thread.thread}: {thread.state}{place}{lag}{again}{error}")
-    return [*lines, *([f"    {status.error}"] if status.error else [])]
+        if thread.logs:
+            lines.append(f"        {thread.logs}")
+    return [*lines, *(f"    {error}" for error in (status.error, status.watch_error) if error)]
 
 
 def _aware(time: datetime) -> datetime:

@@ -248,6 +248,10 @@ class RedoOptions:
     """Seconds after which a standby takes over from one that is gone."""
     silent_minutes: float = option.number(15.0, 0.01, 10_000, "minutes")
     """So long a thread may say nothing while transactions of others wait for it."""
+    conn_id: str | None = option.text("name a connection to the master, e.g. shop_oracle")
+    """A connection to the master, which is asked which archived logs it has; None: it is not asked."""
+    lost_minutes: float = option.number(60.0, 0, 1_000_000, "minutes")
+    """So long after a log is found lost the slaves become INCONSISTENT; until then it may be brought back."""
     exact_names: bool = option.flag(False)
     """Names in capitals stay so on the slaves; else they become small letters."""
 

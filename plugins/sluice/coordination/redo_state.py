@@ -48,6 +48,8 @@ class ThreadStatus:
     restarts: int = 0
     """Of its program since the supervisor began."""
     last_error: str = ""
+    logs: str = ""
+    """What a person must do about archived logs that are missing, or will be."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class RedoStatus:
     threads: tuple[ThreadStatus, ...]
     error: str = ""
     """What a person must see to."""
+    watch_error: str = ""
+    """Why nobody knows whether archived logs are missing."""
 
     def lag_seconds(self, thread: ThreadStatus) -> float | None:
         return max(0.0, self.written - thread.time) if thread.time else None

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
 from sluice.database.control import RejectTable
 from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
+from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
 from sluice.pair import Pair
 
 
@@ -78,6 +79,13 @@ def receiver_of(source: str) -> ReceiverClass:
     """What receives one redo thread for the merge into `source`, one of `SOURCES`."""
     found: ReceiverClass = _member(RECEIVERS[source])
     return found
+
+
+def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
+    """What a master says of its archived redo logs. Raises `DatabaseError`."""
+    read: ArchivedLogReader = _member(ARCHIVED_LOGS[info.vendor])
+    with reach(info, application) as session:
+        return read(session)
 
 
 def _member(place: str) -> Any:

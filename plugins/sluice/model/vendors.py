@@ -47,5 +47,14 @@ MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
 RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
 """What receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
 
+LOST_FILE = "lost"
+"""In the folder of a redo thread: says why its next log cannot be had any more."""
+
+REDO_VENDOR = "oracle"
+"""Whose redo logs are read."""
+
+ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
+"""What asks a master for its archived redo logs: a `sluice.database.archived_logs.ArchivedLogReader`."""
+
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

@@ -13,10 +13,12 @@ from typing import Any
 
 from sluice.configuration.model import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
+from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver, ReceiverClass
 from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, missing_logs, program_configuration
 from sluice.redo.checkpoints import Values
+from sluice.redo.log_watch import LogWatch
 from sluice.redo.program import Program
 
 log = logging.getLogger("sluice.redo")
@@ -30,6 +32,8 @@ LONGEST_PAUSE_SECONDS = 60.0
 SICK_LOOKS = 6
 LOOK_SECONDS = 5.0
 """Its metrics are looked at so often; it is ended after so many looks without an answer."""
+IDLE_SECONDS = 5.0
+"""A program that sent nothing for so long has sent what it could read."""
 
 
 class ConfigurationRefused(Terminal):
@@ -85,6 +89,7 @@ class Keeper:
         self.restarts = 0
         self.stage_error = ""
         """Why its logs do not come."""
+        self.watch = LogWatch(places.spool, 60 * options.lost_minutes)
         self.receiver: Receiver = receiver(self.address, self.name, places.spool, int(seed["scn"]))
         self._program: Program | None = None
         self._error = ""
@@ -180,6 +185,27 @@ class Keeper:
         """The checkpoint with the tables behind DDL at `scn`, once it is there."""
         return checkpoints.tables_after(checkpoints.read_folder(self.places.state), scn)
 
+    def need(self) -> missing_logs.Need:
+        """Which logs it still reads."""
+        received, waits = self.receiver, self._awaited()
+        first = received.sequence + 1 if received.sequence else self.needed_sequence
+        scn = received.durable[0] if received.durable is not None else int(self.seed["scn"])
+        resetlogs = int(self.seed["resetlogs"])
+        names = (file.stem.split("_") for file in self.places.logs.glob(f"*/{self.number}_*_{resetlogs}.*"))
+        here = {int(parts[1]) for parts in names if len(parts) == 3 and parts[1].isdigit()}
+        first = waits.first if waits is not None else first
+        return missing_logs.Need(resetlogs, self.number, first, scn, here, self.options.archived)
+
+    def look_at_logs(self, said: ArchivedLogs) -> None:
+        """What the master says of its archived logs."""
+        now = time.monotonic()
+        self.watch.look(said, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
+
+    def _awaited(self) -> missing_logs.Finding | None:
+        """The logs that the program waits for, although later ones are there."""
+        said = self._program.missing_log if self._program is not None else ""
+        return missing_logs.explained(self.number, said) if said else None
+
     def status(self) -> ThreadStatus:
         program, received = self._program, self.receiver
         if program is None:
@@ -189,10 +215,11 @@ class Keeper:
         else:
             state = "running" if received.last_heard else "starting"
         error = self._error or self.stage_error or (program.last_error if program is not None else "")
-        if program is not None and program.missing_log:
-            error = missing_logs.explained(self.number, program.missing_log)
+        logs, waits = self.watch.explained(), self._awaited()
+        if not logs and waits is not None:
+            logs = waits.text
         scn = received.durable[0] if received.durable is not None else 0
-        return ThreadStatus(self.thread, state, received.sequence, scn, received.time, self.restarts, error)
+        return ThreadStatus(self.thread, state, received.sequence, scn, received.time, self.restarts, error, logs)
 
     def _configuration(self) -> dict[str, Any]:
         port = self.options.metrics_port

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import redis
@@ -20,6 +21,7 @@ from sluice.config import Replication
 from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
+from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.registry import receiver_of
 from sluice.errors import SluiceError, Terminal
 from sluice.model.vendors import REDO, STREAM
@@ -33,6 +35,8 @@ LOOK_SECONDS = 0.2
 STATUS_SECONDS = 1.0
 STAGE_SECONDS, STAGE_RETRY_SECONDS = 1.0, 5.0
 MERGE_GRACE_SECONDS = 12.0
+WATCH_SECONDS = 30.0
+"""So often the master is asked which archived logs it has."""
 
 
 class NotRedo(Terminal):
@@ -48,13 +52,21 @@ class NotRedo(Terminal):
 class Supervisor:
     """Of one replication. `run` returns when `stop` is set."""
 
-    def __init__(self, replication: Replication, client: "redis.Redis"):
-        """Raises `NotRedo`."""
+    def __init__(
+        self,
+        replication: Replication,
+        client: "redis.Redis",
+        archived: Callable[[], ArchivedLogs] | None = None,
+        *,
+        watch_seconds: float = WATCH_SECONDS,
+    ):
+        """`archived`: asks the master for its archived logs, so often; None: nobody may. Raises `NotRedo`."""
         if replication.redo is None or replication.master.capture != REDO:
             raise NotRedo(replication)
         self.replication, self.options = replication, replication.redo
         self.location = Path(replication.master.location)
         self.state = RedoState(client, replication.prefix)
+        self.archived, self.watch_seconds = archived, watch_seconds
 
     def run(self, stop: threading.Event) -> None:
         """Raises `Terminal`."""
@@ -105,13 +117,17 @@ class _Leading:
             places = Places(self.threads / name, work, logs)
             self.keepers.append(Keeper(name, number, places, seed, self.options, self.state, epoch, receiver))
         self._stop = threading.Event()
-        self._staging = [
+        self._beside = [
             threading.Thread(
                 target=self._stage, args=(keeper, seed["resetlogs"], seed["scn"]), name=f"stage {keeper.thread}"
             )
             for keeper in self.keepers
             if self.options.proxy is not None
         ]
+        if supervisor.archived is not None:
+            watching = threading.Thread(target=self._watch_logs, args=(supervisor.archived,), name="watch logs")
+            self._beside.append(watching)
+        self._watch_error = ""
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
@@ -127,8 +143,8 @@ class _Leading:
             for keeper in self.keepers:
                 self.lease.keep()
                 keeper.start()
-            for bringing in self._staging:
-                bringing.start()
+            for each in self._beside:
+                each.start()
             log.info("%s: capturing with epoch %d", self.prefix, self.epoch)
             while not stop.wait(LOOK_SECONDS):
                 self.lease.keep()
@@ -187,6 +203,19 @@ class _Leading:
                 log.warning("%s: %s", keeper.thread, error)
                 self._stop.wait(STAGE_RETRY_SECONDS)
 
+    def _watch_logs(self, archived: Callable[[], ArchivedLogs]) -> None:
+        """Asks the master which logs it has, and looks whether each thread can be read on."""
+        while not self._stop.is_set():
+            try:
+                said = archived()
+                for keeper in self.keepers:
+                    keeper.look_at_logs(said)
+                self._watch_error = ""
+            except (SluiceError, OSError) as error:
+                self._watch_error = f"The master cannot be asked which archived logs it has. {error}"
+                log.warning("%s: %s", self.prefix, self._watch_error)
+            self._stop.wait(self.supervisor.watch_seconds)
+
     def _keep_merging(self) -> None:
         now = time.monotonic()
         if self._merge is not None and self._merge.status is not None:
@@ -212,12 +241,13 @@ class _Leading:
         merging = self._merge is not None and time.monotonic() - self._merge_started > HEALTHY_SECONDS
         error = "" if merging else self._merge_error
         holder = f"process {os.getpid()} on {os.uname().nodename}"
-        return RedoStatus(holder, self.epoch, time.time(), tuple(each.status() for each in self.keepers), error)
+        threads = tuple(each.status() for each in self.keepers)
+        return RedoStatus(holder, self.epoch, time.time(), threads, error, self._watch_error)
 
     def _end(self, *, at_once: bool) -> None:
         enders = [threading.Thread(target=keeper.end, kwargs={"at_once": at_once}) for keeper in self.keepers]
         self._stop.set()
-        enders += [threading.Thread(target=each.join) for each in self._staging if each.is_alive()]
+        enders += [threading.Thread(target=each.join) for each in self._beside if each.is_alive()]
         if self._merge is not None:
             arguments = (signal.SIGKILL if at_once else signal.SIGTERM, MERGE_GRACE_SECONDS)
             enders.append(threading.Thread(target=self._merge.end, args=arguments))

@@ -46,13 +46,13 @@ redo:
 class Capture:
     """A replication with its master's logs, and supervisors of it."""
 
-    def __init__(self, root: Path, redis_url: str, threads: str = "1, 2"):
+    def __init__(self, root: Path, redis_url: str, threads: str = "1, 2", owner: str = "APP"):
         self.root, self.redis_url = root, redis_url
         self.location = root / "shop"
         self.location.mkdir()
         seed = {
-            "database": "TEST", "scn": 60, "context": "FREE", "users": ["APP"], "activation": 1, "schema-scn": 60,
-            **schema_checkpoint({("APP", "T"): ["ID"]}),
+            "database": "TEST", "scn": 60, "context": "FREE", "users": [owner], "activation": 1, "schema-scn": 60,
+            **schema_checkpoint({(owner, "T"): ["ID"]}),
         }  # fmt: skip
         (root / "TEST-chkpt-60.json").write_text(json.dumps(seed))
         self.program, self.port, self.threads = openlogreplicator.program(root), free_port() // 2 + 1024, threads

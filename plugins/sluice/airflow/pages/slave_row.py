@@ -259,7 +259,12 @@ def master_messages(replication: Replication, known: KnownMaster) -> list[Messag
     if known.redo and known.redo.error:
         text = f"The capture from redo logs has stopped: {known.redo.error}"
         found.append(Message(text, Level.CRITICAL, lasting="redo"))
+    if known.redo and known.redo.watch_error:
+        found.append(Message(known.redo.watch_error, Level.WARNING))
     for thread in known.redo.threads if known.redo else ():
+        if thread.logs:
+            text = f"Redo logs are missing, or will be: {thread.logs}."
+            found.append(Message(text, Level.CRITICAL, lasting="redo"))
         if thread.state == "failed":
             text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
             found.append(Message(text, Level.CRITICAL, lasting="redo"))

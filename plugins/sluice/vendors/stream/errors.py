@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sluice.errors import RESTART_APPLY, Terminal, Transient
+from sluice.errors import RESTART_APPLY, DataLost, Terminal, Transient
 
 
 class StreamUnreachable(Transient):
@@ -36,6 +36,18 @@ class OtherStream(Terminal):
         super().__init__(
             f"{folder}: {reason}. Put the files of the stream that the slave follows back, then {RESTART_APPLY}; or "
             "load the slave's tables anew and begin with this stream (docs/stream.md)."
+        )
+        self.folder = folder
+        self.reason = reason
+
+
+class ChangesLost(DataLost):
+    """The stream says that what follows on the master cannot be had any more."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(
+            f"{folder}: what the master committed behind the end of this stream is lost: {reason}. Load the slave's "
+            "tables anew and begin with a new stream in another folder (docs/stream.md)."
         )
         self.folder = folder
         self.reason = reason

@@ -92,6 +92,8 @@ class Commit:
     time: str
     source: str | None = None
     """The position on the master up to which the recorder has read, for its next start."""
+    lost: str | None = None
+    """Why what the master committed behind it cannot be had any more."""
 
 
 Line = Header | TableDefinition | Change | Commit
@@ -131,7 +133,8 @@ def write(line: Line) -> bytes:
         case TableDefinition():
             values = _of_definition(line)
         case Commit():
-            values = {"commit": line.position, "time": line.time, **_of_source(line)}
+            lost = {"lost": line.lost} if line.lost is not None else {}
+            values = {"commit": line.position, "time": line.time, **_of_source(line), **lost}
         case Change():
             values = {"change": line.action.lower(), "table": _of_table(line.table), **_of_change(line)}
     return _ENCODER.encode(values).encode("utf-8") + b"\n"
@@ -190,8 +193,9 @@ def _header(values: dict[str, Any]) -> Header:
 
 
 def _commit(values: dict[str, Any]) -> Commit:
-    _known(values, {"commit", "time"}, {"source"})
-    return Commit(_number(values, "commit"), _text(values, "time"), _source(values))
+    _known(values, {"commit", "time"}, {"source", "lost"})
+    lost = _text(values, "lost") if "lost" in values else None
+    return Commit(_number(values, "commit"), _text(values, "time"), _source(values), lost)
 
 
 def _source(values: dict[str, Any]) -> str | None:

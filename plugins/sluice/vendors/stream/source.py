@@ -17,7 +17,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.model.vendors import FIRST
-from sluice.vendors.stream.errors import OtherStream, StreamUnreachable
+from sluice.vendors.stream.errors import ChangesLost, OtherStream, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
@@ -35,7 +35,10 @@ class StreamChanges:
     def take(
         self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None
     ) -> StreamPosition:
-        """The end of the stream. Raises `OtherStream`, `OtherSource`, `StreamDamaged`, `StreamUnreachable`."""
+        """The end of the stream.
+
+        Raises `ChangesLost`, `OtherStream`, `OtherSource`, `StreamDamaged`, `StreamUnreachable`.
+        """
         files = files_of(connection)
         names = files.names()
         last = files.index(names[-1], names)
@@ -50,6 +53,8 @@ class StreamChanges:
                 reason = f"the stream ends with change {now.commit}; the slave has all up to {before.commit}"
                 raise OtherStream(files.folder, reason)
             files.containing(before.commit, names)
+            if last.end.lost is not None and before.commit == now.commit:
+                raise ChangesLost(files.folder, last.end.lost)
         return now
 
     def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> StreamPosition:

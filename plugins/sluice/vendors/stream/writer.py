@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -91,9 +92,12 @@ class Writer:
         self.tables |= {definition.table: definition for definition in definitions}
         self._next_file()
 
-    def commit(self, time: str, source: str | None = None) -> Commit:
-        """Ends the transaction; when it returns, it is on the disk. Without changes it says that nothing changed."""
-        self.end = Commit(self._number, time, source)
+    def commit(self, time: str, source: str | None = None, lost: str | None = None) -> Commit:
+        """Ends the transaction; when it returns, it is on the disk. Without changes it says that nothing changed.
+
+        `lost`: why what the master committed behind it cannot be had any more.
+        """
+        self.end = Commit(self._number, time, source, lost)
         self._write(write(self.end))
         assert self._file is not None
         try:
@@ -134,6 +138,8 @@ class Writer:
         if self._file is not None:
             self._file.close()
         made = self.folder / f".{file_name(self.end.position)}.new"
+        # That changes are lost is said with a commit alone.
+        self.end = replace(self.end, lost=None)
         header = Header(self.stream, self.end.position, self.end.time, self.end.source)
         head: list[Line] = [header, *self.tables.values()]
         try:

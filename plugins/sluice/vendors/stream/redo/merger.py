@@ -187,6 +187,8 @@ class _Merging:
         self._freed: dict[ThreadId, str] = {}
         self._said = time.monotonic()
         self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
+        self._lost: dict[ThreadId, str] = {}
+        """Of threads that cannot be read on, why; all that was read before is merged."""
 
     def __enter__(self) -> "_Merging":
         return self
@@ -215,7 +217,7 @@ class _Merging:
             holding = self.merge.holding()
             if self.merge.waiting >= self.merger.waiting and holding is not None and holding[0] != thread:
                 continue
-            closed, count = output.described().closed, 0
+            closed, lost, count = output.described().closed, output.lost(), 0
             for each in islice(output.poll(), self.merger.read):
                 count += 1
                 if isinstance(each, Checkpoint):
@@ -224,6 +226,10 @@ class _Merging:
                 else:
                     self.merge.offer(each)
             news = news or count > 0
+            if lost is not None and not count:
+                self._lost[thread] = lost
+            else:
+                self._lost.pop(thread, None)
             if closed and count < self.merger.read:
                 self.merge.close(thread)
                 self._times.pop(thread, None)
@@ -234,7 +240,7 @@ class _Merging:
         holding, now = self.merge.holding(), time.monotonic()
         if holding != self._held[0]:
             self._held = (holding, now)
-        elif holding is not None and now - self._held[1] > seconds:
+        elif holding is not None and holding[0] not in self._lost and now - self._held[1] > seconds:
             raise ThreadSilent(str(holding[0]), holding[1], now - self._held[1])
 
     def _write(self) -> bool:
@@ -242,9 +248,13 @@ class _Merging:
         while (first := self.merge.ready()) is not None:
             self._write_group(first)
             written = True
-        if not written and time.monotonic() - self._said > IDLE_SECONDS and self._state().text() != self._saved:
-            self._commit(None)
-        return written
+        if written:
+            return True
+        lost = "; ".join(self._lost.values()) or None
+        due = time.monotonic() - self._said > IDLE_SECONDS and self._state().text() != self._saved
+        if due or lost != self.writer.end.lost:
+            self._commit(None, lost)
+        return False
 
     def _write_group(self, first: Transaction) -> None:
         group, rows = [first], first.rows
@@ -282,15 +292,18 @@ class _Merging:
                     output.folder / segment.file, segment.begin, f"transaction {transaction.xid}: {reason}"
                 ) from None
 
-    def _commit(self, last: Transaction | None) -> None:
-        """`last`: of the transaction of the stream; None where nothing changed up to where all threads are."""
+    def _commit(self, last: Transaction | None, lost: str | None = None) -> None:
+        """`last`: of the transaction of the stream; None where nothing changed up to where all threads are.
+
+        `lost`: why nothing can follow.
+        """
         found = self._state()
         state = found.text()
         if last is not None:
             moment = self._moment(last.thread, last.time)
         else:
             moment = "" if self.merge.waiting else min(self._times.values(), default="")
-        self.writer.commit(max(moment, self.writer.end.time), state)
+        self.writer.commit(max(moment, self.writer.end.time), state, lost)
         self._saved, self._said = state, time.monotonic()
         if self.merger.frees:
             self._free(found)

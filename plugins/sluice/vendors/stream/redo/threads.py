@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from sluice.model.vendors import LOST_FILE
 from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint, newest
 from sluice.vendors.stream.redo.merge import Segment, ThreadId, Transaction
@@ -166,6 +167,15 @@ class ThreadOutput:
                 'Write {"closed": true, "since": SCN, "timestamp": "ns"}, or less',
             )
         return Description(**values)
+
+    def lost(self) -> str | None:
+        """Why the thread's next log cannot be had any more, where somebody says so. Raises `OutputUnreachable`."""
+        try:
+            return (self.folder / LOST_FILE).read_text("utf-8", "replace").strip() or "nobody said why"
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise OutputUnreachable(self.folder, f"{LOST_FILE} cannot be read: {error.strerror}") from error
 
     def _next_file(self, name: str) -> None:
         self._file, self._offset = name, 0

@@ -1,0 +1,7 @@
+-- Grants an account what the watch over archived redo logs asks (redo.conn_id); it changes nothing on the master.
+-- Called by: an administrator, in the root of a container database, for a common account.
+-- Placeholders: ${account}. Result: none. Privileges: SYSDBA. Oldest version: Oracle 12.2.
+GRANT CREATE SESSION TO ${account};
+GRANT SELECT ON SYS.V_$ARCHIVED_LOG TO ${account};
+GRANT SELECT ON SYS.V_$DATABASE_INCARNATION TO ${account};
+GRANT SELECT ON SYS.V_$RECOVERY_FILE_DEST TO ${account};

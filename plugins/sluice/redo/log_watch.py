@@ -1,0 +1,59 @@
+"""Watches whether the archived logs that a redo thread still needs are there, by what the master says of them.
+
+A log that is lost ends the stream where its changes would follow: a file `lost` in the thread's folder says so to the
+merge, which says it to the slaves. When the log is there again, the file goes.
+"""
+
+import logging
+from pathlib import Path
+
+from sluice.database.archived_logs import ArchivedLogs
+from sluice.model.vendors import LOST_FILE
+from sluice.redo.missing_logs import Danger, Finding, Need, judged
+
+log = logging.getLogger("sluice.redo")
+
+
+class LogWatch:
+    """Of one thread. `spool`: its folder for the merge. `grace`: seconds after which what is lost is given up."""
+
+    def __init__(self, spool: Path, grace: float):
+        self.finding: Finding | None = None
+        """What the master said last comes to."""
+        self._file = spool / LOST_FILE
+        self._grace = grace
+        self._since: float | None = None
+        """When the loss was found that stops the thread."""
+
+    def look(self, said: ArchivedLogs, need: Need, *, idle: bool, now: float) -> None:
+        """`idle`: the thread's program has sent all that it could read. `now`: seconds, on any clock."""
+        found = judged(said, need)
+        if found is not None and (self.finding is None or found.text != self.finding.text):
+            log.warning("thread %d: %s", need.thread, found.text)
+        self.finding = found
+        if found is None or found.danger is not Danger.LOST or found.first != need.first:
+            self._since = None
+            if found is None:
+                self._file.unlink(missing_ok=True)
+            return
+        if self._since is None:
+            self._since = now
+        if idle and now - self._since >= self._grace and not self._file.exists():
+            self._give_up(found)
+
+    def explained(self) -> str:
+        """What a person must do; empty while all is well."""
+        if self.finding is None:
+            return ""
+        if self._file.exists():
+            return f"{self.finding.text}. Its changes are given up: the slaves become INCONSISTENT where it begins"
+        if self.finding.danger is Danger.LOST:
+            left = f"{self._grace / 60:g} minutes after all before it was read"
+            return f"{self.finding.text}. Unless it comes back the slaves become INCONSISTENT {left}"
+        return self.finding.text
+
+    def _give_up(self, found: Finding) -> None:
+        log.error("%s: %s", self._file, found.text)
+        temporary = self._file.with_name(f".{self._file.name}")
+        temporary.write_text(found.text, "utf-8")
+        temporary.rename(self._file)

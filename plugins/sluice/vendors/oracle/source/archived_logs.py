@@ -1,0 +1,20 @@
+"""Which archived redo logs a master has (`sluice.database.archived_logs`)."""
+
+from sluice import sql_files
+from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.session import Session
+from sluice.vendors.oracle.session import native
+
+
+def read(session: Session) -> ArchivedLogs:
+    """Raises `DatabaseError`."""
+    asked = native(session)
+    place = asked.run(sql_files.render("oracle", "archived_logs_place")).fetchone()
+    resetlogs, used = place if place is not None else (0, 0)
+    copies = tuple(
+        LogCopy(int(of), int(thread), int(sequence), int(first), int(following), str(name or ""), bool(inside), int(n))
+        for of, thread, sequence, first, following, name, inside, n in asked.run(
+            sql_files.render("oracle", "archived_logs")
+        )
+    )
+    return ArchivedLogs(int(resetlogs), copies, float(used))

@@ -1,0 +1,94 @@
+"""An archived log that is deleted before it is read: told, waited for, and in the end INCONSISTENT."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sluice import config
+from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.model.slave_state import SlaveState
+from sluice.redo.supervisor import Supervisor
+from sluice.vendors.stream.errors import ChangesLost
+from tests.scenarios.stream.rig import Replay
+from tests.scenarios.stream.test_redo_supervisor import PREFIX, Capture
+from tests.unit.redo_output import RESETLOGS, checkpoint, insert, schema, transaction
+from tests.waiting import until
+
+TABLES = "CREATE TABLE public.t (id numeric PRIMARY KEY, name text, note text);"
+
+
+class Archive:
+    """What the master's control file says of its logs."""
+
+    def __init__(self) -> None:
+        self.copies: list[LogCopy] = []
+
+    def add(self, sequence: int, *, there: bool, backups: int = 0) -> None:
+        name = f"/u01/arch/1_{sequence}_{RESETLOGS}.arc" if there else ""
+        kept = [copy for copy in self.copies if copy.sequence != sequence]
+        made = LogCopy(RESETLOGS, 1, sequence, 100 * sequence, 100 * sequence + 100, name, backups=backups)
+        self.copies = [*kept, made]
+
+    def said(self) -> ArchivedLogs:
+        return ArchivedLogs(RESETLOGS, tuple(self.copies))
+
+
+def lines(sequence: int) -> list[str]:
+    """Of a log with one row."""
+    scn, row = 100 * sequence, insert(0, sequence, of=schema(owner="PUBLIC"))
+    return [*transaction(scn, f"1.{sequence}.1", [row]), checkpoint(scn + 50)]
+
+
+@pytest.mark.long
+def test_a_log_that_is_deleted_before_it_is_read_makes_the_slave_inconsistent(
+    tmp_path: Path, redis_url: str, replay: Callable[..., Replay]
+) -> None:
+    made, archive, stop = Capture(tmp_path, redis_url, threads="1", owner="PUBLIC"), Archive(), threading.Event()
+    shutil.copy(made.configure() / "ORA.yaml", os.environ["SLUICE_REPLICATIONS"])
+    with (Path(os.environ["SLUICE_REPLICATIONS"]) / "ORA.yaml").open("a") as opened:
+        opened.write("  lost_minutes: 0\n")
+    made.log(1, 1, lines(1))
+    archive.add(1, there=True)
+    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, archive.said, watch_seconds=0.2)
+    running = threading.Thread(target=supervisor.run, args=(stop,))
+    running.start()
+    try:
+        until(lambda: made.keys() == ["1"])
+        slave = replay(made.location / "stream", SimpleNamespace(master=None), tables=TABLES)
+
+        def rows() -> list[int]:
+            return [int(key) for (key,) in slave.slave.execute("SELECT id FROM public.t ORDER BY id").fetchall()]
+
+        def told() -> str:
+            thread = made.thread(1)
+            return thread.logs if thread else ""
+
+        with slave.apply():
+            slave.await_that(lambda: rows() == [1])
+            # The master has deleted log 2 and has a backup: it is told how it comes back, and waited for.
+            made.log(1, 3, lines(3))
+            archive.add(2, there=False, backups=1)
+            archive.add(3, there=True)
+            until(lambda: "RESTORE ARCHIVELOG SEQUENCE 2 THREAD 1" in told())
+            made.log(1, 2, lines(2))
+            slave.await_that(lambda: rows() == [1, 2, 3])
+            until(lambda: told() == "")
+            # Log 4 is gone for good.
+            made.log(1, 5, lines(5))
+            archive.add(4, there=False)
+            archive.add(5, there=True)
+            until(lambda: "log 4 of thread 1 is deleted on the master, which knows of no backup" in told())
+            with pytest.raises(ChangesLost):
+                slave.await_that(lambda: False)
+        assert slave.checkpoint.state is SlaveState.INCONSISTENT
+        assert "log 4 of thread 1 is deleted" in slave.checkpoint.message
+        assert rows() == [1, 2, 3], "nothing of what follows the loss was applied"
+        until(lambda: "Its changes are given up" in told())
+    finally:
+        stop.set()
+        running.join(60)
