@@ -19,7 +19,7 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
 | `finish` | makes indexes and foreign keys | |
-| `share`, `each_slave` | several slaves: from the folder on each has a run of its own, which this one waits for | |
+| `share`, `each_slave` | several slaves: after `load` each has a run of its own, which this one waits for | |
 | `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
 
 With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that stays NORMAL, while
@@ -29,7 +29,8 @@ the run before anything is changed.
 To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
 not read again after one.
 
-For **several slaves** (`dr1,dr2`, transfer by files) the master is read once; each then has a run of its own.
+For **several slaves** (`dr1,dr2`) the master is read once; each then has a run of its own. A slave that cannot be
+reached is waited for.
 """
 
 from airflow.sdk import chain

@@ -3,7 +3,11 @@
 Further keys of the input: `update_id`, the id of the initial update, which must have reached
 TRANSITION; `choice`, what its form says (see `sluice.load.selection`); and where its blocks travel
 as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
-become blocks), `folder`, `s3`, `key`. Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
+become blocks), `folder`, `s3`, `key`. `others`: slaves that the same update is for, besides.
+
+Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
+
+Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
 When one fails, the others are stopped: what they stored is stored, and the next start goes on from there.
 """
 
@@ -11,7 +15,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -26,6 +31,7 @@ from sluice.load.load_snapshot import LoadSnapshot
 from sluice.load.loader import load_worker
 from sluice.load.progress import estimates, progress
 from sluice.load.selection import Selection
+from sluice.load.shared_load import shared_worker
 from sluice.load.throttle import Throttle
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.exporter import export_worker
@@ -75,13 +81,17 @@ def run(job: JobInput, stop: threading.Event) -> None:
         worker = _exports(update, transfer_folder)
         throttle = partial(throttle, stores=False)
     executor = SparkExecutor(f"sluice {pair}: {_verb(job)}", job.endpoint)
+    pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
+    others = [Update.named(pair, update_id, update.selection) for pair in pairs]
     try:
+        if others and transfer_folder is None:
+            load_together([update, *others], executor, stop, job.redis_url)
+            return
         load_through_outages(update, executor, stop, worker, throttle, reads=reads)
         if transfer_folder is None:
             steps.arrive(update, redis_store.connect(job.redis_url))
         elif job.extra["files"]["step"] == "export":
-            pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
-            transfer_steps.seal(update, transfer_folder, [Update.named(pair, update.update_id) for pair in pairs])
+            transfer_steps.seal(update, transfer_folder, others)
     except Terminal as error:
         _leave_word(update, str(error))
         raise
@@ -107,6 +117,41 @@ def stores(update: Update) -> Worker:
     return lambda loader, stopped: load_worker(update, loader, stopped)
 
 
+def _shares(updates: Sequence[Update]) -> Worker:
+    return lambda loader, stopped: shared_worker(updates, loader, stopped)
+
+
+def load_together(
+    updates: Sequence[Update], executor: Executor, stop: threading.Event, redis_url: str | None = None
+) -> None:
+    """Reads the master once for all slaves of `updates`; what one of them lacks in the end its own load brings.
+
+    A slave that cannot lead makes way for the next one. Raises `LoadStopped`, and what the last one raised.
+    """
+    for place, first in enumerate(updates):
+        others = updates[place + 1 :]
+        try:
+            throttle = partial(Throttle, first, redis_url=redis_url)
+            load_through_outages(first, executor, stop, stores(first), throttle, others=others)
+            return
+        except LoadStopped:
+            raise
+        except SluiceError as failure:
+            if not others:
+                raise
+            log.warning("%s: %s The others go on; this slave has a load of its own afterwards.", first, failure)
+
+
+def _join(stack: ExitStack, load: LoadJob, other: Update) -> bool:
+    """Whether the slave of `other` is loaded by this job as well."""
+    try:
+        stack.enter_context(LoadJob(other, load.name))
+    except SluiceError as failure:
+        log.warning("%s: has a load of its own afterwards: %s", other, failure)
+        return False
+    return True
+
+
 def _exports(update: Update, transfer_folder: TransferFolder) -> Worker:
     return lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped)
 
@@ -123,22 +168,24 @@ def load_through_outages(
     throttle: Callable[[int], Throttle] | None = None,
     *,
     reads: bool = True,
+    others: Sequence[Update] = (),
 ) -> None:
     """Loads, spread like this; when a database goes away, again when it is back.
 
     `throttle` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
+    `others`: slaves that get the same blocks, as far as they can.
     """
     throttle = throttle or partial(Throttle, update)
     backoff = 0.0
     while True:
         begun = time.monotonic()
         try:
-            with (
-                LoadJob(update) as load,
-                LoadSnapshot(update, reads=reads) as held,
-                throttle(update.options.parallel),
-            ):
-                _load(load, held, executor, stop, worker)
+            with ExitStack() as stack:
+                load = stack.enter_context(LoadJob(update))
+                joined = [update, *(other for other in others if _join(stack, load, other))]
+                held = stack.enter_context(LoadSnapshot(update, reads=reads))
+                stack.enter_context(throttle(update.options.parallel))
+                _load(load, held, executor, stop, _shares(joined) if others else worker)
             return
         except LoadStopped:
             raise

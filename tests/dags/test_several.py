@@ -13,11 +13,13 @@ from sluice.airflow import multi_slave, transfer_form
 from sluice.airflow.approval import ApproveTransfer
 from sluice.airflow.await_normal import AwaitNormal
 from sluice.airflow.job_operator import ImportOperator, LoadOperator
-from sluice.airflow.multi_slave import EachSlave, NeedsFiles, NoSlaveLeft, SlavesMissing, share
+from sluice.airflow.multi_slave import EachSlave, NoSlaveLeft, NotForSeveral, SlavesMissing, share
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.steps_master import check, install_resources, reconcile
-from sluice.airflow.steps_update import begin, create_tables, make_folder, plan, settle
+from sluice.airflow.steps_update import UpdateNotBegun, begin, create_tables, make_folder, plan, settle
 from sluice.airflow.task_context import TaskContext
+from sluice.coordination.status import Status
+from sluice.errors import Transient
 from sluice.load.load_job import LoadJob
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.exporter import export_worker
@@ -31,6 +33,9 @@ from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 RUN = "manual__2026"
+
+
+NOWHERE = json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "x"})
 
 
 class Ti:
@@ -171,22 +176,61 @@ def test_a_run_that_fails_before_the_folder_is_whole_leaves_no_slave_in_between(
         assert state is SlaveState.INCONSISTENT and "load" in message
 
 
-def test_a_list_without_files_or_without_a_slave_that_can_is_refused(
+def test_a_list_that_one_run_cannot_serve_or_without_a_slave_that_can_is_refused(
     slaves: dict[str, ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NeedsFiles):
-        Walk(slave="one,two", transfer="online").do(check, "check")
-    with pytest.raises(NeedsFiles):
+    with pytest.raises(NotForSeveral, match="choose read committed, or transfer files"):
+        Walk(slave="one,two", transfer="online", read="snapshot").do(check, "check")
+    with pytest.raises(NotForSeveral, match="choose no tables"):
         Walk(slave="one,two", location=str(tmp_path / "out"), tables=["public.t"]).do(check, "check")
     walk = Walk(slave="one,two", location=str(tmp_path / "out"))
     walk.ti.try_number = multi_slave.TRIES
     for task, name in ((install_resources, "install_resources"), (reconcile, "reconcile")):
         walk.do(task, name)
     for name in ("ONE", "TWO"):
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1,
-                           "schema": "x", "login": "x"}))  # fmt: skip
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", NOWHERE)
     with pytest.raises(NoSlaveLeft, match=r"No slave is left: one: .*two: "):
         walk.do(begin, "begin")
+
+
+def said(walk: Walk, name: str) -> str:
+    """What pages and `./sluice status` say of a slave."""
+    return str(Status(walk.work.redis, Prefix("DEMO_"), name).read().get("message", ""))
+
+
+def test_over_the_wire_a_slave_that_cannot_be_reached_is_awaited_by_its_own_run(
+    slaves: dict[str, ConnectionInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = Walk(slave="one,two", transfer="online")
+    walk.ti.try_number = multi_slave.TRIES
+    with monkeypatch.context() as down:
+        down.setenv("AIRFLOW_CONN_TWO", NOWHERE)
+        walk.prepare()
+        assert (multi_slave.members(walk.context), multi_slave.awaited(walk.context)) == (["one"], ["two"])
+        assert said(walk, "two").startswith(f"Initial update {RUN} waits: ")
+        assert [run["trigger_run_id"] for run in walk.do(share, "share")] == [f"{RUN}~one", f"{RUN}~two"]
+        own = Walk(**walk.do(share, "share")[1]["conf"])
+        own.ti.run_id = f"{RUN}~two"
+        with pytest.raises(Transient):
+            own.do(check, "check")
+        assert said(own, "two").startswith(f"Initial update {RUN} waits: ")
+        # It can be cancelled meanwhile: nothing waits any more, nothing was touched.
+        own.ti.states = {"check": "failed", "begin": "upstream_failed"}
+        with pytest.raises(UpdateNotBegun):
+            settle.body(own.context)
+        assert said(own, "two") == ""
+        with pytest.raises(Transient):
+            own.do(check, "check")
+    own.prepare()
+    assert own.ti.kept["begin", "return_value"] == "begun" and "waits" not in said(own, "two")
+    assert found(slaves["two"], "two")[0] is SlaveState.TRANSITION
+    # All of them: the run of the list waits.
+    for name in ("ONE", "TWO"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", NOWHERE)
+    again = Walk(slave="one,two", transfer="online")
+    again.ti.try_number = multi_slave.TRIES
+    with pytest.raises(multi_slave.NoSlaveReached, match="one, two"):
+        again.do(begin, "begin")
 
 
 def test_files_go_only_where_the_configuration_allows(slaves: dict[str, ConnectionInfo], tmp_path: Path) -> None:

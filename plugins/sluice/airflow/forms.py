@@ -106,8 +106,8 @@ def slaves_field(replications: Iterable[Replication]) -> Param:
         **listed,
         examples=[*names, *lists],
         title="Slave",
-        description_md="The **slave**, one of the chosen replication's; or several with commas between them, which one "
-        "export as **files** serves. The first task checks them.",
+        description_md="The **slave**, one of the chosen replication's; or several with commas between them, for which "
+        "the master is read once. The first task checks them.",
     )
 
 

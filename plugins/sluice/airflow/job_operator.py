@@ -299,14 +299,15 @@ class LoadOperator(SparkJobOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self._others: list[str] = []
-        """Slaves that the export is for as well."""
+        """Slaves that it is read for as well."""
 
     def _connections(self, replication: config.Replication) -> dict[str, Any]:
         return connections.all_of(replication, self.slave, *self._others)
 
     def execute(self, context: Context) -> Any:
         """As every job; for several slaves by the one that leads, and not at all where such a run has exported."""
-        if continues_for_one_slave(context) and self.step == "export":
+        exported = continues_for_one_slave(context) and transfer_form.by_files(context)
+        if exported and self.step == "export":
             return f"exported by run {update_id(context)}"
         if has_several_slaves(context):
             self.slave, *self._others = members(context)

@@ -1,12 +1,13 @@
 """An initial update of several slaves: what one run does for all of them, and the runs in which each goes on.
 
-The run of the list reads the master once, into one folder. Up to there it takes each step for one slave after another;
-a slave that fails is left out, INCONSISTENT with the reason. From the folder on each slave has a run of its own, which
-finds the steps before done: its approval, its import, its end are its own business.
+The run of the list reads the master once: over the wire into all slaves, or into one folder. Up to there it takes each
+step for one slave after another; a slave that fails is left out, INCONSISTENT with the reason. From there on each slave
+has a run of its own, which finds the steps before done: its approval, its import, its end are its own business. Over
+the wire that run also loads what the slave did not get, or all of it where the slave could not be reached.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -20,10 +21,12 @@ from sluice.airflow.runs import UPDATE_DAG, run_of
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import RETRY, step
 from sluice.airflow.task_context import UPDATE, TaskContext, listed
+from sluice.coordination.status import Status
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.airflow")
 
@@ -36,14 +39,16 @@ POLL_SECONDS = 15.0
 Made = TypeVar("Made")
 
 
-class NeedsFiles(Terminal):
-    """Several slaves, and the content is to go over the wire."""
+AWAITED = "awaited"
+"""XCom key: the slaves that could not be reached, and are awaited by runs of their own."""
 
-    def __init__(self) -> None:
+
+class NotForSeveral(Terminal):
+    """What the form chooses cannot be done for several slaves by one run."""
+
+    def __init__(self, reason: str):
         super().__init__(
-            "Several slaves are served by one export of all tables, which travels as files: choose transfer files and "
-            "a location, and no tables; or start a run for each slave, which reads the master for itself. Nothing was "
-            "touched."
+            f"{reason}; or start a run for each slave, which reads the master for itself. Nothing was touched."
         )
 
 
@@ -52,6 +57,13 @@ class NoSlaveLeft(Terminal):
 
     def __init__(self, failures: Mapping[str, str]):
         super().__init__("No slave is left: " + "; ".join(f"{name}: {why}" for name, why in failures.items()))
+
+
+class NoSlaveReached(Transient):
+    """None of the slaves can be reached; they are awaited."""
+
+    def __init__(self, names: Sequence[str]):
+        super().__init__(f"None of the slaves can be reached: {', '.join(names)}. The update waits for them.")
 
 
 class SlavesMissing(Terminal):
@@ -68,9 +80,17 @@ def has_several_slaves(context: Context) -> bool:
     return len(listed(context["params"].get("slave"))) > 1
 
 
-def whole(context: Context) -> bool:
-    """Whether all tables are chosen."""
-    return not Selection.from_dict(context["params"]).partial
+def check(task: TaskContext) -> None:
+    """Raises `NotForSeveral`."""
+    selection = Selection.from_dict(task.context["params"])
+    if selection.partial:
+        raise NotForSeveral("Several slaves are loaded together with all tables: choose no tables")
+    read = selection.read or task.replication.initial.read
+    if read == "snapshot" and not transfer_form.by_files(task.context):
+        raise NotForSeveral(
+            "Several slaves are loaded together block by block, not in one snapshot: choose read committed, or "
+            "transfer files and a location"
+        )
 
 
 def continues_for_one_slave(context: Context) -> bool:
@@ -80,36 +100,64 @@ def continues_for_one_slave(context: Context) -> bool:
 
 def members(context: Context) -> list[str]:
     """The slaves that got through the last step; the first one leads."""
-    ti = context["ti"]
-    for task_id in ("plan", "create_tables", "begin"):
-        found = ti.xcom_pull(task_ids=task_id, key=MEMBERS)
-        if found:
-            return [str(name) for name in found]
-    return list(listed(context["params"].get("slave")))
+    return _last_left(context, MEMBERS) or list(listed(context["params"].get("slave")))
+
+
+def awaited(context: Context) -> list[str]:
+    """The slaves that could not be reached by any step so far."""
+    return _last_left(context, AWAITED)
+
+
+def _last_left(context: Context, key: str) -> list[str]:
+    """What the last step that is done for each slave left under `key`."""
+    found = (context["ti"].xcom_pull(task_ids=task_id, key=key) for task_id in ("plan", "create_tables", "begin"))
+    return next(([str(name) for name in names] for names in found if names), [])
 
 
 def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
-    """Does the step for each slave. Of several, those that fail are left out. Raises `NoSlaveLeft`, and what a single
-    one raises."""
+    """Does the step for each slave. Of several, those that fail are left out; over the wire, those that cannot be
+    reached have runs of their own, which await them. Raises `NoSlaveLeft`, and what a single one raises."""
     if task.slave_name is not None:
         return {task.slave_name: action(task)}
     done: dict[str, Made] = {}
     failures: dict[str, str] = {}
+    unreached = awaited(task.context)
     ti = task.context["ti"]
     for name in members(task.context):
         one = task.of_slave(name)
         try:
             done[name] = action(one)
         except SluiceError as error:
-            if isinstance(error, Transient) and ti.try_number < TRIES:
+            outage = isinstance(error, Transient)
+            if outage and ti.try_number < TRIES:
                 raise
+            if outage and not transfer_form.by_files(task.context):
+                log.warning("%s: goes on in a run of its own, which awaits it: %s", one, error)
+                say_waiting(one, error)
+                unreached.append(name)
+                continue
             log.error("%s: left out: %s", one, error)
             failures[name] = str(error)
             give_up(one, f"Initial Update failed in {ti.task_id}: {error}")
+    if not done and unreached:
+        raise NoSlaveReached(unreached)
     if not done:
         raise NoSlaveLeft(failures)
     ti.xcom_push(key=MEMBERS, value=list(done))
+    ti.xcom_push(key=AWAITED, value=unreached)
     return done
+
+
+def say_waiting(task: TaskContext, outage: SluiceError | None) -> None:
+    """For pages and `./sluice status`: the update waits for its slave; None: not any more. Never raises."""
+    try:
+        status = Status(task.redis, task.prefix, task.slave.name)
+        said, waits = status.read(), f"Initial update {task.update_id} waits: "
+        if outage is not None or str(said.get("message", "")).startswith(waits):
+            state = said.get("state", SlaveState.UNCONFIGURED)
+            status.note(state, f"{waits}{outage}" if outage else "")
+    except SluiceError as error:
+        log.warning("%s: %s", task, error)
 
 
 def give_up(task: TaskContext, reason: str) -> None:
@@ -120,29 +168,20 @@ def give_up(task: TaskContext, reason: str) -> None:
         log.warning("%s: %s", task, error)
 
 
-def others(context: Context) -> list[str]:
-    """The slaves beside the one that leads."""
-    return members(context)[1:]
-
-
 @step
 def share(task: TaskContext) -> list[dict[str, Any]]:
-    """Where the update is for several slaves: lists the runs in which it goes on, one for each that has the folder."""
+    """Where the update is for several slaves: lists the runs in which it goes on, one for each that has the folder, or
+    was not left out."""
     if task.slave_name is not None:
         return []
-    params, folder = dict(task.context["params"]), transfer_form.written(task.context)
-    names = (
-        TransferFolder(folder, transfer_form.access(task.replication), transfer_form.key(task.replication))
-        .manifest()
-        .names
-    )
-    return [
-        {
-            "trigger_run_id": run_of(task.update_id, name),
-            "conf": {**params, "slave": name, "location": str(folder), UPDATE: task.update_id},
-        }
-        for name in names
-    ]
+    conf = {**task.context["params"], UPDATE: task.update_id}
+    names = [*members(task.context), *awaited(task.context)]
+    if transfer_form.by_files(task.context):
+        folder = transfer_form.written(task.context)
+        access, key = transfer_form.access(task.replication), transfer_form.key(task.replication)
+        names = TransferFolder(folder, access, key).manifest().names
+        conf["location"] = str(folder)
+    return [{"trigger_run_id": run_of(task.update_id, name), "conf": {**conf, "slave": name}} for name in names]
 
 
 def unfinished(task: TaskContext, states: Mapping[str, Any], reason: str) -> dict[str, str]:

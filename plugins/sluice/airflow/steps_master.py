@@ -2,23 +2,23 @@
 
 import logging
 
-from sluice.airflow import preflight_check, transfer_form
-from sluice.airflow.multi_slave import NeedsFiles, continues_for_one_slave, whole
+from sluice.airflow import multi_slave, preflight_check, transfer_form
 from sluice.airflow.new_tables import announced
 from sluice.airflow.selection_form import check_choice, update_of
-from sluice.airflow.step import step
+from sluice.airflow.step import FOR_EVER, step
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
+from sluice.errors import Transient
 from sluice.load.load_metrics import require_measurable
 from sluice.load.transfer import transfer_steps
 
 log = logging.getLogger("sluice.airflow")
 
 
-@step
+@step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def check(task: TaskContext) -> None:
     """Reads the configuration, reaches every place it names (master, slave, Redis, the location of files), and proves
     that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
@@ -26,21 +26,26 @@ def check(task: TaskContext) -> None:
     replication = task.replication
     rules = counted(len(replication.tables), "table rule")
     log.info("%s: configured in %s, %s", task, replication.source, rules)
-    several = len(task.slave_names) > 1
-    if several and not (transfer_form.by_files(task.context) and whole(task.context)):
-        raise NeedsFiles
+    if len(task.slave_names) > 1:
+        multi_slave.check(task)
     with classified():
         task.redis.ping()
     log.info("%s: reached Redis", task)
-    preflight_check.require_ready(task, task.slave_names)
+    try:
+        preflight_check.require_ready(task, task.slave_names)
+    except Transient as outage:
+        if task.slave_name is not None:
+            multi_slave.say_waiting(task, outage)
+        raise
     if task.slave_name is not None and "transfer" in task.context["params"]:
+        multi_slave.say_waiting(task, None)
         update = update_of(task)
         check_choice(task)
         require_measurable(update)
     if transfer_form.by_files(task.context):
         place = transfer_form.location(task.replication, task.context)
         transfer_form.key_text(replication)
-        if not continues_for_one_slave(task.context):
+        if not multi_slave.continues_for_one_slave(task.context):
             transfer_steps.probe(place, transfer_form.access(replication))
         log.info("%s: files can be written to %s", task, place)
 

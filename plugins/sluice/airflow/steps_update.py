@@ -12,7 +12,7 @@ from sluice.airflow.failure import XCOM_KEY
 from sluice.airflow.job import Kind, Owner
 from sluice.airflow.runs import is_active, run_of
 from sluice.airflow.selection_form import update_of
-from sluice.airflow.step import NOT_RUN, states_of_run, step, teardown
+from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.coordination.used_locations import UsedLocations
@@ -50,7 +50,7 @@ class UpdateNotBegun(Terminal):
         super().__init__(f"{reason.rstrip('.')}. The slave was not touched.")
 
 
-@step
+@step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def begin(task: TaskContext) -> str:
     """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten. Where a part is loaded the
     slave stays NORMAL and its gate open."""
@@ -83,7 +83,8 @@ def plan(task: TaskContext) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
     blocks travel as files, the gate stays closed until they have arrived. Of a part the tables are loading from here
     on, and nothing waits."""
-    for_another = task.slave_name is None  # The job that exports takes the blocks of the slave that leads.
+    # The job that exports takes the blocks of the slave that leads.
+    for_another = task.slave_name is None and transfer_form.by_files(task.context)
     planned = multi_slave.each(
         task, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), for_another=for_another)
     )
@@ -137,12 +138,14 @@ def settle(context: Context) -> str:
     reason = _reason(context, states)
     if multi_slave.has_several_slaves(context) and states.get("begin") not in NOT_RUN:
         return _settle_list(context, states, reason)
-    if states.get("begin") in NOT_RUN:
-        raise UpdateNotBegun(reason)
     try:
         task = TaskContext.of(context)
     except (UnknownPrefix, UnknownSlave, ConfigError):
         raise UpdateNotBegun(reason) from None
+    if states.get("begin") in NOT_RUN:
+        for name in task.slave_names:
+            multi_slave.say_waiting(task.of_slave(name), None)
+        raise UpdateNotBegun(reason)
     running = jobs.live(Kind.LOAD, str(task.prefix), task.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.stop(running, "Airflow", "its initial update is over")

@@ -165,6 +165,11 @@ class BlockStore:
         seconds = (stored_at - begun_at).total_seconds() if begun_at and stored_at else None
         return Claim(block, rows, size, seconds)
 
+    def planned(self, table: TableName) -> list[Block]:
+        """The blocks of one table that may be begun."""
+        rows = self._execute("blocks_planned", table_schema=table.schema, name=table.name).fetchall()
+        return [Block(table, number, _key(lo), _key(hi)) for number, lo, hi in rows]
+
     def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
         """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.
 

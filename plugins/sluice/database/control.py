@@ -193,6 +193,10 @@ class BlockTable(Protocol):
         """
         ...
 
+    def planned(self, table: TableName) -> list[Block]:
+        """The blocks of one table that may be begun."""
+        ...
+
     def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
         """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.
 

@@ -47,9 +47,10 @@ class Left:
 class LoadJob:
     """See above. Entering raises `LoadRuns`, `LoadEnded`, and errors of the connection."""
 
-    def __init__(self, update: LoadTarget):
+    def __init__(self, update: LoadTarget, name: str | None = None):
+        """`name`: of the job that this one belongs to, on another slave."""
         self.update = update
-        self.name = f"{update.update_id}/{uuid.uuid4().hex[:8]}"
+        self.name = name or f"{update.update_id}/{uuid.uuid4().hex[:8]}"
         self._slave: Session | None = None
 
     def loader(self, number: int) -> str:

@@ -12,27 +12,27 @@ all they share. What a loader does with a block reads like the protocol of `slui
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
 from sluice.database.registry import vendor_of
-from sluice.database.rows import KeyOrder, RowFormat
+from sluice.database.rows import BlockRead, KeyOrder, RowStream
 from sluice.database.session import Session
-from sluice.database.translation import Translator
 from sluice.errors import Terminal, Transient
 from sluice.load import block_sizing, read_modes
+from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading, owner_of
 from sluice.load.read_modes import BlockYielded, SnapshotLost
 from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
-from sluice.model.blocks import Block, BlockState
+from sluice.model.blocks import Block, BlockState, Key
 from sluice.model.names import TableName
+from sluice.model.position import Position
 from sluice.model.shape import TableShape
-from sluice.transform.row_stream import TransformedRows
 from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
@@ -125,6 +125,7 @@ class Loader(BlockWorker):
                 block = self._cut(claim)
                 if not store.begin(claim.block, block.hi, self.loader):
                     return None
+                self._begun(claim.block, block.hi)
         except UniqueViolation:
             return None  # another loader cut a block of this table in the same moment
         self._idled = 0.0
@@ -171,30 +172,17 @@ class Loader(BlockWorker):
                     raise SlaveNotReady(block.table, "its key has just changed on the master")
                 if target is None:
                     raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
-                translator = Translator(of_master, of_slave, master, slave)
-                transform = self._transforms.of(seen.shape, master)
-                wanted = seen.shape if transform is None else transform.shape
-                if unfit := translator.differences(wanted, target, update.slave.lossy_columns):
-                    raise SlaveNotReady(block.table, "; ".join(unfit))
+                writer = BlockWriter.fitting(update, self._transforms, master, slave, seen.shape, target)
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)
-                columns = seen.shape.replicated
-                row_format = RowFormat.CSV
-                if transform is None:
-                    offered = of_slave.loading.formats(columns, target)
-                    row_format = next(each for each in offered if each in of_master.rows.formats)
-                # Expressions read the texts that changes bring.
-                canonical = transform is not None or of_master.types is not of_slave.types
-                query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=canonical)
-                stream = of_master.rows.stream(master, query, row_format, seen.end if seen.locked else None)
-                pieces = Pieces(stream, self._beat(block))
-                names = [column.name for column in columns]
-                if transform is None:
-                    rows = of_slave.loading.write(slave, block.table, names, pieces, row_format)
-                else:
-                    made = TransformedRows(pieces, names, transform)
-                    rows = of_slave.loading.write(slave, block.table, made.columns, made, row_format)
+                query = order.select(
+                    seen.shape.replicated, block.lo, block.hi, locked=seen.locked, canonical=writer.canonical
+                )
+                stream = of_master.rows.stream(master, query, writer.row_format, seen.end if seen.locked else None)
+                pieces = Pieces(self._passing(stream, seen, writer), self._beat(block))
+                rows = writer.write(slave, pieces)
             of_master.changes.secure(master, seen.marker)
+            self._passed(seen.marker, pieces.bytes)
             if not self._blocks(slave).store(block, self.loader, seen.marker, rows, pieces.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if seen.shape != order.shape:
@@ -203,6 +191,18 @@ class Loader(BlockWorker):
         self.report.rows += rows
         self.report.bytes += pieces.bytes
         self._waiting_since.pop(block.table, None)
+
+    # -- what a loader for several slaves does besides (`sluice.load.shared_load`)
+
+    def _begun(self, planned: Block, hi: Key | None) -> None:
+        """The `planned` block is begun as far as `hi`; in the transaction that says so."""
+
+    def _passing(self, stream: RowStream, seen: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
+        """The pieces of `stream`, on their way to `writer`."""
+        return stream
+
+    def _passed(self, marker: Position, size: int) -> None:
+        """All rows of the block are read and its marker is secure."""
 
     # -- what it asks
 

@@ -1,10 +1,7 @@
 """One export serves several slaves: the master is read once, and each slave goes its own way from the folder on."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,8 +15,6 @@ from sluice.model.blocks import BlockState
 from sluice.model.location import Location, S3Access
 from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import row_source
-from sluice.vendors.postgres.source import snapshot
 from sluice.vendors.postgres.target import control_tables
 from tests.rig.net import Net, until
 from tests.scenarios.initial_files.carrying import export
@@ -48,22 +43,6 @@ def three(net: Net, monkeypatch: pytest.MonkeyPatch) -> Net:
     net.at("s2", "CREATE SCHEMA own; CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     net.at("s2", "INSERT INTO public.orders SELECT g, 'old' FROM generate_series(3000, 6000) g")
     return net
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How many blocks of each table were read from the master."""
-    counted: Counter[str] = Counter()
-    reading = snapshot.reading
-
-    @contextmanager
-    def counting(connection: Any, table: Any, *rest: Any) -> Iterator[Any]:
-        with reading(connection, table, *rest) as seen:
-            yield seen
-        counted[table.table.name] += 1
-
-    monkeypatch.setattr(row_source, "reading", counting)
-    return counted
 
 
 def prepared(net: Net, *names: str) -> list[Update]:

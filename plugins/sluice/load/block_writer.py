@@ -1,0 +1,68 @@
+"""How the rows of a block come from the master so that one slave's table takes them, and how they are written there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.database.registry import vendor_of
+from sluice.database.rows import RowFormat
+from sluice.database.session import Session
+from sluice.database.translation import Translator
+from sluice.load.update import Update
+from sluice.load.worker import SlaveNotReady
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.transform.row_stream import TransformedRows
+from sluice.transform.table_transform import TableTransform
+from sluice.transform.transforms import Transforms
+
+
+@dataclass(frozen=True)
+class BlockWriter:
+    """For one table, as the master has it at a block's marker."""
+
+    vendor: str
+    table: TableName
+    columns: tuple[str, ...]
+    """In the order in which the rows bring them."""
+    row_format: RowFormat
+    canonical: bool
+    """Whether the rows are the canonical texts of their values."""
+    transform: TableTransform | None
+
+    @classmethod
+    def fitting(
+        cls,
+        update: Update,
+        transforms: Transforms,
+        master: Session,
+        slave: Session,
+        shape: TableShape,
+        target: TableShape,
+    ) -> "BlockWriter":
+        """For rows of `shape` and the slave's table `target`. Raises `SlaveNotReady` where they do not fit."""
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        transform = transforms.of(shape, master)
+        wanted = shape if transform is None else transform.shape
+        translator = Translator(of_master, of_slave, master, slave)
+        if unfit := translator.differences(wanted, target, update.slave.lossy_columns):
+            raise SlaveNotReady(shape.table, "; ".join(unfit))
+        row_format = RowFormat.CSV
+        if transform is None:
+            offered = of_slave.loading.formats(shape.replicated, target)
+            row_format = next(each for each in offered if each in of_master.rows.formats)
+        # Expressions read the texts that changes bring.
+        canonical = transform is not None or of_master.types is not of_slave.types
+        names = tuple(column.name for column in shape.replicated)
+        return cls(update.slave_info.vendor, shape.table, names, row_format, canonical, transform)
+
+    def reads_as(self, other: "BlockWriter") -> bool:
+        """Whether rows that are read for one of the two serve both."""
+        return (self.columns, self.row_format, self.canonical) == (other.columns, other.row_format, other.canonical)
+
+    def write(self, slave: Session, pieces: Iterable[bytes | memoryview]) -> int:
+        """Writes the rows in the caller's transaction; how many."""
+        loading = vendor_of(self.vendor).loading
+        if self.transform is None:
+            return loading.write(slave, self.table, self.columns, pieces, self.row_format)
+        made = TransformedRows(pieces, self.columns, self.transform)
+        return loading.write(slave, self.table, made.columns, made, self.row_format)

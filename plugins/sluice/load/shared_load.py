@@ -1,0 +1,328 @@
+"""A loader for several slaves: it reads each block once and hands the rows on, each slave stores them by itself.
+
+Nothing is shared but the reading. Each slave has BLOCKS of its own, and for each of them the protocol of
+`sluice.model.blocks` holds: "begun" is committed there before the snapshot is taken, rows, marker and "stored" are
+committed together. So a slave that fails, or is much slower than the others, is simply read for no longer: its block
+goes back to planned, and what it lacks is loaded by a load of its own. The same goes for blocks that one slave has
+planned and another one has not, for rows that a slave needs in another form, and for what has to wait for an apply.
+
+One slave leads: its BLOCKS say what is read next. Blocks of the others are begun before those of the leader are
+visible to other loaders, so that all slaves are cut at the same keys.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from sluice.database.registry import vendor_of
+from sluice.database.rows import BlockRead, RowStream
+from sluice.errors import Transient
+from sluice.load.block_writer import BlockWriter
+from sluice.load.load_ownership import expect_loading
+from sluice.load.loader import Loader
+from sluice.load.update import Update
+from sluice.load.worker import BlockOvertaken, LoadReport, SlaveNotReady
+from sluice.model.blocks import Block, Key
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
+
+log = logging.getLogger("sluice.load")
+
+SLOW_SECONDS = 5.0
+"""How long the others wait for a slave before it goes its own way: at once, or in all if that is half of the time."""
+PIECES_AHEAD = 16
+"""How many pieces a slave may be behind before the others wait for it."""
+
+
+class ReadOtherwise(Transient):
+    """A slave cannot take the rows as they are read for the one that leads."""
+
+    def __init__(self, table: TableName):
+        super().__init__(f"rows of {table} have to be read otherwise for this slave")
+
+
+def shared_worker(
+    updates: Sequence[Update],
+    loader: str,
+    stopped: Callable[[], bool] = lambda: False,
+    slow_seconds: float = SLOW_SECONDS,
+) -> LoadReport:
+    """Loads for all of `updates` what the first of them has planned; see `sluice.load.loader.load_worker`.
+
+    Ends when nothing is left that the first slave can store without its apply. Raises what its loader raises; of the
+    others nothing is raised.
+    """
+    worker = SharedLoader(updates[0], [Follower(update, loader, stopped) for update in updates[1:]], loader, stopped)
+    worker.slow_seconds = slow_seconds
+    try:
+        return worker.run()
+    finally:
+        worker.close_all()
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """How a block is read."""
+
+    shape: TableShape
+    writer: BlockWriter
+
+
+@dataclass(frozen=True)
+class _End:
+    """All rows were read."""
+
+    marker: Position
+    bytes: int
+
+
+class _GivenUp(Transient):
+    """The block is not read to its end."""
+
+
+@dataclass
+class Share:
+    """One block on its way to one slave."""
+
+    planned: Block
+    """As it was before the slave that leads cut it."""
+    hi: Key | None
+    answered: threading.Event = field(default_factory=threading.Event)
+    accepted: bool = False
+    """Whether the slave has begun the block."""
+    ended: bool = False
+    """Whether all rows were handed on."""
+    given_up: threading.Event = field(default_factory=threading.Event)
+    parts: "queue.Queue[_Seen | bytes | _End]" = field(default_factory=lambda: queue.Queue(PIECES_AHEAD))
+    end: _End | None = None
+    """Set once `rows` has given all pieces."""
+
+    def answer(self, accepted: bool) -> None:
+        """To be called once or more; the first one counts."""
+        if not self.answered.is_set():
+            self.accepted = accepted
+            self.answered.set()
+
+    def put(self, part: "_Seen | bytes | _End", seconds: float) -> bool:
+        """Hands a part on, unless the slave wants no more. False where it did not take it within `seconds`."""
+        if self.given_up.is_set():
+            return True
+        try:
+            self.parts.put(part, timeout=seconds)
+        except queue.Full:
+            return False
+        return True
+
+    def get(self) -> "_Seen | bytes | _End":
+        """The next part. Raises `_GivenUp`."""
+        while True:
+            with suppress(queue.Empty):
+                return self.parts.get(timeout=0.2)
+            if self.given_up.is_set():
+                raise _GivenUp(f"block {self.planned.number} of {self.planned.table} is read no further")
+
+    def rows(self) -> Iterator[bytes]:
+        """The pieces. Raises `_GivenUp`."""
+        while not isinstance(part := self.get(), _End):
+            assert isinstance(part, bytes)
+            yield part
+        self.end = part
+
+
+class Follower(Loader):
+    """Stores on its slave what another one's loader reads, in a thread of its own."""
+
+    def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
+        super().__init__(update, loader, stopped)
+        self.left: str = ""
+        """Why the slave goes its own way; empty while it does not."""
+        self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
+        self._otherwise: set[TableName] = set()
+        self.waited = 0.0
+        """Seconds that the others waited for it."""
+        self.thread = threading.Thread(target=self._serve, name=f"load {update.slave.name}", daemon=True)
+
+    def offer(self, share: Share) -> None:
+        """To be answered and stored as soon as the block before it is."""
+        self._shares.put(share)
+
+    def leave(self, why: str) -> None:
+        """Nothing more is handed to the slave."""
+        if not self.left:
+            self.left = why
+            log.warning("%s: what is left is loaded by a load of its own: %s", self.update, why)
+            self._shares.put(None)
+
+    def end(self) -> None:
+        """What was handed on is stored, nothing follows."""
+        self._shares.put(None)
+
+    def _serve(self) -> None:
+        try:
+            while (share := self._shares.get()) is not None and not self.left:
+                self._serve_one(share)
+        finally:
+            self.close()
+
+    def _serve_one(self, share: Share) -> None:
+        try:
+            self._release_block()
+            self._open()
+            accepted = self._begin_share(share)
+            share.answer(accepted)
+            if accepted:
+                self._holds_block = True
+                self._store_share(share)
+                self._holds_block = False
+        except (SlaveNotReady, BlockOvertaken, ReadOtherwise, _GivenUp) as reason:
+            log.info("%s: %s", self.update, reason)
+            self._give_back()
+        except Exception as reason:
+            # Whatever it is, it is this slave's alone; its own load raises it again.
+            self.leave(str(reason) or type(reason).__name__)
+            self._give_back()
+        finally:
+            share.answer(False)
+            share.given_up.set()
+
+    def _begin_share(self, share: Share) -> bool:
+        """Whether the slave has the block planned, too, and it is begun now."""
+        planned = share.planned
+        if planned.table in self._otherwise:
+            return False
+        control = self._linked(self._control)
+        with control.transaction():
+            self._expect_job(control)
+            expect_loading(self.update, control)
+            store = self._blocks(control)
+            ends = (planned.hi, share.hi)
+            own = next((one for one in store.planned(planned.table) if one.lo == planned.lo and one.hi in ends), None)
+            if own is None or not store.begin(own, share.hi, self.loader):
+                return False
+        self._in_hand = Block(own.table, own.number, own.lo, share.hi)
+        return True
+
+    def _store_share(self, share: Share) -> None:
+        block, slave = self._in_hand, self._linked(self._slave)
+        rows_of_slave = vendor_of(self.update.slave_info.vendor).rows
+        seen = share.get()
+        assert isinstance(seen, _Seen)
+        with self._fitting(block.table), slave.transaction():
+            target = rows_of_slave.shape(slave, block.table)
+            if target is None:
+                raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
+            master = self._linked(self._master)
+            writer = BlockWriter.fitting(self.update, self._transforms, master, slave, seen.shape, target)
+            if not writer.reads_as(seen.writer):
+                self._otherwise.add(block.table)
+                raise ReadOtherwise(block.table)
+            if self.update.slave.existing_tables == "keep":
+                self._clear(slave, target, block)
+            rows = writer.write(slave, share.rows())
+            end = share.end
+            assert end is not None, "the last piece was taken"
+            if not self._blocks(slave).store(block, self.loader, end.marker, rows, end.bytes):
+                raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
+
+
+class SharedLoader(Loader):
+    """Reads for the slave that leads, and hands on to the others."""
+
+    slow_seconds = SLOW_SECONDS
+
+    def __init__(self, update: Update, followers: Sequence[Follower], loader: str, stopped: Callable[[], bool]):
+        super().__init__(update, loader, stopped)
+        self.followers = followers
+        self._shares: list[tuple[Follower, Share]] = []
+        """Of the block in hand."""
+        self._unready: set[TableName] = set()
+        self._started = time.monotonic()
+        for follower in followers:
+            follower.thread.start()
+
+    def close_all(self) -> None:
+        """Awaits what was handed on, then ends all sessions."""
+        self._give_up_shares()
+        for follower in self.followers:
+            follower.end()
+        for follower in self.followers:
+            if not follower.left:
+                follower.thread.join(self.slow_seconds)
+        self.close()
+
+    # -- the protocol
+
+    def _begun(self, planned: Block, hi: Key | None) -> None:
+        shares = [(one, Share(planned, hi)) for one in self.followers if not one.left]
+        for follower, share in shares:
+            follower.offer(share)
+        for follower, share in shares:
+            self._wait(follower, share.answered.wait)
+        self._shares = [(follower, share) for follower, share in shares if share.accepted]
+
+    def _transfer(self, block: Block) -> None:
+        try:
+            super()._transfer(block)
+        finally:
+            self._give_up_shares()
+
+    def _passing(self, stream: RowStream, seen: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
+        self._hand_on(_Seen(seen.shape, writer))
+        for piece in stream:
+            if piece:
+                self._hand_on(bytes(piece))
+            yield piece
+
+    def _passed(self, marker: Position, size: int) -> None:
+        self._hand_on(_End(marker, size))
+        for _, share in self._shares:
+            share.ended = True
+
+    def _give_back(self) -> None:
+        self._give_up_shares()
+        super()._give_back()
+
+    def _give_up_shares(self) -> None:
+        """What was not handed on to its end goes back to planned."""
+        for _, share in self._shares:
+            if not share.ended:
+                share.given_up.set()
+        self._shares = []
+
+    def _hand_on(self, part: _Seen | bytes | _End) -> None:
+        for follower, share in self._shares:
+            self._wait(follower, partial(share.put, part))
+        self._shares = [pair for pair in self._shares if not (pair[0].left or pair[1].given_up.is_set())]
+
+    def _wait(self, follower: Follower, done: Callable[[float], bool]) -> None:
+        """Until it is `done`, which is given the seconds it may take. A slave that is too slow goes its own way."""
+        began = time.monotonic()
+        in_time = False
+        while not in_time and not follower.left and time.monotonic() - began < self.slow_seconds:
+            in_time = done(min(0.5, self.slow_seconds))
+        now = time.monotonic()
+        follower.waited += now - began
+        if not in_time:
+            follower.leave(f"it took nothing for {self.slow_seconds:g} s")
+        elif follower.waited > max(self.slow_seconds, (now - self._started) / 2):
+            follower.leave(f"the others had waited for it for {follower.waited:.1f} s")
+
+    # -- what has to wait for an apply is left to the slave's own load
+
+    def _finished(self) -> bool:
+        progress = self._blocks(self._linked(self._control)).progress()
+        return not any(one.begun or (one.planned and one.table not in self._unready) for one in progress)
+
+    def _backoff_over(self) -> list[TableName]:
+        return [*super()._backoff_over(), *self._unready]
+
+    def _rest(self, reason: SlaveNotReady) -> None:
+        self._expect_own_snapshot(reason)
+        log.info("%s: %s", self.update, reason)
+        self._unready.add(reason.table)
