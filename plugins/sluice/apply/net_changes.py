@@ -40,7 +40,17 @@ from sluice.errors import Terminal
 from sluice.model.change import NetChanges
 from sluice.model.names import TableName
 
-__all__ = ["KeyEvents", "NotRowChanges", "WrongKey", "changed_key_texts", "events", "kept_items", "reduce", "without"]
+__all__ = [
+    "KeyEvents",
+    "NotRowChanges",
+    "WrongKey",
+    "changed_key_texts",
+    "events",
+    "former_known",
+    "kept_items",
+    "reduce",
+    "without",
+]
 
 _BORN = -1
 """Origin of a row that the window itself inserted."""
@@ -54,14 +64,16 @@ class NoColumns(Terminal):
         self.table = table
 
 
-def reduce(found: KeyEvents, keep: Flags | None = None, *, before: bool = False, safe: bool = False) -> NetChanges:
+def reduce(
+    found: KeyEvents, keep: Flags | None = None, *, before: bool = False, safe: bool = False, whole: bool = False
+) -> NetChanges:
     """The net change of each key. `keep`: a boolean array over the events, None keeps all.
 
-    `before` adds the old images (`b` columns); `items` must then carry OLDCONTENT. An UPDATE under
-    its key without one says that the former values are not known (rows that a change of the table's
-    definition made anew): then nothing is compared. `safe`: the slave may stand anywhere in the
-    window already, so every key that ends without a row is deleted, also one that the window itself
-    brought. Raises `MixedShapes`, `MalformedContent`.
+    `before` adds the old images (`b` columns), `whole` those of the key's columns too; `items` must then
+    carry OLDCONTENT. An UPDATE under its key without one says that the former values are not known (rows
+    that a change of the table's definition made anew): then nothing is compared. `safe`: the slave may
+    stand anywhere in the window already, so every key that ends without a row is deleted, also one that
+    the window itself brought. Raises `MixedShapes`, `MalformedContent`.
     """
     chosen = np.arange(len(found)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
     items = found.items
@@ -96,15 +108,16 @@ def reduce(found: KeyEvents, keep: Flags | None = None, *, before: bool = False,
     order = np.argsort(ends[moved_to], kind="stable")
     moved_from, moved_to = moved_from[order], moved_to[order]
     width = _names(items, found)
-    former = before and bool(width) and _former_known(items)
+    former = before and bool(width) and former_known(items)
+    skip = () if whole else found.key
 
     def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> row_images.Images:
-        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former)
+        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former, skip=skip)
 
     old_keys = split_keys(found.guid.take(pa.array(first[moved_from])), len(found.key))
     deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images_of(dead, dead, now=False)}
     moves = {**_numbered("k", old_keys), **images_of(moved_from, moved_to)}
-    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False)
+    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False, skip=skip)
     return NetChanges(
         table,
         width,
@@ -171,7 +184,7 @@ def _sorted(keys: Indices, by: Indices) -> Indices:
     return keys[np.argsort(by[keys], kind="stable")]
 
 
-def _former_known(items: pa.Table) -> bool:
+def former_known(items: pa.Table) -> bool:
     """Whether every change says what the row was before it."""
     silent = pc.and_(pc.is_null(items.column("oldcontent")), pc.not_equal(items.column("action"), "INSERT"))
     return not pc.any(silent).as_py()

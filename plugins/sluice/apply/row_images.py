@@ -33,8 +33,9 @@ def images(
     *,
     now: bool,
     former: bool,
+    skip: Sequence[str],
 ) -> Images:
-    """`c` columns when `now`, `b` columns when `former`: of all columns but the key's, or of those that differ.
+    """`c` columns when `now`, `b` columns when `former`: of all columns but those to `skip`, or of those that differ.
 
     A `b` column is left out where no row's former value differs from its present one. Raises
     `MixedShapes`, `MalformedContent`.
@@ -42,7 +43,7 @@ def images(
 
     def piece(at: int) -> Images:
         mine = slice(at, at + PIECE)
-        return _piece(found.items, found.images, begins[mine], ends[mine], found.key, width, now, former)
+        return _piece(found.items, found.images, begins[mine], ends[mine], skip, width, now, former)
 
     if not now and not former:
         return {}
@@ -62,7 +63,7 @@ def _piece(
     codec: RowImageCodec,
     begins: Indices,
     ends: Indices,
-    key: Sequence[str],
+    skip: Sequence[str],
     width: Sequence[str],
     now: bool,
     former: bool,
@@ -87,9 +88,9 @@ def _piece(
             if values is None
             else [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(values, other, strict=True)]
         )
-    before = codec.overlay(base, width, laid, skip=key) if not bare.all() else base
+    before = codec.overlay(base, width, laid, skip=skip) if not bare.all() else base
     for number, (name, was) in enumerate(zip(width, before, strict=True), start=1):
-        if name not in key and (values is None or not _alike(was, values[number - 1])):
+        if name not in skip and (values is None or not _alike(was, values[number - 1])):
             result[f"b{number}"] = was
     return result
 

@@ -1,7 +1,7 @@
 """Tables that the slave gets otherwise than the master has them: their changes, definitions and rows.
 
-Changes are transformed as soon as the definition is known under which they were captured, and before anything is made
-of them: all that follows, REJECTS and stage tables included, sees the slave's rows and columns alone.
+Changes are transformed by the definition under which they were captured, and before anything goes to the slave: REJECTS
+and stage tables hold the slave's rows and columns alone. `sluice.apply.slave_changes` does it for what is merged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sluice.apply.window_runs import CutItem, Run
+from sluice.apply.window_runs import CutItem
 from sluice.database.digests import compared
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
@@ -68,17 +68,10 @@ class TransformedTables:
             self._bound[shape] = bound
         return self._bound[shape]
 
-    def items(self, table: TableName, items: pa.Table) -> pa.Table:
-        """Changes of a table whose definition is known. Raises `RowNotTransformed`, `TransformationInvalid`."""
-        transform = self.of(self._sessions.schema_history[table]) if self.any else None
+    def items(self, shape: TableShape, items: pa.Table) -> pa.Table:
+        """Changes of a table of the master, one by one. Raises `RowNotTransformed`, `TransformationInvalid`."""
+        transform = self.of(shape)
         return items if transform is None else changes.of_slave(items, transform)
-
-    def run(self, run: Run) -> Run:
-        """The same of several tables."""
-        if not self.any:
-            return run
-        found = {table: self.items(table, items) for table, items in run.items()}
-        return {table: items for table, items in found.items() if items.num_rows}
 
     def cut(self, cut: CutItem) -> CutItem:
         """What cuts the stream. Raises `ColumnRenamed`, `TransformationInvalid`."""

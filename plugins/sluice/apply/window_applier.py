@@ -26,6 +26,7 @@ from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
 from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.slave_changes import SlaveChanges
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
 from sluice.apply.transaction import Plan, WindowTransaction
@@ -248,8 +249,8 @@ class WindowApplier:
                 items = self.sessions.reader.items(Window(oldest, target), images=self._images(checks), rows_of=table)
                 if items.num_rows:
                     self.sessions.schema_history.load([table], seen, 0)
-                    run = self.sessions.transformed.run({table: items})
-                    steps.append(self._reduce(run, partial(part.keep_of, blocks=blocks), checks, overlaps))
+                    keep_of = partial(part.keep_of, blocks=blocks)
+                    steps.append(self._reduce({table: items}, keep_of, checks, overlaps))
             steps.append(found)
             if found.ready:
                 tracker.states = tracker.states.put(table, TableState.READY)
@@ -271,9 +272,8 @@ class WindowApplier:
                 continue
             applied = {table: items for table, items in run.items() if table not in tracker.states}
             self.sessions.schema_history.load(applied, seen, above)
-            transformed = self.sessions.transformed.run(applied)
             keep = tracker.load_filter.keep if tracker.load_filter is not None else None
-            steps.append(self._reduce(transformed, keep, checks, overlaps))
+            steps.append(self._reduce(applied, keep, checks, overlaps))
         return steps
 
     def _cut(self, cut: CutItem, seen: Position, above: int, tracker: TableStateTracker) -> list[Step]:
@@ -288,22 +288,29 @@ class WindowApplier:
         return tracker.follow(transformed)
 
     def _reduce(self, run: Run, keep_of: Keep | None, checks: Checks, overlaps: Overlaps) -> Rows:
-        kept: dict[TableName, pa.Table] = {}
-        changes: list[NetChanges | Staged] = []
-        ordered: set[TableName] = set()
         keys = {table: self.sessions.schema_history.key(table) for table in run}
+        changes: list[NetChanges | Staged] = []
+        one_by_one: dict[TableName, Callable[[], pa.Table]] = {}
+        ordered: set[TableName] = set()
         for table, items in run.items():
+            shape = self.sessions.schema_history[table]
+            transform = self.sessions.transformed.of(shape)
+            one_by_one[table] = partial(self.sessions.transformed.items, shape, items)
             try:
-                found = net_changes.events(items, keys[table], self.sessions.images)
-                self.pair_rejects.note_overlaps(found, table, overlaps)
+                found = net_changes.events(items, [column.name for column in shape.key], self.sessions.images)
                 keep = keep_of(found, table) if keep_of is not None else None
-                kept[table] = items if keep is None else net_changes.kept_items(found, keep)
-                changes.append(net_changes.reduce(found, keep, before=checks.compares(table), safe=checks.safe))
+                mine = SlaveChanges(found, keep, transform)
+                one_by_one[table] = mine.items
+                if self.pair_rejects.keys(table):
+                    self.pair_rejects.note_overlaps(mine.events, table, overlaps)
+                net = mine.net(compare=checks.compares(table), safe=checks.safe)
             except MixedShapes as mixed:
                 log.info("%s: %s", self.pair, mixed)
-                kept.setdefault(table, items)
                 ordered.add(table)
-        return Rows(changes, kept.__getitem__, keys, frozenset(ordered))
+            else:
+                if net.rows or transform is None:
+                    changes.append(net)
+        return Rows(changes, lambda table: one_by_one[table](), keys, frozenset(ordered))
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)

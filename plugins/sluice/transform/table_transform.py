@@ -88,13 +88,15 @@ class TableTransform:
         """The table as the slave has it."""
         self._engine = engine
         self._mask = mask
-        self._used = list(dict.fromkeys(name for each in read.values() for name in each.columns))
+        self.used = list(dict.fromkeys(name for each in read.values() for name in each.columns))
+        """The master's columns that expressions use."""
+        self.filters = "" in read
+        """Whether there is a `where`."""
         self._computed = [name for name in read if name]
-        self._filters = "" in read
         selected = [types.to_text(results[name], f"({read[name].text}\n)") for name in self._computed]
-        if self._filters:
+        if self.filters:
             selected.append(f"coalesce(({read[''].text}\n), false)")
-        self._query = f"SELECT {', '.join(selected)} FROM ({_typed(self._used, kinds)})" if selected else ""
+        self._query = f"SELECT {', '.join(selected)} FROM ({_typed(self.used, kinds)})" if selected else ""
 
     def untouched(self, names: Iterable[str]) -> frozenset[str]:
         """The slave's names of those of the master's columns that reach it as they are."""
@@ -115,30 +117,35 @@ class TableTransform:
         Raises `RowNotTransformed`, `TransformationInvalid` where they lack a column that an expression uses.
         """
         by_name = dict(zip(names, values, strict=True))
-        count = len(values[0]) if values else 0
-        found = self._compute(by_name, count)
-        kept = np.asarray(found.pop("")) if self._filters else None
-        out: dict[str, pa.Array] = {}
+        made, kept = self.made(by_name, len(values[0]) if values else 0)
+        sources = self.sources(names)
+        columns = [made[name] if source is None else by_name[source] for name, source in sources]
+        return Rows(tuple(name for name, _ in sources), columns, kept)
+
+    def sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
+        """The slave's columns for rows with the columns `names`, each with the master's one that it is as it is."""
+        found: list[tuple[str, str | None]] = []
         for name in names:
             change = self.rule.by_name.get(name)
             if change is None:
-                out[name] = by_name[name]
+                found.append((name, name))
             elif isinstance(change, Renamed):
-                out[change.name] = by_name[name]
+                found.append((change.name, name))
             elif not isinstance(change, Excluded):
-                out[name] = found[name]
-        for name, change in self.rule.columns:
-            if name not in by_name and isinstance(change, Constant | Computed):
-                out[name] = found[name]
-        return Rows(tuple(out), list(out.values()), kept)
+                found.append((name, None))
+        own = (name for name, change in self.rule.columns if isinstance(change, Constant | Computed))
+        return [*found, *((name, None) for name in own if name not in names)]
 
-    def _compute(self, by_name: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
-        """The values of constants and expressions by column, and under the empty name which rows are kept."""
+    def made(self, by_name: Mapping[str, pa.Array], count: int) -> tuple[dict[str, pa.Array], Flags | None]:
+        """The values of constants and expressions by column, and which rows are kept; None: all.
+
+        `by_name`: `count` rows of the master, of the columns `used` and the key at least. Raises as `rows`.
+        """
         constants = [(name, change) for name, change in self.rule.columns if isinstance(change, Constant)]
         found = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
         if not self._query:
-            return found
-        if lacking := [name for name in self._used if name not in by_name]:
+            return found, None
+        if lacking := [name for name in self.used if name not in by_name]:
             raise TransformationInvalid(
                 self.rule,
                 [
@@ -148,13 +155,13 @@ class TableTransform:
                 ],
             )
         # A row without any column is a row: rows are counted by this one.
-        used = {f"c{place}": by_name[name] for place, name in enumerate(self._used)} or {"c": pa.nulls(count, TEXT)}
+        used = {f"c{place}": by_name[name] for place, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
         try:
             columns = self._engine.computed(self._query, used)
         except EngineRefused as error:
             raise self._culprit(used, by_name, count, error) from error
-        labels = [*self._computed, *([""] if self._filters else [])]
-        return found | dict(zip(labels, columns, strict=True))
+        kept = np.asarray(columns.pop()) if self.filters else None
+        return found | dict(zip(self._computed, columns, strict=True)), kept
 
     def _culprit(
         self, used: Mapping[str, pa.Array], by_name: Mapping[str, pa.Array], count: int, error: EngineRefused

@@ -1,0 +1,193 @@
+"""Net changes of the master become net changes of the slave: one pass of the engine for all rows of a table.
+
+Not the changes of a key are transformed, but what remains of them: the row before the window, and the row after it.
+Columns that reach the slave as they are, under whatever name, are handed on untouched.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.model.change import NetChanges
+from sluice.transform.table_transform import TableTransform
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Image:
+    """Rows of the master at one time; once transformed, the slave's."""
+
+    count: int
+    columns: dict[str, pa.ChunkedArray]
+    """By name."""
+    kept: Flags
+    """Which of them the slave has."""
+
+
+def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare: bool) -> NetChanges:
+    """The net changes of one table with a key, as the slave gets them; `compare`: with the old images.
+
+    `net`: with the old images, the key's columns among them, where `compare`, and where there is a `where`; not in safe
+    mode, in which all goes that the slave must not have, whatever was there before. Raises `RowNotTransformed`,
+    `TransformationInvalid`.
+    """
+    if not net.rows:
+        return replace(net, columns=(), key=transform.key(), compared=False)
+    former = net.compared and not safe
+    assert net.key and (former or not compare) and (former or safe or not transform.filters)
+    now = [_after(net, table) for table in (net.updates, net.moves, net.inserts)]
+    was = [_before(net, table, former) for table in (net.updates, net.moves, net.deletes)]
+    updated, moved, inserted, updated_was, moved_was, deleted = _transformed([*now, *was], net, transform)
+    stays = updated.kept & updated_was.kept
+    if former:
+        stays &= _differing(updated, updated_was)
+    made = _Tables(tuple(name for name, _ in transform.sources(net.columns)), transform.key(), compare)
+    key = range(1, len(net.key) + 1)
+    moved_from = [net.moves.column(f"k{number}") for number in key] if moved.count else []
+    deletes = [
+        made.deletes(
+            [net.deletes.column(f"k{number}") for number in key] if deleted.count else [], deleted, deleted.kept
+        ),
+        made.deletes(made.key_of(updated), updated_was, updated_was.kept & ~updated.kept),
+        made.deletes(made.key_of(moved) if safe else moved_from, moved_was, moved_was.kept & ~moved.kept),
+    ]
+    if safe:  # the slave may have any state of the window already
+        deletes.append(made.deletes(made.key_of(inserted), inserted, ~inserted.kept))
+    inserts = [
+        made.inserts(inserted, inserted.kept),
+        made.inserts(updated, updated.kept & ~updated_was.kept),
+        made.inserts(moved, moved.kept & ~moved_was.kept),
+    ]
+    return replace(
+        net,
+        columns=made.names,
+        key=made.key,
+        deletes=_joined(deletes),
+        updates=made.changes([], updated, updated_was, stays),
+        moves=made.changes(moved_from, moved, moved_was, moved.kept & moved_was.kept),
+        inserts=_joined(inserts),
+        compared=compare,
+    )
+
+
+def _after(net: NetChanges, table: pa.Table) -> _Image:
+    return _Image(table.num_rows, _values(net, table, "c"), np.ones(table.num_rows, dtype=bool))
+
+
+def _before(net: NetChanges, table: pa.Table, known: bool) -> _Image:
+    """`known`: whether there are old images; else it has no columns."""
+    columns = _values(net, table, "c") | _values(net, table, "b") if known else {}
+    return _Image(table.num_rows, columns, np.ones(table.num_rows, dtype=bool))
+
+
+def _values(net: NetChanges, table: pa.Table, letter: str) -> dict[str, pa.ChunkedArray]:
+    """The columns of the table that the letter stands for, by name."""
+    there = set(table.column_names) if table.num_rows else ()
+    places = ((name, f"{letter}{number}") for number, name in enumerate(net.columns, start=1))
+    return {name: table.column(place) for name, place in places if place in there}
+
+
+def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTransform) -> Iterator[_Image]:
+    """The same with the slave's columns, and which rows it has."""
+    there = [image for image in images if image.columns]
+    if not there:
+        yield from images
+        return
+    names = [name for name in net.columns if name in {*transform.used, *net.key}]
+    pool = {
+        name: pa.chunked_array([chunk for image in there for chunk in image.columns[name].chunks]) for name in names
+    }
+    made, kept = transform.made(pool, sum(image.count for image in there))
+    place = 0
+    for image in images:
+        if not image.columns:
+            yield image
+            continue
+        columns = {
+            name: _slice(made[name], place, image.count) if source is None else image.columns[source]
+            for name, source in transform.sources(net.columns)
+        }
+        yield _Image(image.count, columns, image.kept if kept is None else kept[place : place + image.count])
+        place += image.count
+
+
+def _slice(column: pa.Array, place: int, count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([column.slice(place, count)])
+
+
+def _differing(one: _Image, other: _Image) -> Flags:
+    """Which rows differ in any column."""
+    found = np.zeros(one.count, dtype=bool)
+    for name, column in one.columns.items():
+        if not _same(column, other.columns[name]):
+            found |= _unequal(column, other.columns[name])
+    return found
+
+
+def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    return bool(one.equals(other))
+
+
+def _unequal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
+    differs = pc.fill_null(pc.not_equal(one, other), pa.scalar(True))
+    return np.asarray(pc.and_not(differs, pc.and_(pc.is_null(one), pc.is_null(other))))
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Makes the tables of `NetChanges`: of the rows that are chosen."""
+
+    names: tuple[str, ...]
+    key: tuple[str, ...]
+    compare: bool
+
+    def key_of(self, image: _Image) -> list[pa.ChunkedArray]:
+        return [image.columns[name] for name in self.key] if image.count else []
+
+    def inserts(self, image: _Image, chosen: Flags) -> pa.Table:
+        return _chosen(self._values("c", image), chosen)
+
+    def deletes(self, key: Sequence[pa.ChunkedArray], image: _Image, chosen: Flags) -> pa.Table:
+        """`key`: under which the slave holds the rows."""
+        columns = _numbered("k", key)
+        if self.compare:
+            columns |= self._values("b", image)
+        return _chosen(columns, chosen)
+
+    def changes(self, key: Sequence[pa.ChunkedArray], now: _Image, was: _Image, chosen: Flags) -> pa.Table:
+        columns = _numbered("k", key) | self._values("c", now)
+        if self.compare:
+            former = self._values("b", was)
+            columns |= {
+                label: column for label, column in former.items() if not _same(column, columns[f"c{label[1:]}"])
+            }
+        return _chosen(columns, chosen)
+
+    def _values(self, letter: str, image: _Image) -> dict[str, pa.ChunkedArray]:
+        """The columns of an image by their places; old ones without those of the key."""
+        return {
+            f"{letter}{number}": image.columns[name]
+            for number, name in enumerate(self.names, start=1)
+            if image.count and (letter == "c" or name not in self.key)
+        }
+
+
+def _numbered(letter: str, columns: Iterable[pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
+    return {f"{letter}{number}": column for number, column in enumerate(columns, start=1)}
+
+
+def _chosen(columns: dict[str, pa.ChunkedArray], chosen: Flags) -> pa.Table:
+    if not chosen.any():
+        return pa.table({})
+    made = pa.table(columns)
+    return made if chosen.all() else made.filter(pa.array(chosen))
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    there = [table for table in tables if table.num_rows]
+    return pa.concat_tables(there) if there else pa.table({})
