@@ -37,6 +37,7 @@ prefix: {prefix}
 master: {{conn_id: {name}_master}}
 slaves: {{{slaves}}}
 tables: {{public.*: {{}}}}
+broadcast: true
 """
 SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
 SLAVES = {SHOP: ("berlin", "oslo", "tokyo", "lima"), STOCK: ("dr1", "dr2", "archive")}

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.operate.actions import ACTIONS, Incomplete, ordered
-from sluice.operate.api import NothingRuns
+from sluice.operate.api import DagPaused, NothingRuns
 from sluice.operate.perform import Done, perform
 from tests.browser.rig import PASSWORD, Monitor
 
@@ -94,6 +94,34 @@ def _ask(task: str) -> None:
         )
 
 
+def test_an_action_whose_dag_is_paused_says_so_and_starts_nothing(otto: AirflowApi, monitor: Monitor) -> None:
+    olga = AirflowApi(monitor.url, "olga", PASSWORD)
+    for dag, name, why in (("gate", "hold", "disk"), ("cdc_apply", "restart", "")):
+        do(otto, "restart", "berlin")
+        pause(olga, dag, paused=True)
+        try:
+            before = otto.get(f"dags/{dag}/dagRuns")["total_entries"]
+            with pytest.raises(DagPaused, match=f"the DAG {dag} is paused in Airflow.*Unpause it"):
+                do(otto, name, "berlin", why=why)
+            assert otto.get(f"dags/{dag}/dagRuns")["total_entries"] == before
+        finally:
+            pause(olga, dag, paused=False)
+
+
+def pause(api: AirflowApi, dag: str, *, paused: bool) -> None:
+    api.call("PATCH", f"dags/{dag}?update_mask=is_paused", {"is_paused": paused})
+
+
+def test_the_run_of_a_pair_is_found_among_those_of_many_slaves(
+    otto: AirflowApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.operate.api.LISTED", 1)
+    first = do(otto, "restart", "berlin")
+    for slave in ("oslo", "lima"):
+        do(otto, "restart", slave)
+    assert do(otto, "restart", "berlin").runs == first.runs
+
+
 def test_airflow_refuses_who_may_only_read(monitor: Monitor) -> None:
     anna = AirflowApi(monitor.url, "anna", PASSWORD)
     for name in ("restart", "hold", "verify"):
@@ -103,7 +131,7 @@ def test_airflow_refuses_who_may_only_read(monitor: Monitor) -> None:
 
 
 def test_what_airflow_does_not_take_is_told_with_its_words(otto: AirflowApi) -> None:
-    with pytest.raises(ApiRefused, match=r"400.*nobody"):
+    with pytest.raises(ApiRefused, match=r"400.*'nobody' is not one of"):
         do(otto, "restart", "nobody")
     with pytest.raises(Incomplete):
         do(otto, "hold", "berlin", why="")

@@ -2,20 +2,30 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
-from sluice.coordination import redis_store
+from sluice import config
+from sluice.capture import resources
+from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
+from sluice.coordination.verification_log import VerificationLog
+from sluice.database.registry import vendor_of
+from sluice.model.broadcast import Answer
 from sluice.model.connection import ConnectionInfo
+from sluice.operate.actions import ACTIONS, Scope
+from sluice.operate.broadcast import ask, read
+from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
 from tests.airflow_home import ROOT
 from tests.browser import axe
-from tests.browser.rig import SHOP, STOCK, Monitor
+from tests.browser.rig import PASSWORD, SHOP, STOCK, Monitor
 
-LONG = ("sorted", "master", "rejects", "reports", "refused")
+LONG = ("sorted", "master", "rejects", "reports", "queries", "refused", "nowhere", "incomplete")
 """Pages that the quick tier leaves out: they are made of what the others show."""
 PAGES = {
     "overview": "",
@@ -25,8 +35,13 @@ PAGES = {
     "initiate": "actions/initiate?prefix=SHOP_&slave=tokyo",
     "rejects": "actions/rejects?prefix=SHOP_&slave=oslo",
     "reports": "reports/",
+    "queries": "masters/SHOP_/queries/",
     "refused": "slaves/SHOP_/nobody/",
+    "nowhere": "nothing/",
+    "incomplete": "actions/hold",
 }
+WRONG = {"refused": "404", "nowhere": "404", "incomplete": "422"}
+"""What the browser says of the pages that are none."""
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 400, "height": 860}
 SHOWN = 15_000
 """Milliseconds within which something must be seen; a page asks again every three seconds."""
@@ -36,41 +51,166 @@ SHOWN = 15_000
     "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PAGES]
 )
 def test_pages_can_be_read_by_everybody_in_light_and_dark_wide_and_narrow(
-    monitor: Monitor, browser: Browser, name: str, tmp_path: Path
+    monitor: Monitor, browser: Browser, name: str
 ) -> None:
-    faults = []
     page = monitor.page(browser)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
+    faults = faults_of(page, f"{monitor.url}/sluice/{PAGES[name]}")
+    assert not faults, "\n".join(faults)
+    assert not [one for one in complaints if not re.search(WRONG.get(name, "$^"), one)]
+    page.context.close()
+
+
+def faults_of(page: Page, address: str) -> list[str]:
+    """What keeps people from using the page, in light and dark, wide and narrow."""
+    faults = []
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)  # type: ignore[arg-type]
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.goto(f"{monitor.url}/sluice/{PAGES[name]}")
+            page.goto(address)
             expect(page.get_by_role("main")).not_to_be_empty()
-            faults += [f"{scheme}, {size['width']}: {fault}" for fault in axe.faults(page)]
-            width = page.evaluate("document.documentElement.scrollWidth")
-            assert width <= size["width"], f"{scheme}: the page is {width} wide in a window of {size['width']}"
-    assert not faults, "\n".join(faults)
-    assert not [one for one in complaints if "404" not in one or name != "refused"]
+            how = f"{address}, {scheme}, {size['width']}"
+            faults += [f"{how}: {fault}" for fault in axe.faults(page)]
+            if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+                faults.append(f"{how}: the page is {width} wide")
+    return faults
+
+
+@pytest.mark.long
+def test_each_form_can_be_read_and_says_what_it_does_or_which_right_it_wants(
+    monitor: Monitor, browser: Browser
+) -> None:
+    pages = {who: monitor.page(browser, who) for who in ("anna", "otto", "olga")}
+    for action in ACTIONS.values():
+        slave = "&slave=oslo" if action.scope is Scope.SLAVE else ""
+        address = f"{monitor.url}/sluice/actions/{action.name}?prefix=SHOP_{slave}"
+        faults = faults_of(pages["olga"], address)
+        assert not faults, "\n".join(faults)
+        pages["anna"].goto(address)
+        pages["otto"].goto(address)
+        for who, said in (
+            ("olga", action.does),
+            ("otto", "the right to administer" if action.administer else action.does),
+            ("anna", f"the right to trigger the DAG {action.dag}"),
+        ):
+            expect(pages[who].get_by_role("main")).to_contain_text(said)
+    assert not axe.faults(pages["anna"])
+    for page in pages.values():
+        page.context.close()
+
+
+@pytest.mark.long
+def test_who_is_logged_out_is_led_to_the_log_in(monitor: Monitor, browser: Browser) -> None:
+    page = browser.new_context().new_page()
+    assert not faults_of(page, f"{monitor.url}/sluice/slaves/SHOP_/oslo/")
+    page.get_by_role("link", name="Log in").click()
+    page.get_by_label("Username").fill("olga")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="SHOP_ → oslo")).to_be_visible(timeout=60_000)
     page.context.close()
 
 
-def test_from_something_is_red_to_the_remedy_in_two_clicks(monitor: Monitor, browser: Browser) -> None:
+@pytest.mark.long
+def test_queries_show_who_answered_what_and_values_to_nobody_who_may_only_read(
+    monitor: Monitor, browser: Browser, database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = database()
+    connect_airflow(monkeypatch, "shop_master", info)
+    replication, broadcasts = config.load("SHOP_"), vendor_of("postgres").broadcasts
+    with connect(info, application="test", autocommit=True) as master:
+        resources.install(master, SHOP, replication.master.schema)
+        query = ask(replication, info, "SELECT 4711 AS n", person="olga")
+        same = read(replication, info, query).master
+        assert same
+        other = Answer.of(("n",), [("4712",)], 10)
+        for slave, answer in {"oslo": same, "tokyo": other, "lima": Answer(error="<timeout> after 10 s")}.items():
+            broadcasts.answer(master, SHOP, replication.master.schema, query, slave, answer)
+    address = f"{monitor.url}/sluice/masters/SHOP_/queries/"
+    for who, visible in (("olga", True), ("anna", False)):
+        page = monitor.page(browser, who)
+        faults = faults_of(page, address)
+        assert not faults, "\n".join(faults)
+        for slave, state in {"berlin": "waiting", "oslo": "equal", "tokyo": "different", "lima": "failed"}.items():
+            expect(page.locator("tbody tr", has_text=slave).locator(".answer")).to_have_text(state)
+        for value in ("4711", "4712", "<timeout>"):
+            assert (value in page.get_by_role("main").inner_text()) is visible, value
+        expect(page.get_by_role("link", name="Ask all databases")).to_have_count(1 if visible else 0)
+        page.context.close()
+
+
+@dataclass
+class Red:
+    """Something that is red, and what helps."""
+
+    slave: str
+    text: str
+    remedy: str
+    dag: str
+    conf: dict[str, Any]
+    says: dict[str, Any] | None = None
+    """What the apply of the slave says; None: what it says anyway."""
+
+
+UPDATE = {"transfer": "online", "tables": []}
+REDS = {
+    "stopped": Red("tokyo", "the row with id = 7 is not on the slave", "Restart apply", "cdc_apply", {}),
+    "inconsistent": Red(
+        "berlin", "changes it needs were purged", "Initiate", "initial_update", {**UPDATE, "location": None},
+        {"state": "INCONSISTENT", "message": "changes it needs were purged"},
+    ),
+    "not loaded": Red(
+        "berlin", "1 table not loaded", "Reload tables", "initial_update", {**UPDATE, "tables": ["public.new"]},
+        {"not_ready": {"public.new": "absent"}},
+    ),
+    "different": Red(
+        "berlin", "Not equal to the master", "Repair", "resync",
+        {"action": "repair", "tables": ["public.orders"], "sample": 0},
+    ),
+    "rejects": Red(
+        "oslo", "public.orders are set aside", "Settle rejects", "rejects",
+        {"action": "apply", "ids": "all", "force": False},
+    ),
+    "nobody applies": Red("lima", "No apply runs", "Restart apply", "cdc_apply", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=pytest.mark.long) if what != "stopped" else what for what in REDS]
+)
+def test_from_something_is_red_to_the_remedy_in_two_clicks(monitor: Monitor, browser: Browser, what: str) -> None:
+    red = REDS[what]
+    with redis_store.connect(monitor.redis_url) as client:
+        if red.says:
+            monitor.say(SHOP, red.slave, **red.says)
+        if what == "different":
+            seen = {"outcome": "different", "checked": "2026-11-23T06:00:00Z", "run": "daily", "rows": 7}
+            VerificationLog(client, SHOP, red.slave).write("public.orders", seen)
+        if what == "nobody applies":
+            client.delete(lease.key(SHOP, red.slave))
     page = monitor.page(browser, "otto")
     page.goto(f"{monitor.url}/sluice/")
-    need = page.locator(".need", has_text="SHOP_ → tokyo")
-    expect(need).to_contain_text("the row with id = 7 is not on the slave")
-    need.get_by_role("link", name="Restart apply").click()
-    page.get_by_role("button", name="Restart apply").click()
-    expect(page.get_by_role("heading", name="Restart apply: started")).to_be_visible()
+    need = page.locator(".need", has_text=f"SHOP_ → {red.slave}")
+    expect(need).to_contain_text(red.text)
+    need.get_by_role("link", name=red.remedy).first.click()
+    for label, value in (("Why", "it is red"), ("Numbers", "all")):
+        if page.get_by_label(label).count():
+            page.get_by_label(label).fill(value)
+    page.get_by_role("button", name=red.remedy).click()
+    expect(page.get_by_role("heading", name=f"{red.remedy}: started")).to_be_visible()
     started = page.get_by_role("main").get_by_role("link").first.inner_text()
     token = page.context.cookies()[0]["value"]
     run = page.request.get(
-        f"{monitor.url}/api/v2/dags/cdc_apply/dagRuns/{started}", headers={"Authorization": f"Bearer {token}"}
+        f"{monitor.url}/api/v2/dags/{red.dag}/dagRuns/{started}", headers={"Authorization": f"Bearer {token}"}
     ).json()
-    assert run["conf"] == {"prefix": "SHOP_", "slave": "tokyo"} and run["triggering_user_name"] == "otto"
+    assert run["conf"] == {"prefix": "SHOP_", "slave": red.slave, **red.conf} and run["triggering_user_name"] == "otto"
+    page.request.patch(
+        f"{monitor.url}/api/v2/dags/{red.dag}/dagRuns/{started}", data={"state": "failed"},
+        headers={"Authorization": f"Bearer {token}"},
+    )  # fmt: skip
     page.context.close()
 
 

@@ -26,7 +26,7 @@ from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import TableResult
 
-CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
+CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\nbroadcast: true\n"
 RUN = "manual__2026-11-21T00:41:08+00:00"
 POSITION = {"snapshot": "811:815:812", "low": 1, "high": 2, "next": None, "floors": {}, "gap_floor": 0, "time": ""}
 SEEN = {
@@ -330,5 +330,59 @@ def test_a_part_of_a_page_refreshes_alone(client: TestClient, anna: Head) -> Non
 
 def test_who_gets_no_page_is_told_so_in_a_page(client: TestClient, anna: Head) -> None:
     answer = client.get("/sluice/slaves/DEMO_/nobody/", headers={**anna, "Accept": "text/html"})
-    assert answer.status_code == 404 and "DEMO_ → nobody is not configured" in words(answer.text)
+    assert answer.status_code == 404 and "DEMO_ has no slave nobody. Its slaves: dr1." in words(answer.text)
     assert "To the overview" in answer.text and "Content-Security-Policy" in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("nothing/", 404, "The monitor has no page at this address."),
+        ("masters/NO_/", 404, "NO_ is not configured.* These are configured: DEMO_."),
+        ("actions/jump?prefix=DEMO_", 404, "There is no action 'jump'."),
+        ("actions/hold", 422, "The address is not complete. prefix: field required."),
+        ("actions/hold?prefix=DEMO_&slave=nobody", 404, "DEMO_ has no slave nobody"),
+        ("actions/uninstall?prefix=DEMO_", 403, "Uninstall wants the right to administer"),
+        ("reports/nothing/", 404, "There is no such report"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_page_for_people_and_data_for_programs(
+    client: TestClient, path: str, status: int, said: str
+) -> None:
+    otto = head_of(client, "otto")
+    page = client.get(f"/sluice/{path}", headers={**otto, "Accept": "text/html"})
+    data = client.get(f"/sluice/{path}", headers=otto)
+    assert page.status_code == data.status_code == status
+    assert re.search(said, words(page.text)) and re.search(said, data.json()["detail"])
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_a_defect_of_the_monitor_is_told_without_its_insides(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a value of a row")
+
+    monkeypatch.setattr("sluice.airflow.pages.application.latest", broken)
+    otto = head_of(client, "otto")
+    calm = TestClient(client.app, raise_server_exceptions=False)
+    page = calm.get("/sluice/reports/", headers={**otto, "Accept": "text/html"})
+    assert page.status_code == 500 and "The monitor has failed" in page.text
+    assert "ZeroDivisionError at /sluice/reports/" in words(page.text) and "a value of a row" not in page.text
+    assert "a value of a row" in caplog.text
+
+
+def test_two_tables_whose_names_differ_in_case_alone_are_two(client: TestClient, anna: Head) -> None:
+    store = redis_store.connect()
+    Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL"})
+    VerificationLog(store, Prefix("DEMO_"), "dr1").expect(['public."Items"', 'public."ITEMS"'], SEEN["checked"])
+    text = words(client.get("/sluice/slaves/DEMO_/dr1/", headers=anna).text)
+    assert 'public."Items"' in text and 'public."ITEMS"' in text
+
+
+def test_queries_are_offered_where_the_configuration_allows_them(client: TestClient, tmp_path: Path) -> None:
+    olga = head_of(client, "olga")
+    pages = ("masters/DEMO_/", "masters/DEMO_/queries/")
+    assert all("actions/broadcast?" in client.get(f"/sluice/{path}", headers=olga).text for path in pages)
+    (tmp_path / "DEMO.yaml").write_text(CONFIG.replace("broadcast: true", ""))
+    assert not any("actions/broadcast?" in client.get(f"/sluice/{path}", headers=olga).text for path in pages)

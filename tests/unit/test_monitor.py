@@ -136,7 +136,7 @@ def test_it_is_verified_through_when_the_oldest_table_is() -> None:
     assert shown(said(), tables={"a": new, "b": old}).verified == datetime(2026, 11, 20, 11, tzinfo=UTC)
     assert shown(said(), tables={"a": new, "b": {}}).verified is None
     different = {"outcome": "different", **old}
-    assert shown(said(), tables={"a": different}).messages[0].remedy == "verify"
+    assert shown(said(), tables={"a": different}).messages[0].remedy == "repair"
 
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:

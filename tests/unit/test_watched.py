@@ -41,6 +41,12 @@ def test_lines_fit_the_terminal_with_and_without_colours() -> None:
     assert coloured == plain
 
 
+def test_where_a_line_has_no_room_for_what_a_slave_does_it_stands_below() -> None:
+    narrow, wide = (watched.table(data(), colours=False, width=width) for width in (60, 160))
+    assert "disk full" not in "".join(narrow[:2]) and len(wide) + 3 == len(narrow)
+    assert any(line.strip() == "disk full" for line in narrow)
+
+
 def test_trouble_stands_first() -> None:
     assert watched.table(data("Redis does not answer"), colours=False)[0] == "Redis does not answer"
 
@@ -106,14 +112,14 @@ def test_several_slaves_get_a_run_each_and_one_export_as_files() -> None:
     [
         ("hold", ("a",), {}, " ", "Say why"),
         ("initiate", (), {}, "", "choose a slave"),
-        ("initiate", ("a",), {"transfer": "files"}, "", "Location of the files is missing"),
+        ("initiate", ("a",), {"transfer": "files"}, "", "Location of the files: missing"),
         ("initiate", ("a",), {"transfer": "pigeon"}, "", "'pigeon' is none of online, files"),
-        ("rejects", ("a",), {"action": "drop"}, "x", "Numbers is missing"),
+        ("rejects", ("a",), {"action": "drop"}, "x", "Numbers: missing"),
         ("verify", ("a",), {"sample": "many"}, "", "'many' is no number of rows"),
-        ("reload", ("a",), {}, "x", "Tables is missing"),
+        ("reload", ("a",), {}, "x", "Tables: missing"),
         ("remove_first", ("a",), {}, "", "Say why"),
         ("uninstall", (), {"confirm": "Q_"}, "x", "type P_"),
-        ("uninstall", (), {}, "x", "Confirm is missing"),
+        ("uninstall", (), {}, "x", "Confirm: missing"),
     ],
 )
 def test_a_form_that_lacks_something_says_what(
@@ -141,8 +147,10 @@ def test_each_action_can_be_done_from_a_terminal_and_says_how(capsys: pytest.Cap
     said = capsys.readouterr().out
     assert all(f"{name} PREFIX" in said for name in ACTIONS) and "--set tables=…" in said
     for words, why in (
-        (["jump", "P_"], "one of initiate"),
-        (["hold"], "ACTION PREFIX"),
+        (["jump", "P_"], "no action jump. These are: initiate"),
+        (["hold"], "act hold PREFIX SLAVE --why REASON"),
+        (["hold", "P_", "a"], "Say why.*--why REASON"),
+        (["reload", "P_", "a"], "Tables: missing.*--set tables="),
         (["reload", "P_", "a", "--set", "tabels=x"], "--set tabels: Reload tables knows tables"),
     ):
         with pytest.raises(Incomplete, match=why):

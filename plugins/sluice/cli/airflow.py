@@ -19,6 +19,14 @@ FORM_SECONDS = 150.0
 """So long a new file may take to reach the forms of the DAGs: Airflow reads it again every half minute."""
 
 
+LOG_LINES = 15
+NOISE = (
+    "::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/",
+    "Task failed with exception",
+)  # fmt: skip
+"""Beginnings of lines in every task's log that say nothing of the task."""
+
+
 class ConnectionTaken(Terminal):
     """Airflow has a connection of that id, to another database."""
 
@@ -110,6 +118,23 @@ def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
     """Runs of a DAG that have not ended."""
     found: list[Mapping[str, Any]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
     return found
+
+
+def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]:
+    """The first task of a run that failed, and the last lines of its log; without a name where none can be read."""
+    path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
+    try:
+        found = api.get(f"{path}/taskInstances", limit=100, state=["failed"])["task_instances"]
+        failed = [entry for entry in found if entry["state"] == "failed"]
+        if not failed:
+            return "", ["No task of it failed: it was ended by a person, or by Airflow."]
+        first = min(failed, key=lambda entry: str(entry.get("end_date") or ""))
+        text = api.task_log(dag, run_id, first["task_id"], first["try_number"], first["map_index"])
+    except SluiceError as failure:
+        return "", [f"Its log could not be read: {failure}"]
+    return first["task_id"], [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][
+        -LOG_LINES:
+    ]
 
 
 def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sluice.errors import Terminal, Transient
+from sluice.operate.api import detail_of
 
 ANSWER_SECONDS = 30.0
 """So long an answer may take."""
+MONITOR = "/sluice/"
 
 
 class ApiUnreachable(Transient):
@@ -20,15 +22,29 @@ class ApiUnreachable(Transient):
 
     def __init__(self, url: str, reason: object) -> None:
         self.url, self.reason = url, reason
-        super().__init__(f"Airflow at {url} does not answer: {reason}. `./sluice status` shows whether it runs.")
+        super().__init__(f"Airflow at {url} does not answer: {reason}. Is it started, and is that its address?")
 
 
 class ApiRefused(Terminal):
     """Airflow understood the request and refused it."""
 
     def __init__(self, method: str, url: str, status: int, answer: str) -> None:
-        self.status, self.answer = status, answer
-        super().__init__(f"Airflow refused {method} {url} with {status}: {answer[:1000]}")
+        self.status = status
+        super().__init__(_words(method, url, status, detail_of(answer)))
+
+
+def _words(method: str, url: str, status: int, detail: str) -> str:
+    place = urllib.parse.urlsplit(url)
+    airflow = f"{place.scheme}://{place.netloc}"
+    if status == 401 or "JWT" in detail:
+        return f"Airflow at {airflow} does not know you ({detail}): log in again, or give a token that has not run out."
+    if status == 403:
+        return f"Airflow at {airflow} does not let you do that ({method} {place.path}): {detail}."
+    if place.path.startswith(MONITOR) and status == 404:
+        if detail == "Not Found":
+            return f"Airflow at {airflow} has no monitor of Sluice: its plugins are not installed there, or are older."
+        return detail
+    return f"Airflow at {airflow} refuses that ({status}, {method} {place.path}): {detail}"
 
 
 class AirflowApi:
@@ -59,7 +75,7 @@ class AirflowApi:
 
     def page(self, path: str) -> Any:
         """What the monitor (`/sluice/`) says for programs, e.g. `page("overview.json")`. Raises as `call` does."""
-        return self._logged_in("GET", "/sluice/" + path, None)
+        return self._logged_in("GET", MONITOR + path, None)
 
     def trigger(self, dag: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
         """Start a run and return its id."""

@@ -1,11 +1,9 @@
 """Initial updates over Airflow's API: start one, follow it, explain its failure."""
 
-import contextlib
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 
 from sluice import config
 from sluice.cli import airflow, status
@@ -19,12 +17,6 @@ from sluice.model.slave_state import SlaveState
 
 LOOK_SECONDS = 3.0
 INTERVAL = 0.5
-LOG_LINES = 15
-NOISE = (
-    "::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/",
-    "Task failed with exception",
-)  # fmt: skip
-"""Beginnings of lines in every task's log that say nothing of the task."""
 
 
 class RunFailed(Terminal):
@@ -98,17 +90,7 @@ class InitialUpdate(threading.Thread):
 
     def _explain(self, dag: str, run_id: str) -> RunFailed:
         """Read from the failing task's log."""
-        task, lines = "", ["The log could not be read."]
-        path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
-        with contextlib.suppress(SluiceError):
-            found = self.api.get(f"{path}/taskInstances", limit=100)["task_instances"]
-            failed = [entry for entry in found if entry["state"] == "failed"] or [
-                e for e in found if e["state"] == "upstream_failed"
-            ]
-            if failed:
-                task = failed[0]["task_id"]
-                text = self.api.task_log(dag, run_id, task, failed[0]["try_number"], failed[0]["map_index"])
-                lines = [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][-LOG_LINES:]
+        task, lines = airflow.failed_task(self.api, dag, run_id)
         return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
 
     def _look(self) -> RunState:

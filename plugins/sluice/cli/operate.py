@@ -10,12 +10,13 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from sluice.cli import watched
-from sluice.cli.airflow_api import AirflowApi, ApiRefused
+from sluice.cli.airflow import failed_task
+from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
 from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
@@ -25,7 +26,11 @@ from sluice.operate.perform import perform
 
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
+RESULTS = ("decide", "verdict", "remove_first", "collect")
+"""Tasks that say what a run came to."""
 ENDED = ("success", "failed")
+WIDE = 160
+"""Columns of what is no terminal."""
 _CLEAR = "\x1b[H\x1b[J"
 
 Finds = Callable[[argparse.Namespace], AirflowApi]
@@ -47,7 +52,7 @@ def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
     """Shows, closes or opens the gate of a slave."""
     api = finds(args)
     if args.action == "show":
-        closures = api.page(f"slaves/{args.prefix}/{args.slave}/state.json")["closures"]
+        closures = api.page(_state_of(args))["closures"]
         print("closed: " + "; ".join(closures) if closures else "open")
         return 0
     return _do(api, "hold" if args.action == "close" else "open", args, {})
@@ -57,7 +62,7 @@ def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
     """Lists changes that were set aside, has them applied, or drops them."""
     api = finds(args)
     if args.action == "list":
-        found = api.page(f"slaves/{args.prefix}/{args.slave}/state.json")
+        found = api.page(_state_of(args))
         print("\n".join([*found["rejected_changes"], found["trouble"] or f"{found['rejected']} set aside"]))
         return 1 if found["trouble"] else 0
     values = {"action": args.action, "ids": args.ids or "", "force": "on" if args.force else ""}
@@ -76,23 +81,30 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
         print("\n\n".join(_explained(action) for action in ACTIONS.values()))
         return 0
     action = ACTIONS.get(args.action)
-    if action is None or not args.prefix:
-        raise Incomplete(f"Write ./sluice act ACTION PREFIX [SLAVE]; ACTION is one of {', '.join(ACTIONS)}.")
+    if action is None:
+        raise Incomplete(f"There is no action {args.action}. These are: {', '.join(ACTIONS)}.")
+    if not args.prefix:
+        raise Incomplete(f"Which replication? Write ./sluice act {_usage(action)}.")
     known = {field.name for field in action.fields if field.kind is not Kind.SLAVES}
     given = dict(text.partition("=")[::2] for text in args.set)
     if strange := sorted(given.keys() - known):
         raise Incomplete(f"--set {strange[0]}: {action.label} knows {', '.join(sorted(known)) or 'no field'}.")
     lines = {field.name for field in action.fields if field.kind is Kind.LINES}
     values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
-    return _perform(finds(args), ordered(action, args.prefix.upper(), tuple(args.slaves), values, args.why or ""), args)
+    order = _ordered(action, args, tuple(args.slaves), values)
+    return _perform(finds(args), order, args)
 
 
 def _explained(action: Action) -> str:
     fields = [f"    --set {field.name}=…  {field.label}. {field.hint}".rstrip()
               for field in action.fields if field.kind is not Kind.SLAVES]  # fmt: skip
-    whom = "PREFIX SLAVE" if action.scope is Scope.SLAVE else "PREFIX"
-    return "\n".join([f"{action.name} {whom}", textwrap.fill(action.does, 100, initial_indent="    ",
+    return "\n".join([_usage(action), textwrap.fill(action.does, 100, initial_indent="    ",
                       subsequent_indent="    "), *fields])  # fmt: skip
+
+
+def _usage(action: Action) -> str:
+    whom = "PREFIX SLAVE" if action.scope is Scope.SLAVE else "PREFIX"
+    return f"{action.name} {whom}" + (" --why REASON" if action.why_required else "")
 
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
@@ -100,9 +112,8 @@ def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
     api = finds(args)
     run = next(runs(api, APPLY, args.prefix, args.slave, active=False), None)
     if run is None:
-        raise Terminal(
-            f"No run of {APPLY} for {args.prefix} → {args.slave} is known: start one, or look at the prefix."
-        )
+        pair = f"{api.page(_state_of(args))['prefix']} {args.slave}"
+        raise Terminal(f"{pair}: no apply was ever started. Start one: ./sluice act restart {pair}")
     shown = 0
     while True:
         lines = api.task_log(APPLY, str(run["dag_run_id"]), "apply", _attempt(api, run, "apply")).splitlines()
@@ -118,61 +129,100 @@ def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
 
 def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
     """All slaves, or one, as the monitor shows them; with `--watch` again every two seconds."""
-    api, colours = finds(args), sys.stdout.isatty()
-    one = f"slaves/{args.prefix}/{args.slave}/state.json" if args.prefix and args.slave else ""
-    if args.prefix and not args.slave:
-        raise Terminal("Which slave? Write ./sluice status PREFIX SLAVE, or no prefix for all.")
+    api, terminal = finds(args), sys.stdout.isatty()
     while True:
-        found: dict[str, Any] = api.page(one or "overview.json")
-        if args.json:
-            print(json.dumps(found, indent=1, ensure_ascii=False), flush=True)
-        else:
-            width = shutil.get_terminal_size((160, 40)).columns
-            lines = (
-                watched.details(found, colours=colours) if one else watched.table(found, colours=colours, width=width)
-            )
-            print((_CLEAR if args.watch and colours else "") + "\n".join(lines), flush=True)
+        try:
+            text = _looked(api, args, colours=terminal)
+        except ApiUnreachable as outage:
+            if not args.watch:
+                raise
+            text = f"{outage} Asked again every {EVERY_SECONDS:.0f} s."
+        print((_CLEAR if args.watch and terminal else "") + text, flush=True)
         if not args.watch:
             return 0
         time.sleep(EVERY_SECONDS)
 
 
+def _looked(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> str:
+    """All slaves, those of a prefix, or one, as text or as JSON."""
+    found = api.page(_state_of(args) if args.slave else "overview.json")
+    if args.prefix and not args.slave:
+        known = [master["prefix"] for master in found["masters"]]
+        if args.prefix.upper() not in known:
+            raise Terminal(f"{args.prefix} is not configured; these are: {', '.join(known) or 'none'}.")
+        found["masters"] = [master for master in found["masters"] if master["prefix"] == args.prefix.upper()]
+    if args.json:
+        return json.dumps(found, indent=1, ensure_ascii=False)
+    width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else WIDE
+    if args.slave:
+        return "\n".join(watched.details(found, colours=colours))
+    return "\n".join(watched.table(found, colours=colours, width=width))
+
+
+def _state_of(args: argparse.Namespace) -> str:
+    return f"slaves/{quote(args.prefix, safe='')}/{quote(args.slave, safe='')}/state.json"
+
+
 def _do(api: AirflowApi, action: str, args: argparse.Namespace, values: dict[str, str]) -> int:
     """Starts the DAG and waits for its end. Raises `RunFailed`."""
-    return _perform(api, ordered(ACTIONS[action], args.prefix.upper(), (args.slave,), values, args.why or ""), args)
+    return _perform(api, _ordered(ACTIONS[action], args, (args.slave,), values), args)
+
+
+def _ordered(action: Action, args: argparse.Namespace, slaves: tuple[str, ...], values: Mapping[str, str]) -> Order:
+    """Raises `Incomplete`, which says how it is given here."""
+    try:
+        return ordered(action, args.prefix.upper(), slaves, values, args.why or "")
+    except Incomplete as lack:
+        if lack.field != "why" and "set" not in args:
+            raise
+        raise Incomplete(f"{lack} Write {'--why REASON' if lack.field == 'why' else f'--set {lack.field}=…'}") from None
 
 
 def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
     done = perform(api, order)
-    for dag, run in done.runs:
-        print(f"{dag}: {run}", file=sys.stderr, flush=True)
-        if args.no_wait:
+    print(done.text, file=sys.stderr)
+    pages = {(dag, run): f"{api.url}/dags/{dag}/runs/{quote(run, safe='')}" for dag, run in done.runs}
+    for (dag, run), page in pages.items():
+        print(f"{dag}: {page}", file=sys.stderr, flush=True)
+        if args.no_wait or not done.awaited:
             continue
-        while (state := api.run_state(dag, run)) not in ENDED:
-            time.sleep(POLL_SECONDS)
-        if said := _said(api, dag, run, failed=state == "failed"):
-            print(said)
+        try:
+            state = _end_of(api, dag, run)
+        except KeyboardInterrupt:
+            print("The run goes on.", file=sys.stderr)
+            raise
         if state == "failed":
-            raise RunFailed(f"Run {run} of {dag} failed. All of it: {api.url}/dags/{dag}/runs/{quote(run, safe='')}")
+            task, lines = failed_task(api, dag, run)
+            said = "\n".join(f"  {line}" for line in lines)
+            raise RunFailed(f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{said}")
+        print(_result(api, dag, run) or f"{order.action.label}: done")
     return 0
 
 
-def _said(api: AirflowApi, dag: str, run: str, *, failed: bool) -> str:
-    """What the task that decides says: its result, or the last lines of the one that failed."""
-    path = f"dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"
-    if not failed:
-        for task in ("decide", "verdict", "remove_first"):
-            try:
-                return str(api.get(f"{path}/{task}/xcomEntries/return_value")["value"])
-            except ApiRefused:
-                continue
-        return ""
-    tasks = [entry for entry in api.get(path, limit=100)["task_instances"] if entry["state"] == "failed"]
-    if not tasks:
-        return ""
-    last = tasks[-1]
-    log = api.task_log(dag, run, last["task_id"], last["try_number"], last["map_index"])
-    return "\n".join([line for line in log.splitlines() if not line.startswith("::")][-5:])
+def _end_of(api: AirflowApi, dag: str, run: str) -> str:
+    """How a run ended: `success` or `failed`. Waits while Airflow is away: the run goes on meanwhile, or after it."""
+    away = False
+    while True:
+        try:
+            if (state := api.run_state(dag, run)) in ENDED:
+                return state
+            away = False
+        except ApiUnreachable as outage:
+            if not away:
+                print(f"{outage} The run is not lost; waiting for its end.", file=sys.stderr, flush=True)
+            away = True
+        time.sleep(POLL_SECONDS)
+
+
+def _result(api: AirflowApi, dag: str, run: str) -> str:
+    """What the task says that decides; empty where none says something."""
+    for task in RESULTS:
+        try:
+            path = f"dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances/{task}/xcomEntries/return_value"
+            return str(api.get(path)["value"])
+        except ApiRefused:
+            continue
+    return ""
 
 
 def _attempt(api: AirflowApi, run: Any, task: str) -> int:

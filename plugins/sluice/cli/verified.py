@@ -7,6 +7,7 @@ from typing import Any
 from sluice.config import Survey
 from sluice.coordination import redis_store
 from sluice.coordination.verification_log import VerificationLog
+from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.registry import UnknownVendor
 from sluice.errors import SluiceError
@@ -32,17 +33,19 @@ def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
 
 
 def summary_lines(found: Tables) -> list[str]:
-    """A line a table."""
-    if not found:
-        return []
+    """A line a table that was compared, and how many never were."""
+    compared = {name: seen for name, seen in found.items() if seen.get("outcome") or seen.get("time")}
+    never = len(found) - len(compared)
+    untried = [f"    {counted(never, 'table')} never compared: ./sluice verify does it"] if never else []
+    if not compared:
+        return untried
     rows = [("table", "last compared", "verified through", "position")]
-    rows += [_table(name, seen) for name, seen in list(found.items())[:LISTED]]
+    rows += [_table(name, seen) for name, seen in list(compared.items())[:LISTED]]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["    " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
-    if len(found) > LISTED:
-        never = sum(not seen.get("time") for seen in found.values())
-        lines.append(f"    and {len(found) - LISTED} more: --json lists them; {never} were never verified")
-    return [line.rstrip() for line in lines]
+    if len(compared) > LISTED:
+        lines.append(f"    and {len(compared) - LISTED} more: --json lists them")
+    return [line.rstrip() for line in [*lines, *untried]]
 
 
 def _table(name: str, seen: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -11,6 +11,8 @@ COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT
 LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
+LEAST_SENTENCE = 28
+"""Columns; where a terminal has no room for them, what a slave does stands below its line."""
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
 
 
@@ -27,15 +29,19 @@ def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> li
             states.append(one["state"])
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS) - 1)]
     for row, level, state in zip(rows, marks, states, strict=True):
-        cells = [_padded(text, size, column) for column, (text, size) in enumerate(zip(row, widths, strict=False))]
-        line = "  ".join([*cells, row[-1]]).rstrip()
-        line = line if len(line) <= width else line[: width - 1] + "…"
+        cells = "  ".join(
+            _padded(text, size, column) for column, (text, size) in enumerate(zip(row, widths, strict=False))
+        )
+        below = len(cells) + LEAST_SENTENCE > width
+        line = _cut(cells if below else f"{cells}  {row[-1]}", width)
         if colours and state:
             line = line.replace(state, f"{COLOURS.get(state, '')}{state}{PLAIN}", 1)
             line = f"{LEVELS[level]}{line[:1]}{PLAIN}{line[1:]}" if level in LEVELS else line
         elif colours:
             line = f"{GREY}{line}{PLAIN}"
         lines.append(line)
+        if below and state:
+            lines.append(_cut(f"     {row[-1]}", width))
     for master in overview["masters"]:
         if queue := master["queue"]:
             held = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
@@ -98,6 +104,11 @@ def _behind(one: Mapping[str, Any]) -> str:
     if seconds is None:
         return "–"
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def _cut(line: str, width: int) -> str:
+    line = line.rstrip()
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _padded(text: str, size: int, column: int) -> str:

@@ -65,10 +65,14 @@ class Action:
 class Incomplete(Terminal):
     """A form lacks something, or holds what cannot be."""
 
+    def __init__(self, text: str, field: str = ""):
+        self.field = field
+        super().__init__(text)
+
 
 RELOADED = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything.", required=True)
 TABLES = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything. Empty: all.")
-IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all.", required=True)
+IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all. The page of the slave lists them.", required=True)
 TRANSFERS = (("online", "online: from master to slave"), ("files", "files: carried there by hand"))
 
 _ALL = (
@@ -231,7 +235,8 @@ _ALL = (
         "Uninstall",
         "Removes triggers, ITEMS with all changes that wait, TABLES and all else of the prefix from the master, and "
         "CHECKPOINT, BLOCKS and REJECTS from its slaves. The replicated tables and their rows stay everywhere. To "
-        "replicate again, every slave is loaded anew. Applies must have been ended before.",
+        "replicate again, every slave is loaded anew. Applies must have been ended before: "
+        "mark their runs of cdc_apply as failed.",
         api.UNINSTALL,
         Scope.MASTER,
         fields=(Field("confirm", "Confirm", hint="Type the prefix.", required=True),),
@@ -279,24 +284,24 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
         elif field.kind is Kind.FLAG:
             values[field.name] = text in ("on", "true", "1")
         elif field.kind is Kind.CHOICE and text not in dict(field.choices):
-            raise Incomplete(f"{field.label}: {text!r} is none of {', '.join(dict(field.choices))}.")
+            raise Incomplete(f"{field.label}: {text!r} is none of {', '.join(dict(field.choices))}.", field.name)
         else:
             values[field.name] = text
         if field.required and not values[field.name]:
-            raise Incomplete(f"{field.label} is missing. {field.hint}".strip())
+            raise Incomplete(f"{field.label}: missing. {field.hint}".strip(), field.name)
     if action.scope is Scope.SLAVE and not slaves:
         raise Incomplete(f"{action.label}: choose a slave.")
     why = " ".join(why.split())
     if action.why_required and not why:
-        raise Incomplete("Say why: it is kept in Airflow's audit log, and shown to everybody who asks.")
+        raise Incomplete("Say why: it is kept in Airflow's audit log, and shown to everybody who asks.", "why")
     if values.get("transfer") == "files" and not values["location"]:
         raise Incomplete(
-            "Location of the files is missing: an existing folder such as /mnt/disk, or s3://bucket/prefix."
+            "Location of the files: missing. An existing folder such as /mnt/disk, or s3://bucket/prefix.", "location"
         )
     if "confirm" in values and values["confirm"].upper() != prefix.upper():
-        raise Incomplete(f"Confirm: type {prefix}, so that nothing else is uninstalled by mistake.")
+        raise Incomplete(f"Confirm: type {prefix}, so that nothing else is uninstalled by mistake.", "confirm")
     if not str(values.get("sample", "0") or "0").isdigit():
-        raise Incomplete(f"Sample: {values['sample']!r} is no number of rows. Write 0 for all.")
+        raise Incomplete(f"Sample: {values['sample']!r} is no number of rows. Write 0 for all.", "sample")
     return Order(action, prefix, slaves, values, why)
 
 

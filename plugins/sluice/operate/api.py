@@ -1,6 +1,8 @@
 """What operating needs of Airflow: its public API, logged in as the person who operates."""
 
+import json
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -12,6 +14,7 @@ REMOVE, UNINSTALL = "remove_transaction", "uninstall_resources"
 BROADCAST = "broadcast"
 ACTIVE = ("queued", "running")
 LISTED = 100
+"""Runs that Airflow lists at once, at most."""
 
 
 class Api(Protocol):
@@ -30,22 +33,52 @@ class NothingRuns(Terminal):
     """There is no run to act upon."""
 
 
+class DagPaused(Terminal):
+    """Airflow would take the order, and do nothing."""
+
+    def __init__(self, dag: str):
+        super().__init__(
+            f"Nothing was done: the DAG {dag} is paused in Airflow, so no run of it goes on. Unpause it (Dags, {dag}, "
+            "the switch beside its name), then do this again."
+        )
+
+
+def require_unpaused(api: Api, dag: str) -> None:
+    """Raises `DagPaused`."""
+    if api.get(f"dags/{dag}")["is_paused"]:
+        raise DagPaused(dag)
+
+
 def start(api: Api, dag: str, conf: Mapping[str, Any], why: str) -> str:
-    """Starts a run of a DAG; its id. `why` is kept as the run's note, and in Airflow's audit log."""
+    """Starts a run of a DAG; its id. `why` is its note, and kept in Airflow's audit log. Raises `DagPaused`."""
+    require_unpaused(api, dag)
     body = {"logical_date": None, "conf": dict(conf), "note": why or None}
     return str(api.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
 
 
 def runs(api: Api, dag: str, prefix: str, slave: str, *, active: bool) -> Iterator[Mapping[str, Any]]:
     """Runs of the DAG for a pair, newest first. `active`: those alone that have not ended."""
-    chosen = {"state": list(ACTIVE)} if active else {}
-    found = api.get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=LISTED, **chosen)
-    for run in found["dag_runs"]:
-        conf = run.get("conf") or {}
-        named = conf.get("slave") or ""
-        names = named if isinstance(named, list) else [name.strip() for name in str(named).split(",")]
-        if str(conf.get("prefix", "")).upper() == prefix.upper() and slave in names:
-            yield run
+    chosen = {"order_by": "-run_after", "conf_contains": slave, **({"state": list(ACTIVE)} if active else {})}
+    for offset in count(0, LISTED):
+        found = api.get(f"dags/{dag}/dagRuns", limit=LISTED, offset=offset, **chosen)["dag_runs"]
+        yield from (run for run in found if _is_for(run.get("conf") or {}, prefix, slave))
+        if len(found) < LISTED:
+            return
+
+
+def _is_for(conf: Mapping[str, Any], prefix: str, slave: str) -> bool:
+    named = conf.get("slave") or ""
+    names = named if isinstance(named, list) else [name.strip() for name in str(named).split(",")]
+    return str(conf.get("prefix", "")).upper() == prefix.upper() and slave in names
+
+
+def detail_of(answer: str) -> str:
+    """Why Airflow refuses something, without the schema that it checked a param of a DAG with."""
+    try:
+        detail = json.loads(answer)["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = answer
+    return str(detail).partition("\n\nFailed validating")[0].strip()[:1000]
 
 
 def run_path(dag: str, run_id: str) -> str:

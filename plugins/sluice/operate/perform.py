@@ -1,12 +1,12 @@
 """Does what a person ordered, over Airflow's public API: with that person's rights, and in its audit log."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sluice.operate import api
 from sluice.operate.actions import Order, conf_of
-from sluice.operate.api import Api, NothingRuns, run_path, runs, start
+from sluice.operate.api import Api, NothingRuns, require_unpaused, run_path, runs, start
 
 APPROVE_TASK = "approve"
 APPLY_TASK = "apply"
@@ -18,10 +18,12 @@ class Done:
 
     text: str
     runs: tuple[tuple[str, str], ...]
+    awaited: bool = True
+    """Whether the action has succeeded when these runs have; else it is done already."""
 
 
 def perform(to: Api, order: Order) -> Done:
-    """Raises `Incomplete`, `NothingRuns`, and what the API raises."""
+    """Raises `Incomplete`, `NothingRuns`, `DagPaused`, and what the API raises."""
     return _SPECIAL.get(order.action.name, _start)(to, order)
 
 
@@ -37,7 +39,7 @@ def _cancel(to: Api, order: Order) -> Done:
         raise NothingRuns(f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.")
     for run in found:
         to.call("PATCH", run_path(api.UPDATE, run), {"state": "failed", "note": order.why})
-    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in found))
+    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in found), awaited=False)
 
 
 def _approve(to: Api, order: Order) -> Done:
@@ -45,11 +47,12 @@ def _approve(to: Api, order: Order) -> Done:
         run_id = str(run["dag_run_id"])
         questions = to.get(f"{run_path(api.UPDATE, run_id)}/hitlDetails", response_received="false")["hitl_details"]
         if any(_task(question) == APPROVE_TASK for question in questions):
+            require_unpaused(to, api.UPDATE)
             answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
             if order.why:
                 to.call("PATCH", run_path(api.UPDATE, run_id), {"note": order.why})
             to.call("PATCH", f"{run_path(api.UPDATE, run_id)}/taskInstances/{APPROVE_TASK}/-1/hitlDetails", answer)
-            return Done(f"Answered: {order.values['answer']}", ((api.UPDATE, run_id),))
+            return Done(f"Answered: {order.values['answer']}", ((api.UPDATE, run_id),), awaited=False)
     raise NothingRuns(
         f"No transfer of {order.prefix} → {order.slave} waits for an answer: its files are not written yet, or "
         "somebody has answered."
@@ -59,12 +62,14 @@ def _approve(to: Api, order: Order) -> Done:
 def _restart(to: Api, order: Order) -> Done:
     found = next(iter(runs(to, api.APPLY, order.prefix, order.slave, active=True)), None)
     if found is None:
-        return _start(to, order)
+        # Such a run goes on for months.
+        return replace(_start(to, order), awaited=False)
+    require_unpaused(to, api.APPLY)
     run = str(found["dag_run_id"])
     body = {"dry_run": False, "dag_run_id": run, "task_ids": [APPLY_TASK], "only_failed": False,
             "reset_dag_runs": True, "note": order.why or None}  # fmt: skip
     to.call("POST", f"dags/{api.APPLY}/clearTaskInstances", body)
-    return Done("The apply is started again", ((api.APPLY, run),))
+    return Done("The apply is started again", ((api.APPLY, run),), awaited=False)
 
 
 def _task(question: Mapping[str, Any]) -> str:

@@ -38,6 +38,13 @@ def may(visitor: Visitor, action: Action) -> bool:
     return action.dag in visitor.may_trigger and (visitor.administers or not action.administer)
 
 
+def lacking_right(visitor: Visitor, action: Action) -> str:
+    """What this person would have to be allowed besides."""
+    if action.dag not in visitor.may_trigger:
+        return f"trigger the DAG {action.dag}"
+    return "administer, which who may change Airflow's connections has"
+
+
 def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
     """A dependency of FastAPI: answers 401 to strangers and 403 to those who may not read. Raises `ImportError`.
 

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, quote
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
-from sluice.airflow.pages.access import Visitor, may
+from sluice.airflow.pages.access import Visitor, lacking_right, may
 from sluice.airflow.pages.in_process_api import InProcessApi
-from sluice.airflow.pages.known import Watch, in_thread
+from sluice.airflow.pages.known import Watch, configured, in_thread
 from sluice.airflow.pages.rendering import Renderer
 from sluice.config import Replication
 from sluice.errors import SluiceError
@@ -29,34 +29,33 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
     """Adds the addresses of actions to the monitor."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
-    async def asked(request: Request, visitor: Visitor, name: str, prefix: str) -> tuple[Action, Replication]:
+    async def asked(visitor: Visitor, name: str, prefix: str, *slaves: str) -> tuple[Action, Replication]:
         """The action and what it is about. Raises 403, 404."""
         action = ACTIONS.get(name)
         if action is None:
             raise HTTPException(404, f"There is no action {name!r}.")
         if not may(visitor, action):
-            raise HTTPException(403, f"You may not do that: it wants the right to trigger the DAG {action.dag}.")
+            raise HTTPException(403, f"{action.label} wants the right to {lacking_right(visitor, action)}.")
         gathered = await watch.state()
-        found = next((one for one in gathered.survey.replications if str(one.prefix) == prefix.upper()), None)
-        if found is None:
-            raise HTTPException(404, f"{prefix} is not configured, or its configuration has mistakes.")
-        return action, found
+        for slave in slaves:
+            configured(gathered, prefix, slave)
+        return action, configured(gathered, prefix)
 
     @app.get("/actions/{name}")
     async def ask(
         request: Request, visitor: Who, name: str, prefix: str, slave: str = "", tables: str = "", ids: str = ""
     ) -> Response:
         """What the action would do."""
-        action, replication = await asked(request, visitor, name, prefix)
-        given = {"tables": tables, "ids": ids}
-        return _page(show, request, visitor, action, replication, (slave,) if slave else (), given)
+        slaves = (slave,) if slave else ()
+        action, replication = await asked(visitor, name, prefix, *slaves)
+        return _page(show, request, visitor, action, replication, slaves, {"tables": tables, "ids": ids})
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
         """Does it."""
         form = await _form(request)
-        action, replication = await asked(request, visitor, name, _first(form, "prefix"))
         slaves = tuple(dict.fromkeys(form.get("slave", [])))
+        action, replication = await asked(visitor, name, _first(form, "prefix"), *slaves)
         given = {key: values[0] for key, values in form.items()}
         why = given.get("why", "")
         if not _from_own_page(request, visitor, given.get("key", "")):
@@ -64,8 +63,6 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
                 "This page was too old, or came from elsewhere: nothing was done. Look again, then press once more."
             )
             return _page(show, request, visitor, action, replication, slaves, given, why, problem, 400)
-        if strange := [one for one in slaves if one not in replication.slaves]:
-            raise HTTPException(404, f"{replication.prefix} has no slave {strange[0]!r}.")
         api = InProcessApi.of(request)
 
         def work() -> Done:

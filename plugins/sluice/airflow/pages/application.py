@@ -31,16 +31,15 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from sluice.airflow import connections, jobs
 from sluice.airflow.job import Job, Kind
-from sluice.airflow.pages import action_pages, as_data, hidden, metrics
+from sluice.airflow.pages import action_pages, as_data, hidden, metrics, refusals
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.known import Gathered, Watch, in_thread
+from sluice.airflow.pages.known import Gathered, Watch, configured, in_thread
 from sluice.airflow.pages.look import Looks, images
 from sluice.airflow.pages.overview import Choice, overview, place_of
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import COMMON, HEADERS, REPORT_HEADERS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level, row, state_of
 from sluice.airflow.pages.templates import STATIC
-from sluice.config import Replication
 from sluice.coordination.known_pairs import HOUR, KnownSlave
 from sluice.load.progress import Progress
 from sluice.model.mask import Mask
@@ -68,14 +67,7 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     show, watch, looks = Renderer(), Watch(), Looks()
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
-    @app.exception_handler(HTTPException)
-    async def refused(request: Request, refusal: HTTPException) -> Response:
-        """A page for people, data for programs."""
-        if "text/html" in request.headers.get("accept", ""):
-            return show(request, "refused.html", None, refusal.status_code, refusal=refusal, here="refused")
-        return JSONResponse(
-            {"detail": refusal.detail}, refusal.status_code, headers={**HEADERS, **(refusal.headers or {})}
-        )
+    refusals.add(app, show)
 
     @app.get("/")
     async def index(
@@ -257,15 +249,6 @@ def link(choice: Choice, **other: str) -> str:
     """The overview with another choice."""
     values = {**vars(choice), **other}
     return "?" + urlencode({name: value for name, value in values.items() if value})
-
-
-def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
-    """The replication, which has that slave where one is named. Raises 404."""
-    for one in gathered.survey.replications:
-        if str(one.prefix) == prefix.upper() and (slave is None or slave in one.slaves):
-            return one
-    name = prefix if slave is None else f"{prefix} → {slave}"
-    raise HTTPException(404, f"{name} is not configured, or its configuration has mistakes: see the overview.")
 
 
 def log_tail(job: Job | None) -> list[str]:

@@ -12,6 +12,7 @@ import httpx
 from fastapi import Request
 
 from sluice.errors import Terminal, Transient
+from sluice.operate.api import detail_of
 
 ROOT = "sluice.root"
 """Under this name a request carries Airflow's own application."""
@@ -71,7 +72,7 @@ class InProcessApi:
         if answer.status_code >= 500:
             raise ApiFailed(f"Airflow failed ({answer.status_code}). Its log says why; look whether it was done.")
         if answer.status_code >= 400:
-            raise ApiRefused(answer.status_code, _detail(answer))
+            raise ApiRefused(answer.status_code, detail_of(answer.text))
         return answer.json() if answer.content else None
 
     async def _request(self, method: str, path: str, options: Mapping[str, Any]) -> httpx.Response:
@@ -85,11 +86,3 @@ def _running() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-def _detail(answer: httpx.Response) -> str:
-    try:
-        detail = answer.json()["detail"]
-    except (ValueError, KeyError, TypeError):
-        detail = answer.text
-    return str(detail)[:1000]

@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from fastapi import HTTPException
+
 from sluice import config
-from sluice.config import ConfigError, Survey
+from sluice.config import ConfigError, Replication, Survey
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.known_pairs import HOUR, Known, Past
 from sluice.errors import SluiceError
@@ -39,6 +41,20 @@ class Gathered:
     """When Redis, or before that the configuration, was read."""
     trouble: str = ""
     """Why it is not known anew."""
+
+
+def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
+    """The replication, which has that slave where one is named. Raises 404."""
+    found = {str(one.prefix): one for one in gathered.survey.replications}
+    one = found.get(prefix.upper())
+    if one is None:
+        known = f"These are configured: {', '.join(found)}." if found else "No replication is."
+        raise HTTPException(
+            404, f"{prefix} is not configured, or its file has mistakes, which the overview lists. {known}"
+        )
+    if slave is not None and slave not in one.slaves:
+        raise HTTPException(404, f"{one.prefix} has no slave {slave}. Its slaves: {', '.join(one.slaves) or 'none'}.")
+    return one
 
 
 async def in_thread(work: Callable[[], Made]) -> Made:

@@ -20,7 +20,7 @@ from sluice.model.table_state import how_to_capture, how_to_load
 SILENT_SECONDS = 30.0
 """An apply that holds the lease and has said nothing for so long is stuck."""
 REASONS_SHOWN = 5
-"""Tables of which a message says why they are not loaded."""
+"""Tables that a message names."""
 
 
 class Level(IntEnum):
@@ -237,14 +237,15 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     if settle := how_to_settle(one.rejects):
         found.append(Message(settle, Level.CRITICAL, "rejects", lasting="rejects"))
     found += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
-    for outcome, text, level in (
-        ("different", "differ from the master", Level.CRITICAL),
-        ("could not compare", "could not be compared with the master", Level.WARNING),
+    for outcome, text, level, remedy in (
+        ("different", "Not equal to the master by the last comparison", Level.CRITICAL, "repair"),
+        ("could not compare", "Could not be compared with the master the last time", Level.WARNING, "verify"),
     ):
-        tables = [table for table, seen in known.tables.items() if seen.get("outcome") == outcome]
+        tables = sorted(table for table, seen in known.tables.items() if seen.get("outcome") == outcome)
         if tables:
-            named = counted(len(tables), "table")
-            found.append(Message(f"By the last comparison {named} {text}.", level, "verify"))
+            named = ", ".join(tables[:REASONS_SHOWN])
+            more = f" and {len(tables) - REASONS_SHOWN} more" if len(tables) > REASONS_SHOWN else ""
+            found.append(Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables)))
     return found
 
 
