@@ -30,6 +30,7 @@ from benchmarks.side import SideFailed
 from devstack.demo.compare_vendors import compare
 from devstack.mariadb import MariaDBServer, ensure_installed, program
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.status import Status
 from sluice.load import steps
@@ -40,7 +41,6 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.connection import connect as connect_slave
-from sluice.vendors.mysql.target.control_tables import CheckpointStore
 from sluice.vendors.postgres.source import position
 from workload import mixes
 from workload.mixes import Mix

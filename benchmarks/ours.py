@@ -19,6 +19,7 @@ from devstack.home import REPOSITORY
 from sluice import config
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
 from sluice.model.names import Prefix
@@ -27,7 +28,6 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"

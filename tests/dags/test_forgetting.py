@@ -7,14 +7,14 @@ import pytest
 
 from sluice.airflow import state_paths
 from sluice.airflow.steps_housekeeping import clear_files, forget_rejects, tell_people
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.coordination.used_locations import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.location import Location, folder_name
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target import load_ownership
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.dags.test_housekeeping import DEMO, TO_NORMAL, World, run, world
 
 __all__ = ["world"]
@@ -108,7 +108,7 @@ def disk(replication: Path, tmp_path: Path) -> Path:
 
 def belongs_to(world: World, slave: str, update: str, *path: SlaveState) -> None:
     world.slave(slave, *path)
-    load_ownership.name(world.slaves[slave], DEMO, "sluice", slave, update)
+    LoadOwner(world.slaves[slave], DEMO, "sluice", slave).name(update)
 
 
 def test_old_folders_go_with_what_sluice_made_in_them(world: World, disk: Path, redis_url: str) -> None:
@@ -208,6 +208,6 @@ def test_what_is_verified_through_when_outlives_an_emptied_redis_and_no_initial_
         )
 
         client.flushall()
-        load_ownership.name(world.slaves["a"], DEMO, "sluice", "a", "second")
+        LoadOwner(world.slaves["a"], DEMO, "sluice", "a").name("second")
         run(tell_people)
         assert all("time" not in seen for seen in verified.read().values()), "loaded anew, nothing is verified"

@@ -11,12 +11,12 @@ import pytest
 from sluice import config
 from sluice.airflow.steps_gate import NothingToHold, ReasonMissing, decide
 from sluice.airflow.task_context import TaskContext
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")

@@ -18,6 +18,7 @@ from sluice.airflow.steps_housekeeping import check_structure, purge_items
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import resources
 from sluice.cli.status import items
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.items_state import ItemsState
 from sluice.coordination.known_pairs import KnownMaster
@@ -27,7 +28,6 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")

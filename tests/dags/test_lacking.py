@@ -14,6 +14,8 @@ from sluice.airflow.steps_housekeeping import compare_definitions
 from sluice.airflow.task_context import TaskContext
 from sluice.apply import definition_watch
 from sluice.cli import status
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.status import Status
@@ -21,8 +23,6 @@ from sluice.model import comparison_trigger
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.vendors.postgres.target import load_ownership
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.test_notify import Told, look, told
 from tests.rig.rig import Rig
@@ -189,7 +189,7 @@ def test_what_differs_is_not_told_while_the_update_that_makes_indexes_goes_on(
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", counted)
     # The last task of an update makes indexes, while the slave is NORMAL already and no session of its job is there.
-    load_ownership.name(rig.slave, rig.pair.prefix, "public", "dr1", "manual__1")
+    LoadOwner(rig.slave, rig.pair.prefix, "public", "dr1").name("manual__1")
     rig.master.execute('CREATE INDEX "In dex" ON public.people (name)')
     assert compare() == "0 differences found"
     assert look() == "0 things need a person, 0 notices sent"

@@ -12,11 +12,12 @@ from sluice import config
 from sluice.airflow import steps_rejects
 from sluice.airflow.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
 from sluice.airflow.task_context import TaskContext
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.connection import connect, native
-from sluice.vendors.postgres.target.control_tables import CheckpointStore, RejectStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
 

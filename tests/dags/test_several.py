@@ -18,6 +18,7 @@ from sluice.airflow.selection_form import update_of
 from sluice.airflow.steps_master import check, install_resources, reconcile
 from sluice.airflow.steps_update import UpdateNotBegun, begin, create_tables, make_folder, plan, settle
 from sluice.airflow.task_context import TaskContext
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.status import Status
 from sluice.errors import Transient
 from sluice.load.load_job import LoadJob
@@ -29,7 +30,6 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.storage.allowed_locations import LocationNotAllowed
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 RUN = "manual__2026"

@@ -27,6 +27,8 @@ from sluice.apply.apply_loop import ApplyLoop
 from sluice.apply.executor import ThreadExecutor
 from sluice.capture import resources
 from sluice.config import Replication
+from sluice.control.blocks import block_map
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
@@ -45,8 +47,6 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.vendors.postgres.target import control_tables
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.rig.loaders import in_threads
 
 HELD = 7
@@ -262,7 +262,7 @@ class Rig:
         self.await_normal()
 
     def blocks(self, table: str | None = None) -> list[Any]:
-        found = control_tables.block_map(self.slave, self.pair.prefix, self.schema, self.name).tables
+        found = block_map(self.slave, self.pair.prefix, self.schema, self.name).tables
         return [
             block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
         ]

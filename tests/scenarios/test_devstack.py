@@ -30,6 +30,7 @@ from devstack.services import MARKER, ROLE
 from devstack.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
 from sluice import config
 from sluice.cli import status as replications
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.lease import Lease
 from sluice.coordination.status import Status
@@ -37,7 +38,6 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.traces import nothing_runs
 
 

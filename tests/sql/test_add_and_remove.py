@@ -21,6 +21,7 @@ from sluice.cli.connections import NoSuchConnection
 from sluice.cli.console import Unanswered
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.database.registry import reach
@@ -31,7 +32,6 @@ from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.accounts import parse
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.catalogue import catalogue, differences
 from tests.rig.console import Told
 

@@ -14,10 +14,10 @@ from sluice import config, sql_files
 from sluice.capture import resources
 from sluice.cli import grants
 from sluice.cli.sides import Side
+from sluice.control.checkpoint import CheckpointStore
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

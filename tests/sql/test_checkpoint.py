@@ -6,12 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

@@ -14,6 +14,9 @@ from sluice.capture import resources as installing
 from sluice.capture.reconcile import reconcile
 from sluice.capture.uninstall import uninstall
 from sluice.config import Replication
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
+from sluice.control.throttle import ThrottleStore
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import errors
 from sluice.model.names import Prefix
@@ -23,7 +26,6 @@ from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.failover import FailoverStore
 from sluice.vendors.postgres.own_schema import InstalledElsewhere, NotOwned, OwnSchema, SchemaUnsafe
 from sluice.vendors.postgres.source import resources
-from sluice.vendors.postgres.target.control_tables import CheckpointStore, RejectStore, ThrottleStore
 
 Connection = psycopg.Connection[Any]
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.database.control import BlockTable, CheckpointTable
+from sluice.control.blocks import BlockStore, block_map
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.session import Session
 from sluice.model.blocks import BlockState
 from sluice.model.checkpoint import Fenced
@@ -24,11 +25,11 @@ def at(number: int) -> Position:
 
 
 @pytest.fixture
-def store(target: Contender) -> Callable[..., CheckpointTable]:
+def store(target: Contender) -> Callable[..., CheckpointStore]:
     session = target.session()
 
-    def made(slave: str = SLAVE) -> CheckpointTable:
-        found = target.vendor.control.CheckpointStore(session, PREFIX, target.schema, slave)
+    def made(slave: str = SLAVE) -> CheckpointStore:
+        found = CheckpointStore(session, PREFIX, target.schema, slave)
         with session.transaction():
             found.ensure()
         return found
@@ -38,22 +39,22 @@ def store(target: Contender) -> Callable[..., CheckpointTable]:
 
 def test_a_slave_nobody_configured_has_no_checkpoint(target: Contender) -> None:
     session = target.session()
-    assert target.vendor.control.CheckpointStore(session, PREFIX, target.schema, SLAVE).read() is None
+    assert CheckpointStore(session, PREFIX, target.schema, SLAVE).read() is None
 
 
-def test_ensure_twice_changes_nothing(store: Callable[..., CheckpointTable]) -> None:
+def test_ensure_twice_changes_nothing(store: Callable[..., CheckpointStore]) -> None:
     store().move(SlaveState.INITIAL, 'it\'s "here" %s')
     found = store().read()
     assert found is not None
     assert (found.state, found.message) == (SlaveState.INITIAL, 'it\'s "here" %s')
 
 
-def test_states_move_only_as_the_table_allows(store: Callable[..., CheckpointTable]) -> None:
+def test_states_move_only_as_the_table_allows(store: Callable[..., CheckpointStore]) -> None:
     with pytest.raises(ForbiddenMove):
         store().move(SlaveState.NORMAL)
 
 
-def test_an_apply_with_an_old_epoch_is_fenced(target: Contender, store: Callable[..., CheckpointTable]) -> None:
+def test_an_apply_with_an_old_epoch_is_fenced(target: Contender, store: Callable[..., CheckpointStore]) -> None:
     mine, session = store(), target.sessions[0]
     with session.transaction():
         mine.start_at(at(5))
@@ -70,7 +71,7 @@ def test_an_apply_with_an_old_epoch_is_fenced(target: Contender, store: Callable
 
 
 def test_a_checkpoint_goes_with_the_transaction_that_carries_it(
-    target: Contender, store: Callable[..., CheckpointTable]
+    target: Contender, store: Callable[..., CheckpointStore]
 ) -> None:
     mine, session = store(), target.sessions[0]
     with session.transaction():
@@ -87,7 +88,7 @@ def test_a_checkpoint_goes_with_the_transaction_that_carries_it(
     assert found is not None and found.position == at(5)
 
 
-def test_slices_survive_a_round_trip(target: Contender, store: Callable[..., CheckpointTable]) -> None:
+def test_slices_survive_a_round_trip(target: Contender, store: Callable[..., CheckpointStore]) -> None:
     mine, session = store(), target.sessions[0]
     with session.transaction():
         mine.start_at(at(5))
@@ -99,20 +100,20 @@ def test_slices_survive_a_round_trip(target: Contender, store: Callable[..., Che
     assert found.safemode_exit == at(8)
 
 
-def test_two_slaves_share_a_table_and_nothing_else(store: Callable[..., CheckpointTable]) -> None:
+def test_two_slaves_share_a_table_and_nothing_else(store: Callable[..., CheckpointStore]) -> None:
     store().move(SlaveState.INITIAL)
     other = store("dr2").read()
     assert other is not None and other.state is SlaveState.UNCONFIGURED
 
 
 @pytest.fixture
-def blocks(target: Contender, store: Callable[..., CheckpointTable]) -> Callable[[], tuple[Session, BlockTable]]:
+def blocks(target: Contender, store: Callable[..., CheckpointStore]) -> Callable[[], tuple[Session, BlockStore]]:
     """A loader: a session of its own, and its rows of BLOCKS."""
     store()
 
-    def made() -> tuple[Session, BlockTable]:
+    def made() -> tuple[Session, BlockStore]:
         session = target.session()
-        return session, target.vendor.control.BlockStore(session, PREFIX, target.schema, SLAVE)
+        return session, BlockStore(session, PREFIX, target.schema, SLAVE)
 
     return made
 
@@ -120,12 +121,12 @@ def blocks(target: Contender, store: Callable[..., CheckpointTable]) -> Callable
 def states(
     target: Contender, table: TableName
 ) -> list[tuple[BlockState, tuple[str, ...] | None, tuple[str, ...] | None]]:
-    found = target.vendor.control.block_map(target.session(), PREFIX, target.schema, SLAVE)
+    found = block_map(target.session(), PREFIX, target.schema, SLAVE)
     return [(block.state, block.lo, block.hi) for block in found.tables[table].blocks]
 
 
 def test_a_loader_claims_cuts_off_and_stores(
-    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+    target: Contender, blocks: Callable[[], tuple[Session, BlockStore]]
 ) -> None:
     session, mine = blocks()
     with session.transaction():
@@ -148,7 +149,7 @@ def test_a_loader_claims_cuts_off_and_stores(
 
 
 def test_two_loaders_never_claim_the_same_block(
-    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+    target: Contender, blocks: Callable[[], tuple[Session, BlockStore]]
 ) -> None:
     (one, first), (two, second) = blocks(), blocks()
     with one.transaction():
@@ -159,7 +160,7 @@ def test_two_loaders_never_claim_the_same_block(
 
 
 def test_what_a_dead_loader_left_is_planned_again(
-    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+    target: Contender, blocks: Callable[[], tuple[Session, BlockStore]]
 ) -> None:
     session, mine = blocks()
     with session.transaction():

@@ -18,6 +18,7 @@ from sluice.airflow.notices import Notice
 from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.task_context import TaskContext
 from sluice.config import NotifierConfig, SlaveConfig
+from sluice.control.rejects import RejectStore
 from sluice.coordination import known_pairs, lease
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import ItemsState
@@ -26,7 +27,6 @@ from sluice.coordination.notified import Notified
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted
-from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.reject import Reject
 
@@ -130,10 +130,9 @@ def needs(task: TaskContext) -> Iterable[Notice]:
 
 def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
     """What REJECTS says of tables that differ; nothing where the slave does not answer."""
-    module = vendor_of(slave.vendor).control
     try:
         with task.at(slave) as session:
-            found: list[Reject] = module.RejectStore(session, task.prefix, slave.schema, slave.name).differing()
+            found: list[Reject] = RejectStore(session, task.prefix, slave.schema, slave.name).differing()
     except SluiceError as failure:
         log.warning("%s → %s: what differs is not known: %s", task.prefix, slave.name, failure)
         return []

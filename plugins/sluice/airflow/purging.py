@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from sluice.airflow.task_context import TaskContext
 from sluice.config import SlaveConfig
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.items_state import Found, ItemsState
 from sluice.counted import counted
 from sluice.database import positions
@@ -176,7 +177,7 @@ class Purge:
         """The slave is INCONSISTENT with `reason`. Raises `ForbiddenMove`, `Transient` where it does not answer."""
         with self.task.at(slave) as session, session.transaction():
             vendor_of(slave.vendor).sessions.limit_lock_waits(session, seconds=10)
-            store = vendor_of(slave.vendor).control.CheckpointStore(session, self.task.prefix, slave.schema, slave.name)
+            store = CheckpointStore(session, self.task.prefix, slave.schema, slave.name)
             store.move(SlaveState.INCONSISTENT, reason)
         log.error("%s → %s: the slave is INCONSISTENT. %s", self.task, slave.name, reason)
 

@@ -20,6 +20,10 @@ from sluice.airflow.runs import is_active
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
 from sluice.config import SlaveConfig, VerifyOptions
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import RejectStore
 from sluice.coordination.used_locations import UsedLocations
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted
@@ -193,7 +197,7 @@ def forget_rejects(task: TaskContext) -> str:
     for slave in task.replication.slaves.values() if days else ():
         try:
             with task.at(slave) as session:
-                rejects = vendor_of(slave.vendor).control.RejectStore(session, task.prefix, slave.schema, slave.name)
+                rejects = RejectStore(session, task.prefix, slave.schema, slave.name)
                 forgotten += rejects.forget(days) if rejects.ready() else 0
         except SluiceError as failure:
             log.warning("%s → %s: settled changes stay in REJECTS: %s", task, slave.name, failure)
@@ -304,18 +308,16 @@ def _awaited(task: TaskContext, slave: SlaveConfig) -> str | None:
     if owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
         return owner.update_id
     with task.at(slave) as session:
-        control = vendor_of(slave.vendor).control
-        left = any(control.BlockStore(session, task.prefix, slave.schema, slave.name).left())
+        left = any(BlockStore(session, task.prefix, slave.schema, slave.name).left())
     return owner.update_id if left and owner.state is SlaveState.NORMAL else None
 
 
 def _owner(task: TaskContext, slave: SlaveConfig) -> Owner | None:
     """State and last initial update of a slave; None where none was ever started. Raises `SluiceError`."""
     with task.at(slave) as session:
-        vendor = vendor_of(slave.vendor)
-        if not vendor.control.CheckpointStore(session, task.prefix, slave.schema, slave.name).exists():
+        if not CheckpointStore(session, task.prefix, slave.schema, slave.name).exists():
             return None
-        return vendor.loads.read(session, task.prefix, slave.schema, slave.name)
+        return LoadOwner(session, task.prefix, slave.schema, slave.name).read()
 
 
 def _reported(folder: Path) -> list[str]:

@@ -6,9 +6,8 @@ import time
 
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext
+from sluice.control.rejects import RejectStore
 from sluice.counted import counted
-from sluice.database.control import RejectTable
-from sluice.database.registry import vendor_of
 from sluice.errors import Terminal
 from sluice.model.reject import OPEN, Reject, RejectStatus
 
@@ -43,8 +42,7 @@ def decide(task: TaskContext) -> str:
     action = str(task.context["params"]["action"])
     slave = task.slave
     with task.at(slave) as connection:
-        module = vendor_of(slave.vendor).control
-        store = module.RejectStore(connection, task.prefix, slave.schema, slave.name)
+        store = RejectStore(connection, task.prefix, slave.schema, slave.name)
         found: list[Reject] = store.open() if store.ready() else []
         for reject in found:
             log.info("%s: %s", task, reject)
@@ -79,7 +77,7 @@ def numbers(text: str, known: list[int]) -> list[int]:
     return sorted({number for numbers in found.values() for number in numbers})
 
 
-def _answers(task: TaskContext, store: RejectTable, ids: list[int]) -> str:
+def _answers(task: TaskContext, store: RejectStore, ids: list[int]) -> str:
     """Waits for them a while. Raises `RejectsRefused`."""
     end = time.monotonic() + WAIT_SECONDS
     while True:

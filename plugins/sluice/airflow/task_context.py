@@ -11,6 +11,7 @@ from redis import Redis
 from sluice import config
 from sluice.airflow import connections
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
@@ -126,7 +127,7 @@ def checkpoint_of(
     `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     with reach(info, application) as connection:
-        store = vendor_of(info.vendor).control.CheckpointStore(connection, prefix, schema, slave)
+        store = CheckpointStore(connection, prefix, schema, slave)
         found: Checkpoint | None = store.read()
         if secure and found is not None:
             store.secure()

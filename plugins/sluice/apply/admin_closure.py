@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import redis
 
 from sluice.config import SlaveConfig
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import ADMIN, Gate
-from sluice.database.control import CheckpointTable
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Transient
 from sluice.model.connection import ConnectionInfo
@@ -67,13 +67,12 @@ class AdminClosure:
         return self.gate.open(ADMIN) or kept
 
     @contextmanager
-    def _checkpoints(self) -> Iterator[CheckpointTable]:
+    def _checkpoints(self) -> Iterator[CheckpointStore]:
         """The slave's checkpoint, in a transaction that no crash undoes."""
         driver = vendor_of(self.info.vendor).sessions
         connection = driver.connect(self.info, application=f"sluice {self.prefix} gate", autocommit=True)
         try:
             with connection.transaction(durable=True):
-                module = vendor_of(self.info.vendor).control
-                yield module.CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
+                yield CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
         finally:
             connection.close()

@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 
 from sluice.apply.pair_sessions import PairSessions
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.gate import Gate
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
-from sluice.database.control import CheckpointTable
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError
@@ -133,7 +133,7 @@ class SlaveCheckpointWriter:
         """For pages: where the checkpoint is."""
         return "on the slave, in each transaction"
 
-    def _claim(self, store: CheckpointTable, row: Checkpoint) -> Checkpoint:
+    def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         del row
         return store.claim()
 
@@ -159,10 +159,9 @@ class SlaveCheckpointWriter:
             raise CheckpointMoved("an admin has closed the gate; all is read again")
         return now
 
-    def _store(self) -> CheckpointTable:
-        module = vendor_of(self.pair.slave_info.vendor).control
+    def _store(self) -> CheckpointStore:
         slave = self.pair.slave
-        return module.CheckpointStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
+        return CheckpointStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
 
 
 class RedisCheckpointWriter(SlaveCheckpointWriter):
@@ -251,7 +250,7 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         age = "not written now" if self._failing else f"{time.monotonic() - self._saved_at:.0f} s old"
         return f"in Redis, every {self.interval:g} s: {age}"
 
-    def _claim(self, store: CheckpointTable, row: Checkpoint) -> Checkpoint:
+    def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         stored = self.stored.read()
         place, doubt = resume(row, stored)
         if doubt:

@@ -16,7 +16,8 @@ from contextlib import ExitStack
 
 from sluice.apply.log_limiter import LogLimiter
 from sluice.configuration.ddl import Policy
-from sluice.database.control import DefinitionTable
+from sluice.control.blocks import block_map
+from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import LockNotAvailable
 from sluice.database.following import Described, NotMade, OfMaster
 from sluice.database.registry import has_rows, reach, vendor_of
@@ -170,7 +171,7 @@ class DefinitionFollower:
                 adopted = {one.table for one in wanted}
             elif loaded:
                 schema, slave_name = pair.slave.schema, pair.slave.name
-                adopted = self._vendor.control.block_map(slave, pair.prefix, schema, slave_name).tables
+                adopted = block_map(slave, pair.prefix, schema, slave_name).tables
             present = self._vendor.following.present(slave, tables)
             about = {*tables, *(one.table for one in wanted), *_domains(known or ())}
             steps = defined.steps(wanted, present, known or (), about, adopted)
@@ -191,7 +192,7 @@ class DefinitionFollower:
         self,
         step: Step,
         slave: Session,
-        store: DefinitionTable,
+        store: DefinitionStore,
         wanted: dict[Defined, Described],
         tables: list[TableName],
     ) -> bool:
@@ -240,9 +241,9 @@ class DefinitionFollower:
             return f"rename {step.object} to {step.name}"
         return self._vendor.following.drop_statement(slave, step.object)
 
-    def _store(self, slave: Session) -> DefinitionTable:
+    def _store(self, slave: Session) -> DefinitionStore:
         pair = self.pair
-        return self._vendor.control.DefinitionStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        return DefinitionStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
 
     def _await_passed(self) -> bool:
         """Waits until the slave is where the master is now. False when this round is void: another one is due."""

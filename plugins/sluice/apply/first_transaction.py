@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import redis
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.events import Events
 from sluice.coordination.gate import Gate
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
@@ -65,9 +66,7 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
         before = _configured(pair, slave)
         tables = _first(pair, store, master, before)
         with slave.transaction(durable=True):
-            checkpoints = vendor_of(pair.slave_info.vendor).control.CheckpointStore(
-                slave, pair.prefix, pair.slave.schema, pair.slave.name
-            )
+            checkpoints = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
             if not checkpoints.configured(lock=True).same_place(before):
                 raise CheckpointMoved(f"{pair}: something was applied meanwhile. Look again whether it is needed.")
             why = f"{by} removed its first transaction: {reason}"
@@ -78,8 +77,7 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
 
 
 def _configured(pair: Pair, slave: Session) -> Checkpoint:
-    module = vendor_of(pair.slave_info.vendor).control
-    found = module.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+    found = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
     state = found.state if found else SlaveState.UNCONFIGURED
     if found is None or state is not SlaveState.NORMAL:
         raise NothingToRemove(f"{pair}: the slave is {state}: only of a NORMAL one a transaction is left out.")

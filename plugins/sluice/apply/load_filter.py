@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
-from sluice.database.control import BlockTable
+from sluice.control.blocks import BlockStore, block_map
 from sluice.database.registry import vendor_of
 from sluice.model.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.model.checkpoint import CheckpointMoved
@@ -120,10 +120,10 @@ class LoadFilter:
         """In the transaction that drops the slave's table or leaves it out: no loader need look for its blocks."""
         self.store().delete(table)
 
-    def store(self) -> BlockTable:
+    def store(self) -> BlockStore:
         """BLOCKS, in the transaction that the slave's session is in."""
-        control, slave = vendor_of(self.pair.slave_info.vendor).control, self.pair.slave
-        return control.BlockStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
+        slave = self.pair.slave
+        return BlockStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
 
     def _locate(self, table: TableName, blocks: TableBlocks, keys: list[Key]) -> list[int]:
         bounds = blocks.bounds
@@ -137,11 +137,8 @@ class LoadFilter:
         return [place_of[key] for key in keys]
 
     def _look(self) -> BlockMap:
-        info = self.pair.slave_info
         with self.sessions.slave_transaction() as slave:
-            found: BlockMap = vendor_of(info.vendor).control.block_map(
-                slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name
-            )
+            found: BlockMap = block_map(slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name)
         return found
 
     def _look_again(self, table: TableName) -> TableBlocks:

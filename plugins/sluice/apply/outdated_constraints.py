@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.configuration.ddl import Policy
+from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
 from sluice.database.registry import has_rows, vendor_of
 from sluice.model import defined
@@ -28,7 +29,7 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
     if not has_rows(pair.master_info.vendor):
         return []
     vendor, of_master = vendor_of(pair.slave_info.vendor), vendor_of(pair.master_info.vendor)
-    store = vendor.control.DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
+    store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:
         return []
@@ -42,7 +43,7 @@ def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined
     """Drops them, each in a transaction of its own; which. Raises `Transient` where readers are in the way for long."""
     pair = sessions.pair
     vendor = vendor_of(pair.slave_info.vendor)
-    store = vendor.control.DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
+    store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
     with sessions.slave_transaction():
         gone = found(sessions, written)
     for one in gone:

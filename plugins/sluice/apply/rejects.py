@@ -23,11 +23,10 @@ from sluice.apply.key_events import KeyEvents
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
+from sluice.control.rejects import RejectStore, key_texts, rejects_of
 from sluice.database.conflicts import Conflict
-from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
 from sluice.database.items import ITEMS
-from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
@@ -127,7 +126,6 @@ class PairRejects:
 
     def committed(self, rejects: Iterable[Rejected]) -> None:
         """What `put` wrote is committed."""
-        module = vendor_of(self.pair.slave_info.vendor).control
         for reject in rejects:
             table = reject.change.table
             if reject.decision is not None:
@@ -138,7 +136,7 @@ class PairRejects:
                 self._differing = [*self._differing, reject.reason]
             else:
                 self._tables |= {table}
-            self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
+            self._keys[table] = self._keys.get(table, frozenset()).union(key_texts(reject.change))
             self._limiter.log(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
 
     def apply_requested(
@@ -225,5 +223,5 @@ class PairRejects:
     def _transaction(self) -> AbstractContextManager[Session]:
         return self.sessions.slave_transaction()
 
-    def _store(self) -> RejectTable:
+    def _store(self) -> RejectStore:
         return rejects_of(self.pair, self.sessions.slave)

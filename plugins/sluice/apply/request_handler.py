@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.pair_sessions import PairSessions
+from sluice.control.rejects import rejects_of
 from sluice.coordination.requests import Pending, Requests
 from sluice.database.conflicts import Collision
 from sluice.database.digests import by_canonical_texts, compared
-from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.model.change import Action, NetChanges, RowChange

@@ -14,6 +14,7 @@ from pathlib import Path
 from sluice import config
 from sluice.cli import verified
 from sluice.config import Replication, Survey
+from sluice.control.rejects import rejects_of
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import Found, ItemsState
@@ -22,7 +23,7 @@ from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
-from sluice.database.registry import reach, rejects_of, source_of, vendor_of
+from sluice.database.registry import reach, source_of, vendor_of
 from sluice.errors import SluiceError
 from sluice.load.progress import progress
 from sluice.load.sessions import checkpoints_of

@@ -5,36 +5,39 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sluice.control.own_tables import OwnTables, Statements, tables_among
+from sluice.control.own_tables import Statements, tables_among
 from sluice.database import positions
 from sluice.database.control import Claim, TableProgress
 from sluice.database.session import Session
 from sluice.model.blocks import Block, BlockMap, BlockState, Key
 from sluice.model.key_ranges import Part
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 
 ALL, NONE = "1 = 1", "1 = 0"
 
 
-def block_map(connection: Session, own: OwnTables, slave: str, tables: Iterable[TableName] | None = None) -> BlockMap:
+def block_map(
+    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
+) -> BlockMap:
     """All blocks of the slave, or those of `tables`, in one look (one statement, hence one snapshot).
 
     For the apply: look after the end of the window was taken, in a transaction that took no snapshot before. Raises
     `BlocksDamaged`.
     """
     chosen, parameters = (ALL, {}) if tables is None else _among(list(tables))
-    rows = Statements(connection, own, slave).execute("blocks_load", {"tables": chosen}, **parameters).fetchall()
+    statements = Statements(connection, prefix, schema, slave)
+    rows = statements.execute("blocks_load", {"tables": chosen}, **parameters).fetchall()
     return BlockMap.of(_block(row) for row in rows)
 
 
 class BlockStore:
     """Over a session that the caller owns."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self._statements = Statements(connection, own, slave)
+        self._statements = Statements(connection, prefix, schema, slave)
         self._execute = self._statements.execute
 
     def plan(

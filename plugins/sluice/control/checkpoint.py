@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-from sluice.control.own_tables import OwnTables, Statements
+from sluice.control.own_tables import Statements
 from sluice.database import positions
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint, Fenced
+from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.model.slave_state import move as checked_move
@@ -15,11 +16,11 @@ from sluice.model.table_state import TableStates
 class CheckpointStore:
     """Reads and writes the checkpoint of one slave over a session that the caller owns."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self._own = own
-        self._statements = Statements(connection, own, slave)
+        self._statements = Statements(connection, prefix, schema, slave)
+        self._own = self._statements.own
 
     def ensure(self) -> None:
         """Creates the slave's tables and its row where absent, upgrades those of an earlier version.

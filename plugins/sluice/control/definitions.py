@@ -1,9 +1,9 @@
 """The rows of `<prefix>DEFINITIONS` of a slave: what it has of the master's indexes, constraints and comments."""
 
-from sluice.control.own_tables import OwnTables, Statements
+from sluice.control.own_tables import Statements
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 
 _BEGUN = "begun"
 """Of the row that says that definitions are followed: there may be no other."""
@@ -12,10 +12,10 @@ _BEGUN = "begun"
 class DefinitionStore:
     """Over a session that the caller owns."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
-        self._own = own
-        self._execute = Statements(connection, own, slave).execute
+        statements = Statements(connection, prefix, schema, slave)
+        self._own, self._execute = statements.own, statements.execute
 
     def read(self) -> list[Defined] | None:
         """All of them; None before anything was followed."""

@@ -1,16 +1,17 @@
 """Which initial update owns a slave: columns of its row of CHECKPOINT. The caller commits."""
 
-from sluice.control.own_tables import OwnTables, Statements
+from sluice.control.own_tables import Statements
 from sluice.database.control import Owner
 from sluice.database.session import Session
+from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 
 
 class LoadOwner:
     """Over a session that the caller owns."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
-        self._execute = Statements(connection, own, slave).execute
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        self._execute = Statements(connection, prefix, schema, slave).execute
 
     def read(self) -> Owner | None:
         """None where the slave was never configured. Its tables must exist."""

@@ -1,63 +1,22 @@
-"""Sluice's own tables of one slave, as a vendor keeps them."""
+"""Statements on Sluice's own tables of one slave."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString, Protocol
+from typing import Any, LiteralString
 
 from sluice import sql_files
+from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session
-from sluice.model.names import TableName
-
-
-class OwnTables(Protocol):
-    """What a vendor does for the stores of this package."""
-
-    @property
-    def placeholders(self) -> Mapping[str, str]:
-        """What statements are filled in with: `prefix`, `schema` (quoted), `clock`: what time it is on the server, in
-        the middle of a transaction, and `among`: the condition that the parameter `key` is one of the texts in the
-        column `keys` of REJECTS."""
-        ...
-
-    def has(self, table: str) -> bool:
-        """Whether there is such a table, by its name without the prefix. One that is another account's is an error."""
-        ...
-
-    def expect_here(self) -> None:
-        """Called where nothing is found. Raises where it is kept elsewhere."""
-        ...
-
-    def make(self) -> None:
-        """Creates what is absent, and upgrades what an earlier version made."""
-        ...
-
-    def secure(self) -> None:
-        """Raises where somebody else could make or own one of them."""
-        ...
-
-    def complete_rejects(self) -> None:
-        """REJECTS of an earlier version gets the columns it lacks."""
-        ...
-
-    def await_durable(self) -> None:
-        """Returns when no crash of the slave can undo what was read from it."""
-        ...
-
-    def texts(self, values: Sequence[str]) -> object:
-        """Texts as the parameter of a column that keeps several."""
-        ...
-
-    def texts_of(self, value: Any) -> tuple[str, ...]:
-        """The texts that such a column has."""
-        ...
+from sluice.model.names import Prefix, TableName
 
 
 class Statements:
     """The statements of one slave's tables: those of the session's vendor, where it has none those of all."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self._placeholders = own.placeholders
+        self.own = vendor_of(connection.vendor).own_tables(connection, prefix, schema, slave)
+        self._placeholders = self.own.placeholders
 
     def execute(self, name: str, placeholders: Mapping[str, str] | None = None, /, **values: Any) -> Rows:
         return self.connection.execute(self._text(name, placeholders), {"slave": self.slave, **values})

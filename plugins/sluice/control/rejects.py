@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sluice.control.own_tables import OwnTables, Statements, one_of
+from sluice.control.own_tables import Statements, one_of
 from sluice.database.session import Session
 from sluice.model import content, guid
 from sluice.model.change import Action, RowChange
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.reject import OPEN, Reject, Rejected, RejectStatus, before
+from sluice.pair import Pair
 
 _ALL = "1 = 1"
 
@@ -17,11 +18,11 @@ _ALL = "1 = 1"
 class RejectStore:
     """Reads and writes what is set aside for one slave."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self._own = own
-        self._statements = Statements(connection, own, slave)
+        self._statements = Statements(connection, prefix, schema, slave)
+        self._own = self._statements.own
 
     def ready(self) -> bool:
         """Whether there is such a table; one of an earlier release is completed. Raises what `OwnTables` raises."""
@@ -138,3 +139,8 @@ def key_texts(change: RowChange) -> list[str]:
 
 def _of_status(statuses: Iterable[RejectStatus]) -> tuple[str, Mapping[str, object]]:
     return one_of("status", "status", [str(status) for status in statuses])
+
+
+def rejects_of(pair: Pair, session: Session) -> RejectStore:
+    """The rows of REJECTS of the pair's slave, over a session there."""
+    return RejectStore(session, pair.prefix, pair.slave.schema, pair.slave.name)

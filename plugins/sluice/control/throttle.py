@@ -1,18 +1,19 @@
 """The row of `<prefix>THROTTLE` of a slave: what its load is held to. The caller commits."""
 
-from sluice.control.own_tables import OwnTables, Statements
+from sluice.control.own_tables import Statements
 from sluice.database.session import Session
+from sluice.model.names import Prefix
 from sluice.model.throttle_state import ThrottleState
 
 
 class ThrottleStore:
     """Over a session that the caller owns."""
 
-    def __init__(self, connection: Session, own: OwnTables, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self._own = own
-        self._execute = Statements(connection, own, slave).execute
+        statements = Statements(connection, prefix, schema, slave)
+        self._own, self._execute = statements.own, statements.execute
 
     def exists(self) -> bool:
         """Whether a load job has ever begun here."""

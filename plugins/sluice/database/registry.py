@@ -6,14 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
-from sluice.database.control import RejectTable
 from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
-from sluice.pair import Pair
 
 
 class UnknownVendor(Terminal):
@@ -91,12 +89,6 @@ def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
 def _member(place: str) -> Any:
     module, _, member = place.partition(":")
     return getattr(import_module(module), member)
-
-
-def rejects_of(pair: Pair, session: Session) -> RejectTable:
-    """The rows of REJECTS of the pair's slave, over a session there."""
-    slave = pair.slave
-    return vendor_of(slave.vendor).control.RejectStore(session, pair.prefix, slave.schema, slave.name)
 
 
 @contextmanager

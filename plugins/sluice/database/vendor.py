@@ -8,7 +8,7 @@ from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue, ChangeSource
 from sluice.database.column_types import ColumnTypes
-from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.control import LoadLocks, OwnTables
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
@@ -19,8 +19,9 @@ from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
-from sluice.database.session import Connector, Sessions
+from sluice.database.session import Connector, Session, Sessions
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.model.position import Position
 
 
@@ -54,8 +55,9 @@ class Vendor(Source, Protocol):
     @property
     def sessions(self) -> Sessions: ...
 
-    @property
-    def control(self) -> ControlTables: ...
+    def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
+        """Sluice's own tables of one slave."""
+        ...
 
     @property
     def loads(self) -> LoadLocks: ...

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from redis import Redis
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
-from sluice.database.control import CheckpointTable
 from sluice.database.failover import FailoverTable
 from sluice.database.registry import NoDatabase, reach, vendor_of
 from sluice.database.session import Session
@@ -78,10 +78,9 @@ class Failover(Pair):
         assert found is not None, "begun before"
         return found
 
-    def checkpoints(self, session: Session) -> CheckpointTable:
+    def checkpoints(self, session: Session) -> CheckpointStore:
         """The slave's checkpoint."""
-        module = vendor_of(self.slave_info.vendor).control
-        return module.CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
+        return CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
 
     @contextmanager
     def on_slave(self) -> Iterator[Session]:

@@ -9,13 +9,14 @@ from typing import Any
 from redis import Redis
 
 from sluice import config
+from sluice.control.rejects import rejects_of
 from sluice.coordination import lease
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.failover import Claim
-from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.failover.attempt import Failover, applied

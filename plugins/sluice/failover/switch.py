@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database import positions
@@ -205,9 +206,7 @@ def _note_on_master(failover: Failover) -> None:
     try:
         with failover.on_master() as master:
             guard_of(failover, master).move_claim(failover.id, ["switch"], "switched")
-            store = vendor_of(failover.master_info.vendor).control.CheckpointStore(
-                master, failover.prefix, failover.replication.master.schema, failover.slave.name
-            )
+            store = CheckpointStore(master, failover.prefix, failover.replication.master.schema, failover.slave.name)
             found = store.read()
             if found is not None and found.state is SlaveState.MASTER:
                 with master.transaction():

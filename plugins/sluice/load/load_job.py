@@ -15,8 +15,9 @@ import uuid
 from dataclasses import dataclass
 from types import TracebackType
 
+from sluice.control.blocks import BlockStore
 from sluice.counted import counted
-from sluice.database.control import BlockTable, LoadRuns
+from sluice.database.control import LoadRuns
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError
@@ -123,7 +124,7 @@ class LoadJob:
                     raise
                 time.sleep(0.25)
 
-    def _store(self) -> BlockTable:
+    def _store(self) -> BlockStore:
         assert self._slave is not None
         return blocks_of(self.update, self._slave)
 

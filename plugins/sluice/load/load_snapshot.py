@@ -12,8 +12,8 @@ before all of it was read: to an older snapshot it looks empty.
 import logging
 from types import TracebackType
 
+from sluice.control.blocks import BlockStore
 from sluice.counted import counted
-from sluice.database.control import BlockTable
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -68,7 +68,7 @@ class LoadSnapshot:
     ) -> None:
         self._close()
 
-    def _begin(self, slave: Session, store: BlockTable) -> None:
+    def _begin(self, slave: Session, store: BlockStore) -> None:
         """Plans all blocks anew at a new snapshot."""
         update, positions = self.update, vendor_of(self.update.master_info.vendor).changes
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]

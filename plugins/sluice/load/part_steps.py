@@ -20,7 +20,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.preparation import Preparation
-from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of
+from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, load_owner_of
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.compatibility import TablesDiffer
@@ -92,8 +92,7 @@ def begin(update: Update, slave: Session, parts: Sequence[Part]) -> bool:
             return False
         if under_way(update, slave):
             raise LoadEnded(update, SlaveState.NORMAL, "another initial update loads a part of it")
-        loads = vendor_of(update.slave_info.vendor).loads
-        loads.name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
+        load_owner_of(update, slave).name(update.update_id)
         blocks_of(update, slave).delete()
         for place, part in enumerate(parts):
             blocks_of(update, slave).choose(part, place)
@@ -151,7 +150,7 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
         checkpoints.put_tables(states.put_all(states.loading, TableState.INCONSISTENT, reason))
     # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
     blocks_of(update, slave).delete()
-    loads.name(slave, update.prefix, update.slave.schema, update.slave.name, f"{update_id}{GIVEN_UP}")
+    load_owner_of(update, slave).name(f"{update_id}{GIVEN_UP}")
 
 
 def expect_ready(update: Update, slave: Session) -> None:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sluice.database.control import BlockTable
+from sluice.control.blocks import BlockStore
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
@@ -296,5 +296,5 @@ class Preparation:
             ]
         return problems
 
-    def _store(self) -> BlockTable:
+    def _store(self) -> BlockStore:
         return blocks_of(self.update, self.slave)

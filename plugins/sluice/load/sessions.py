@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sluice.database.control import BlockTable, CheckpointTable, ControlTables, ThrottleTable
-from sluice.database.registry import vendor_of
+from sluice.control.blocks import BlockStore, block_map
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
+from sluice.control.throttle import ThrottleStore
 from sluice.database.session import Session
 from sluice.load.update import LoadTarget, Update
 from sluice.model.blocks import BlockMap
@@ -25,24 +27,29 @@ def on_master(update: Update) -> Iterator[Session]:
         yield session
 
 
-def checkpoints_of(target: LoadTarget, slave: Session) -> CheckpointTable:
+def checkpoints_of(target: LoadTarget, slave: Session) -> CheckpointStore:
     """The checkpoint of the slave."""
-    return _control(target).CheckpointStore(slave, target.prefix, target.slave.schema, target.slave.name)
+    return CheckpointStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def blocks_of(target: LoadTarget, slave: Session) -> BlockTable:
+def blocks_of(target: LoadTarget, slave: Session) -> BlockStore:
     """The blocks of the slave."""
-    return _control(target).BlockStore(slave, target.prefix, target.slave.schema, target.slave.name)
+    return BlockStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
 def block_map_of(target: LoadTarget, slave: Session) -> BlockMap:
     """All blocks of the slave, in one look. Raises `BlocksDamaged`."""
-    return _control(target).block_map(slave, target.prefix, target.slave.schema, target.slave.name)
+    return block_map(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def throttle_of(target: LoadTarget, slave: Session) -> ThrottleTable:
+def load_owner_of(target: LoadTarget, slave: Session) -> LoadOwner:
+    """Which initial update owns the slave."""
+    return LoadOwner(slave, target.prefix, target.slave.schema, target.slave.name)
+
+
+def throttle_of(target: LoadTarget, slave: Session) -> ThrottleStore:
     """What the load of the slave is held to."""
-    return _control(target).ThrottleStore(slave, target.prefix, target.slave.schema, target.slave.name)
+    return ThrottleStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
 @contextmanager
@@ -51,7 +58,3 @@ def _session(session: Session, info: ConnectionInfo) -> Iterator[Session]:
         yield session
     finally:
         session.close()
-
-
-def _control(target: LoadTarget) -> ControlTables:
-    return vendor_of(target.slave_info.vendor).control

@@ -11,18 +11,18 @@ from collections.abc import Callable, Collection, Sequence
 
 from redis import Redis
 
+from sluice.control.rejects import rejects_of
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.coordination.status import Status
 from sluice.counted import counted
-from sluice.database.control import LoadLocks
 from sluice.database.load import Completed
-from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import part_steps, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables
-from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, on_master, on_slave
+from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, load_owner_of, on_master, on_slave
 from sluice.load.update import Update
 from sluice.model.key_ranges import Part
 from sluice.model.names import TableName
@@ -104,7 +104,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             if _goes_on(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
-            _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
+            load_owner_of(update, slave).name(update.update_id)
             forgotten = blocks_of(update, slave).delete()
         _say(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
         log.info(
@@ -283,7 +283,7 @@ def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
 def note(update: Update, message: str) -> None:
     """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
     with on_slave(update) as slave:
-        _updates(update).note(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id, message)
+        load_owner_of(update, slave).note(update.update_id, message)
 
 
 def arrive(update: Update, store: Redis) -> None:
@@ -469,7 +469,3 @@ def _settle_differing(update: Update, slave: Session, tables: Collection[TableNa
     ids = [reject.id for reject in store.differing() if reject.table in tables]
     if ids:
         store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")
-
-
-def _updates(update: Update) -> LoadLocks:
-    return vendor_of(update.slave_info.vendor).loads

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from sluice.configuration.watched import WatchedFile
-from sluice.database.control import ThrottleTable
+from sluice.control.throttle import ThrottleStore
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.load.load_metrics import LoadMetrics
@@ -153,7 +153,7 @@ class Throttle:
             log.info("%s: %s", self.update, now or "no limit of the rate any more")
 
     @contextmanager
-    def _on_slave(self) -> Iterator[ThrottleTable]:
+    def _on_slave(self) -> Iterator[ThrottleStore]:
         """What is written on the slave; its session is opened where there is none."""
         if self._slave is None:
             self._slave = self.update.connect_slave()

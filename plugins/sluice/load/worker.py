@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sluice.database.control import BlockTable
+from sluice.control.blocks import BlockStore
 from sluice.database.errors import (
     DatatypeMismatch,
     ForeignKeyViolation,
@@ -253,7 +253,7 @@ class BlockWorker(ABC):
         if self._control is None:
             self._control = self.target.connect_slave(self.target.loader_application, durable=self._durable)
 
-    def _blocks(self, connection: Session) -> BlockTable:
+    def _blocks(self, connection: Session) -> BlockStore:
         return blocks_of(self.target, connection)
 
     @contextmanager

@@ -7,10 +7,11 @@ from typing import Any
 
 from redis import Redis
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.requests import Requests
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import reach
 from sluice.errors import SluiceError, Transient
 from sluice.model.requests import Refused, Request, T, parse_answer
 from sluice.model.slave_state import SlaveState
@@ -60,8 +61,7 @@ def why_silent(pair: Pair, store: "Redis") -> str:
     if closures:
         return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
     with reach(info, f"{pair.application} verify") as session:
-        module = vendor_of(info.vendor).control
-        checkpoint = module.CheckpointStore(session, prefix, slave.schema, slave.name).read()
+        checkpoint = CheckpointStore(session, prefix, slave.schema, slave.name).read()
     if checkpoint is None:
         return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
     if checkpoint.state is not SlaveState.NORMAL:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice.config import Replication
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
 from sluice.database.registry import reach, vendor_of
 from sluice.database.schema import Constraint, DomainCheck, Index
 from sluice.database.session import Session
@@ -54,11 +56,10 @@ def of_slave(
     vendor = pair.slave_info.vendor
     schemas = vendor_of(vendor).schemas
     with reach(pair.slave_info, f"{pair.application} compare") as slave:
-        checkpoints = vendor_of(vendor).control
-        checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+        checkpoint = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             return None
-        owner = vendor_of(vendor).loads.read(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        owner = LoadOwner(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if owner is not None and is_updated(owner.update_id, pair.slave.name):
             return None
         there = vendor_of(vendor).rows.shapes(slave, defined.tables)

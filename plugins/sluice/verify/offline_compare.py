@@ -8,6 +8,7 @@ So the two are compared at the slave's position, although the master has long le
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.registry import vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
@@ -115,5 +116,4 @@ def _key(row: Image, key: Sequence[str]) -> Row:
 
 def checkpoint(pair: Pair, slave: "Side", session: Session) -> Checkpoint | None:
     """As a session on the slave sees it."""
-    control = vendor_of(pair.slave_info.vendor).control
-    return control.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()
+    return CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()

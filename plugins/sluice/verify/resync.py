@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from redis import Redis
 
-from sluice.database.registry import reach, rejects_of
+from sluice.control.rejects import rejects_of
+from sluice.database.registry import reach
 from sluice.errors import SluiceError
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus

@@ -5,6 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
+from sluice.control.throttle import ThrottleStore
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
 from sluice.model.connection import ConnectionInfo
@@ -19,9 +23,9 @@ PREFIX, SLAVE, TABLE = Prefix("DEMO_"), "dr1", TableName("public", "t")
 def test_notes_throttles_and_imports_are_kept(oracle_slave: Callable[[], ConnectionInfo]) -> None:
     vendor = vendor_of("oracle")
     with vendor.sessions.connect(oracle_slave(), application="test") as session:
-        checkpoint = vendor.control.CheckpointStore(session, PREFIX, "", SLAVE)
-        blocks = vendor.control.BlockStore(session, PREFIX, "", SLAVE)
-        throttle = vendor.control.ThrottleStore(session, PREFIX, "", SLAVE)
+        checkpoint = CheckpointStore(session, PREFIX, "", SLAVE)
+        blocks = BlockStore(session, PREFIX, "", SLAVE)
+        throttle = ThrottleStore(session, PREFIX, "", SLAVE)
         checkpoint.ensure()
         mine = checkpoint.claim()
         checkpoint.note(mine, "it stands still, 100 % sure", SnapshotPosition(9, 9))
@@ -37,7 +41,7 @@ def test_notes_throttles_and_imports_are_kept(oracle_slave: Callable[[], Connect
         assert throttle.read() == state
         throttle.write(replace(state, paused=True, reason=""))
         assert throttle.read() == replace(state, paused=True, reason="")
-        vendor.loads.name(session, PREFIX, "", SLAVE, "update 1")
+        LoadOwner(session, PREFIX, "", SLAVE).name("update 1")
         checkpoint.move(SlaveState.INITIAL)
         checkpoint.move(SlaveState.TRANSITION)
         throttle.say("update 1", "Initial update: waits", "Initial update")

@@ -16,6 +16,7 @@ import pytest
 from devstack.redis import RedisServer
 from sluice.apply.redis_preconditions import TriggersAct
 from sluice.apply.schema_history import KeyNeeded
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.conflicts import Drift
@@ -26,7 +27,6 @@ from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import purge
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 

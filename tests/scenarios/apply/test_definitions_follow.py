@@ -9,13 +9,13 @@ import pytest
 
 from sluice.apply.definition_follower import DefinitionStops
 from sluice.configuration.ddl import DdlOptions
+from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
 from sluice.model.defined import Place
 from sluice.model.names import TableName
 from sluice.vendors.postgres import schemas
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.target import following
-from sluice.vendors.postgres.target.control_tables import DefinitionStore
 from tests.rig.rig import Applying, Rig
 
 TABLES = """

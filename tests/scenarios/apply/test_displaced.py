@@ -8,13 +8,13 @@ import pytest
 
 from sluice.apply import displaced_rows
 from sluice.apply.pair_sessions import PairSessions
+from sluice.control.rejects import RejectStore
 from sluice.database.apply import DisplacedRow
 from sluice.database.conflicts import Drift, RowStays
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.rig.rig import Rig
 
 TABLES = """

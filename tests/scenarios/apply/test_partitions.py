@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from sluice.control.rejects import RejectStore
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.rig.rig import Rig
 
 MASTER = (

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.control.rejects import RejectStore
 from sluice.database.conflicts import ChangeRefused, Drift
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)"

@@ -19,6 +19,7 @@ from sluice.airflow import steps_failover
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile, resources
 from sluice.config import Replication
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
 from sluice.load import steps as initial
 from sluice.load.load_job import LoadJob
@@ -34,7 +35,6 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog, failover
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 from tests.rig.loaders import in_threads
 from tests.rig.rig import Applying, Rig, rows_of

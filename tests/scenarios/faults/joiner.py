@@ -9,6 +9,7 @@ import psycopg
 
 from sluice import pair
 from sluice.capture import reconcile
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.errors import SluiceError
 from sluice.load import steps
@@ -20,7 +21,6 @@ from sluice.model.checkpoint import Checkpoint
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.rig.loaders import in_threads
 from workload.tables import JOINING, JOINING_NAME
 

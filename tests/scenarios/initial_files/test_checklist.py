@@ -14,13 +14,13 @@ import pytest
 
 from devstack.commands import pairs
 from devstack.stack import Stack
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.gate import Gate
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.scenarios.initial_files.runs import DAG, Run, content, make_tables
 from tests.stacks import running_stack, until
 

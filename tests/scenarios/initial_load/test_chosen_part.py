@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sluice.configuration.model import READS
+from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import Gate
 from sluice.database.selection import NotEvaluated
 from sluice.load import partial_load, steps
@@ -19,7 +20,6 @@ from sluice.model.blocks import BlockState
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_load.killable import begun_or_ended, killable

@@ -11,6 +11,7 @@ import pytest
 
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources
+from sluice.control.blocks import BlockStore
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
@@ -23,7 +24,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import change_source, position
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.vendors.postgres.target import control_tables, load_ownership
+from sluice.vendors.postgres.target import load_ownership
 from tests.rig.rig import MakePair, Rig, rows_of
 from tests.scenarios.initial_load.killable import begun_or_ended, killable
 from tests.scenarios.initial_load.traffic import Traffic, Writable
@@ -277,7 +278,7 @@ def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_beh
     filled(pair, COUPONS.name)
     update = pair.update(tables=[COUPONS.name])
     pair.prepare(update)
-    store = control_tables.BlockStore(pair.slave, update.prefix, "public", update.slave.name)
+    store = BlockStore(pair.slave, update.prefix, "public", update.slave.name)
     cancel = threading.Thread(target=steps.cancel, args=(update, pair.store))
     with connect(pair.slave_info, application="look", autocommit=True) as look:
         with pair.slave.transaction():

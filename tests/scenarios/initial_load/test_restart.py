@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.control.blocks import BlockStore
 from sluice.database.control import LoadRuns
 from sluice.load import loader, steps
 from sluice.load.load_job import LoadJob
@@ -22,7 +23,7 @@ from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import snapshot
-from sluice.vendors.postgres.target import control_tables, load_ownership, load_target
+from sluice.vendors.postgres.target import load_ownership, load_target
 from tests.rig.loaders import Background
 from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_load.killable import begun_or_ended, killable
@@ -234,10 +235,7 @@ def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Rig) -> Non
     # What the apply does when it comes to the DROP.
     with shop.slave.transaction():
         shop.slave.execute("DROP TABLE public.notes")
-        assert (
-            control_tables.BlockStore(shop.slave, update.prefix, "public", "dr1").delete(TableName("public", "notes"))
-            == 1
-        )
+        assert BlockStore(shop.slave, update.prefix, "public", "dr1").delete(TableName("public", "notes")) == 1
     assert loading.end() is None
     assert {block.table.name for block in shop.blocks()} == {"orders"}
     shop.assert_equal([TableName("public", "orders")])

@@ -5,13 +5,13 @@ from typing import Any
 
 import yaml
 
+from sluice.control.blocks import block_map
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
 from sluice.load.throttle import Throttle
 from sluice.load.update import Update
 from sluice.load.worker import LoadReport
 from sluice.model.blocks import BlockState
-from sluice.vendors.postgres.target import control_tables
 from tests.rig.loaders import Worker, in_threads
 from tests.rig.rig import Rig
 from tests.waiting import until
@@ -63,7 +63,7 @@ class Throttled(threading.Thread):
 
     def done(self) -> int:
         """Blocks stored or exported."""
-        found = control_tables.block_map(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
+        found = block_map(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
         states = (BlockState.STORED, BlockState.EXPORTED)
         return sum(block.state in states for table in found for block in table.blocks)
 

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from devstack.stack import Stack
+from sluice.control.checkpoint import CheckpointStore
 from sluice.load.transfer import encryption
 from sluice.model.location import S3Access
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.scenarios.initial_files.conftest import BUCKET, s3
 from tests.scenarios.initial_files.runs import DAG, Run, content, make_tables
 from tests.stacks import running_stack, until

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from devstack.stack import Stack
+from sluice.control.checkpoint import CheckpointStore
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.scenarios.initial_files.runs import DAG, Run, make_tables
 from tests.stacks import running_stack, until
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.control.blocks import block_map
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_steps
@@ -15,7 +16,6 @@ from sluice.model.blocks import BlockState
 from sluice.model.location import Location, S3Access
 from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target import control_tables
 from tests.rig.net import Net, until
 from tests.scenarios.initial_files.carrying import export
 from tests.scenarios.initial_load.traffic import Traffic, Writable
@@ -115,7 +115,7 @@ def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) 
         transfer_steps.examine(two, carried)
     with pytest.raises(transfer_steps.NothingExported, match="no block of this update was exported"):
         transfer_steps.examine(three_, carried)
-    held = control_tables.block_map(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
+    held = block_map(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
     assert {block.state for table in held for block in table.blocks} == {BlockState.BEGUN}
     steps.cancel(three_, net.store)
     with net.applying(("DEMO_", "one")) as running:

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from sluice.apply.executor import ThreadExecutor
+from sluice.control.blocks import BlockStore
 from sluice.load import shared_load, steps
 from sluice.load.block_writer import BlockWriter
 from sluice.load.load_job import LoadJob
 from sluice.load.update import Update
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target.control_tables import BlockStore
 from spark_jobs.load import load_together
 from tests.rig.net import Net, until
 from tests.scenarios.initial_load.traffic import Traffic, Writable

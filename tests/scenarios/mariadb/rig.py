@@ -17,9 +17,9 @@ from sluice import config
 from sluice.apply.apply_loop import ApplyLoop
 from sluice.apply.executor import ThreadExecutor
 from sluice.capture import resources
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
-from sluice.database.control import CheckpointTable, ControlTables, RejectTable
-from sluice.database.registry import vendor_of
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
@@ -143,12 +143,8 @@ class Rig:
         return Running(self)
 
     @property
-    def control(self) -> ControlTables:
-        return vendor_of(self.vendor).control
-
-    @property
-    def store(self) -> CheckpointTable:
-        return self.control.CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
+    def store(self) -> CheckpointStore:
+        return CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -157,8 +153,8 @@ class Rig:
         return found
 
     @property
-    def rejects(self) -> RejectTable:
-        return self.control.RejectStore(self.slave, self.pair.prefix, "", "dr1")
+    def rejects(self) -> RejectStore:
+        return RejectStore(self.slave, self.pair.prefix, "", "dr1")
 
     def await_current(self, seconds: float = 60.0) -> None:
         """Returns when the slave is NORMAL and has applied all that the master has committed by now."""

@@ -18,13 +18,13 @@ from sluice.cli import add, remove
 from sluice.cli.connections import NoSuchConnection
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.registry import reach
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
 from sluice.vendors.mysql.connection import connect
 from sluice.vendors.mysql.preflight import of_slave
-from sluice.vendors.mysql.target.control_tables import CheckpointStore
 from sluice.vendors.postgres import catalog
 from tests.rig.console import Told
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict

@@ -7,10 +7,10 @@ import pytest
 
 from devstack.account import new_folder
 from devstack.stack import Stack
+from sluice.control.checkpoint import CheckpointStore
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.traces import nothing_runs
 
 

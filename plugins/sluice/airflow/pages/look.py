@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 from sluice.airflow import connections
 from sluice.airflow.pages.known import in_thread
 from sluice.config import Replication
-from sluice.database.registry import reach, rejects_of, vendor_of
+from sluice.control.rejects import rejects_of
+from sluice.database.registry import reach, vendor_of
 from sluice.database.rows import Estimate
 from sluice.errors import SluiceError
 from sluice.load.progress import Progress, progress

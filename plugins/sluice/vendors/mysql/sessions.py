@@ -55,7 +55,7 @@ def limit_lock_waits(connection: Session, seconds: float) -> None:
 
 
 def be_durable(connection: Session) -> None:
-    """The server decides for all sessions; `CheckpointTable.secure` looks at it."""
+    """The server decides for all sessions; `CheckpointStore.secure` looks at it."""
 
 
 def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:

@@ -7,7 +7,7 @@ from sluice.database.broadcasts import Broadcasts, Queries
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue
 from sluice.database.column_types import ColumnTypes
-from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.control import LoadLocks, OwnTables
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
@@ -18,9 +18,10 @@ from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
-from sluice.database.session import Sessions
+from sluice.database.session import Session, Sessions
 from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.vendors.oracle.not_a_master import NotAMaster, NotSetUp
 
@@ -52,11 +53,10 @@ class Oracle:
 
         return column_types
 
-    @property
-    def control(self) -> ControlTables:
-        from sluice.vendors.oracle.target import control_tables
+    def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
+        from sluice.vendors.oracle.target.control_tables import OracleTables
 
-        return control_tables
+        return OracleTables(connection, prefix)
 
     @property
     def loads(self) -> LoadLocks:

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.failover import FailoverTable
 from sluice.database.session import Rows, Session
 from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet
@@ -26,7 +27,6 @@ from sluice.vendors.postgres.session_settings import be_durable, limit_lock_wait
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.queue import Condition
 from sluice.vendors.postgres.target import constraints
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""

@@ -1,33 +1,18 @@
-"""What Sluice keeps on a slave (`sluice.database.control.ControlTables`): the stores of `sluice.control`.
+"""What Sluice keeps on a slave, for the stores of `sluice.control`.
 
 The tables are in the connection's database, whatever `schema` says: there are no schemas.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sluice import sql_files
-from sluice.control import blocks, checkpoint, definitions, rejects, throttle
-from sluice.control.load_owner import LoadOwner
-from sluice.control.rejects import key_texts
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.blocks import BlockMap
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import Prefix
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
 from sluice.vendors.mysql.named_locks import named_lock
-
-__all__ = [
-    "BlockStore",
-    "CheckpointStore",
-    "DefinitionStore",
-    "RejectStore",
-    "ThrottleStore",
-    "block_map",
-    "key_texts",
-    "owner",
-]
 
 TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 
@@ -55,7 +40,7 @@ class NotDurable(Terminal):
 
 
 class MySQLTables:
-    """See `sluice.control.own_tables.OwnTables`."""
+    """See `sluice.database.control.OwnTables`."""
 
     def __init__(self, connection: Session, prefix: Prefix):
         self.session: MySQLSession = native(connection)
@@ -113,40 +98,3 @@ class MySQLTables:
 
     def texts_of(self, value: Any) -> tuple[str, ...]:
         return tuple(json.loads(value))
-
-
-class CheckpointStore(checkpoint.CheckpointStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, MySQLTables(connection, prefix), slave)
-
-
-class BlockStore(blocks.BlockStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, MySQLTables(connection, prefix), slave)
-
-
-class RejectStore(rejects.RejectStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, MySQLTables(connection, prefix), slave)
-
-
-class DefinitionStore(definitions.DefinitionStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, MySQLTables(connection, prefix), slave)
-
-
-class ThrottleStore(throttle.ThrottleStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, MySQLTables(connection, prefix), slave)
-
-
-def block_map(
-    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
-) -> BlockMap:
-    """See `ControlTables`."""
-    return blocks.block_map(connection, MySQLTables(connection, prefix), slave, tables)
-
-
-def owner(connection: Session, prefix: Prefix, schema: str, slave: str) -> LoadOwner:
-    """Which initial update owns the slave."""
-    return LoadOwner(connection, MySQLTables(connection, prefix), slave)

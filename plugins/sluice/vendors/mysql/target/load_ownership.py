@@ -1,29 +1,14 @@
-"""Which initial update owns a slave, and the locks that keep two load jobs apart (`LoadLocks`)."""
+"""The locks that keep two load jobs apart (`LoadLocks`)."""
 
 from sluice import sql_files
-from sluice.database.control import LoadRuns, Owner
+from sluice.database.control import LoadRuns
 from sluice.database.session import Session
 from sluice.model.names import Prefix
 from sluice.vendors.mysql import named_locks
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.target.control_tables import MySQLTables, owner
+from sluice.vendors.mysql.target.control_tables import MySQLTables
 
 _ALONE, _TOGETHER = "FOR UPDATE", "LOCK IN SHARE MODE"
-
-
-def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:
-    """None where the slave was never configured. Its tables must exist."""
-    return owner(connection, prefix, schema, slave).read()
-
-
-def name(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
-    """From now on `update_id` owns the slave. The caller commits."""
-    owner(connection, prefix, schema, slave).name(update_id)
-
-
-def note(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str, message: str) -> None:
-    """Says on the slave why its load stands still; nothing when another update owns it by now."""
-    owner(connection, prefix, schema, slave).note(update_id, message)
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:

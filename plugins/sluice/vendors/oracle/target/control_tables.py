@@ -1,35 +1,20 @@
-"""What Sluice keeps on a slave (`sluice.database.control.ControlTables`): the stores of `sluice.control`.
+"""What Sluice keeps on a slave, for the stores of `sluice.control`.
 
 The tables are in the schema of the connection's account, whatever `schema` says.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sluice import sql_files
-from sluice.control import blocks, checkpoint, definitions, rejects, throttle
-from sluice.control.load_owner import LoadOwner
-from sluice.control.rejects import key_texts
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.blocks import BlockMap
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.named_locks import named_lock
 from sluice.vendors.oracle.session import OracleSession, native, quoted
-
-__all__ = [
-    "BlockStore",
-    "CheckpointStore",
-    "DefinitionStore",
-    "RejectStore",
-    "ThrottleStore",
-    "block_map",
-    "key_texts",
-    "owner",
-]
 
 TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 CLOCK = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
@@ -51,7 +36,7 @@ class NotATable(Terminal):
 
 
 class OracleTables:
-    """See `sluice.control.own_tables.OwnTables`."""
+    """See `sluice.database.control.OwnTables`."""
 
     def __init__(self, connection: Session, prefix: Prefix):
         self.session: OracleSession = native(connection)
@@ -106,40 +91,3 @@ class OracleTables:
     def texts_of(self, value: Any) -> tuple[str, ...]:
         parts = str(value).split(_END)[1:-1]
         return tuple(part.replace(_ESCAPE, "\x01") for part in parts)
-
-
-class CheckpointStore(checkpoint.CheckpointStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, OracleTables(connection, prefix), slave)
-
-
-class BlockStore(blocks.BlockStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, OracleTables(connection, prefix), slave)
-
-
-class RejectStore(rejects.RejectStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, OracleTables(connection, prefix), slave)
-
-
-class DefinitionStore(definitions.DefinitionStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, OracleTables(connection, prefix), slave)
-
-
-class ThrottleStore(throttle.ThrottleStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, OracleTables(connection, prefix), slave)
-
-
-def block_map(
-    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
-) -> BlockMap:
-    """See `ControlTables`."""
-    return blocks.block_map(connection, OracleTables(connection, prefix), slave, tables)
-
-
-def owner(connection: Session, prefix: Prefix, schema: str, slave: str) -> LoadOwner:
-    """Which initial update owns the slave."""
-    return LoadOwner(connection, OracleTables(connection, prefix), slave)

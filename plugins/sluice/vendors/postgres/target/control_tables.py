@@ -1,33 +1,18 @@
-"""What Sluice keeps on a PostgreSQL slave (`sluice.database.control.ControlTables`): the stores of `sluice.control`."""
+"""What Sluice keeps on a PostgreSQL slave, for the stores of `sluice.control`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sluice import sql_files
-from sluice.control import blocks, checkpoint, definitions, rejects, throttle
-from sluice.control.load_owner import LoadOwner
-from sluice.control.rejects import key_texts
 from sluice.database.session import Session
-from sluice.model.blocks import BlockMap
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import Prefix
 from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-__all__ = [
-    "BlockStore",
-    "CheckpointStore",
-    "DefinitionStore",
-    "RejectStore",
-    "ThrottleStore",
-    "block_map",
-    "key_texts",
-    "owner",
-]
-
 
 class PostgresTables:
-    """See `sluice.control.own_tables.OwnTables`. Raises `SchemaUnsafe`, `InstalledElsewhere`, `NotOwned`."""
+    """See `sluice.database.control.OwnTables`. Raises `SchemaUnsafe`, `InstalledElsewhere`, `NotOwned`."""
 
     def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
@@ -87,40 +72,3 @@ class PostgresTables:
             {name: self._own.table(name) for name in ("checkpoint", "blocks", "throttle", "definitions")},
         ).fetchone()
         return bool(row and row[0])
-
-
-class CheckpointStore(checkpoint.CheckpointStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
-
-
-class BlockStore(blocks.BlockStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
-
-
-class RejectStore(rejects.RejectStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
-
-
-class DefinitionStore(definitions.DefinitionStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
-
-
-class ThrottleStore(throttle.ThrottleStore):
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
-
-
-def block_map(
-    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
-) -> BlockMap:
-    """See `ControlTables`."""
-    return blocks.block_map(connection, PostgresTables(connection, prefix, schema, slave), slave, tables)
-
-
-def owner(connection: Session, prefix: Prefix, schema: str, slave: str) -> LoadOwner:
-    """Which initial update owns the slave."""
-    return LoadOwner(connection, PostgresTables(connection, prefix, schema, slave), slave)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sluice.configuration.model import Replication, SlaveConfig
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.preflight import Wanted
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -28,7 +29,6 @@ from sluice.vendors.postgres.lacks import (
 )
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.target import tables
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 _FOR_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _OWN = "Sluice keeps CHECKPOINT, BLOCKS and REJECTS there"

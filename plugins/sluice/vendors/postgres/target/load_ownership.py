@@ -1,27 +1,11 @@
-"""Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
+"""The locks that keep two load jobs apart (`LoadLocks`)."""
 
 from sluice import sql_files
-from sluice.database.control import LoadRuns, Owner
+from sluice.database.control import LoadRuns
 from sluice.database.session import Session
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import application_name
 from sluice.vendors.postgres.session_settings import limit_lock_waits
-from sluice.vendors.postgres.target.control_tables import owner
-
-
-def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:
-    """None where the slave was never configured. Its tables must exist."""
-    return owner(connection, prefix, schema, slave).read()
-
-
-def name(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
-    """From now on `update_id` owns the slave. The caller commits."""
-    owner(connection, prefix, schema, slave).name(update_id)
-
-
-def note(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str, message: str) -> None:
-    """Says on the slave why its load stands still; nothing when another update owns it by now."""
-    owner(connection, prefix, schema, slave).note(update_id, message)
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
