@@ -81,8 +81,8 @@ def test_a_mistake_is_told_with_its_place_and_what_to_write(folder: Path, line: 
 
 
 def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> None:
-    with pytest.raises(config.ConfigError, match=r"slaves\.dr1: is of the vendor mysql, and tables have where"):
-        read(folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, vendor: mysql}")
+    with pytest.raises(config.ConfigError, match=r"slaves\.dr1: is of the vendor oracle, and tables have where"):
+        read(folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, vendor: oracle}")
     with pytest.raises(config.ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
         slaves = "dr1: {conn_id: s}\n  dr2: {conn_id: t, tables: {public.people: {where: id < 9}}}"
         read(folder, "public.people: {}", slaves, f"capture: stream, location: {folder}")
@@ -90,4 +90,4 @@ def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> No
         read(
             folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, conflict_rules: {'public.*': {wins: master}}}"
         )
-    read(folder, "public.people: {}", "dr1: {conn_id: s, vendor: mysql}")
+    read(folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, vendor: mysql}")

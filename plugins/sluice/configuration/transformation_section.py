@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.configuration.nodes import Node, Section, suggestion
 from sluice.configuration.rule import TableRule
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
+from sluice.model.vendors import VENDORS
 
 if TYPE_CHECKING:
     from sluice.configuration.mistakes import Mistake
@@ -93,7 +94,7 @@ def check_slaves(
         elif slave.conflict_rules:
             problem = "has conflict_rules, and tables have where or columns"
             mistakes.append(node.mistake(problem, "take one of the two out: conflict_rules decide between whole rows"))
-        elif slave.vendor != master.vendor:
+        elif not VENDORS[slave.vendor].transforms:
             problem = f"is of the vendor {slave.vendor}, and tables have where or columns"
-            remedy = f"take where and columns out: only slaves of the vendor {master.vendor} have them"
-            mistakes.append(node.mistake(problem, remedy))
+            able = " and ".join(name for name, entry in VENDORS.items() if entry.transforms)
+            mistakes.append(node.mistake(problem, f"take where and columns out: slaves of {able} have them"))

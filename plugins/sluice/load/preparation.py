@@ -117,7 +117,8 @@ class Preparation:
                 problems += self._differences(definition)
             else:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
-            if not problems:
+            if not problems and self.update.transformation(definition.table) is None:
+                # Of a transformed table, only what is left of the rows matters: the load finds it.
                 problems += self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
         problems += [
             f"this account may not {lacking} on {table}"

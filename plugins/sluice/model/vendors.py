@@ -6,17 +6,18 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class VendorEntry:
     """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
-    `slave_only`: nothing captures changes there."""
+    `slave_only`: nothing captures changes there. `transforms`: slaves may have tables with `where` and `columns`."""
 
     member: str
     port: int
     slave_only: bool = False
+    transforms: bool = True
 
 
 VENDORS = {
     "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
-    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, slave_only=True),
+    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, slave_only=True, transforms=False),
 }
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""

@@ -46,7 +46,7 @@ slaves:
   dr1: {{conn_id: s, vendor: {vendor}{slave}}}
 tables:
   public.*: {{}}
-apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}
+{lines}apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}
 initial: {{block_rows: {block_rows}, parallel: 2, where: {where}}}
 """
 T = TypeVar("T")
@@ -82,9 +82,10 @@ class Rig:
         batch: int = 1_000_000,
         block_rows: int = 1_000,
         where: bool = False,
+        lines: str = "",
         **slave: str,
     ) -> Self:
-        """`tables`: DDL of the master, whose tables are captured. `slave`: options of the slave."""
+        """`tables`: DDL of the master, whose tables are captured. `lines`: more of `tables`. `slave`: options."""
         options = "".join(f", {name}: {value}" for name, value in slave.items())
         text = CONFIG.format(
             vendor=cls.vendor,
@@ -93,6 +94,7 @@ class Rig:
             batch=batch,
             block_rows=block_rows,
             where=str(where).lower(),
+            lines=lines,
         )
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": slave_database()}

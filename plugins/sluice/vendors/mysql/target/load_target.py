@@ -224,10 +224,12 @@ def write(
     assert row_format is RowFormat.CSV, row_format
     session = native(connection)
     session.run("SET foreign_key_checks = 0")
-    shape = catalog.shape(connection, table)
-    own = {column.name: ColumnTexts(column.name, column.type) for column in shape.columns} if shape else {}
-    into = [own.get(name) or ColumnTexts(name, "longtext") for name in columns]
-    return rows_in.load(session, table, names.place(table), into, with_words(pieces))
+    place = names.place(table)
+    # This statement sees temporary tables as well.
+    types = {name: kind for name, kind, *_ in session.run(f"SHOW COLUMNS FROM {place}")}
+    # A column that is gone meanwhile is an error of the server, not of this look.
+    into = [ColumnTexts(name, types.get(name, "longtext")) for name in columns]
+    return rows_in.load(session, table, place, into, with_words(pieces))
 
 
 def clear(connection: Session, order: KeyOrder, block: Block) -> None:
