@@ -140,7 +140,7 @@ def arguments_of_status(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice status`."""
     parser.description, parser.epilog = STATUS, STATUS_PLACES
     parser.add_argument(
-        "prefix", nargs="?", metavar="PREFIX", help="with SLAVE: that one, as Airflow's monitor shows it"
+        "prefix", nargs="?", metavar="PREFIX", help="its slaves as Airflow's monitor shows them; with SLAVE that one"
     )
     parser.add_argument("slave", nargs="?", metavar="SLAVE")
     parser.add_argument("--json", action="store_true", help="for programs")

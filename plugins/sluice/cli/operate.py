@@ -21,7 +21,7 @@ from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
 from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
-from sluice.operate.api import APPLY, runs
+from sluice.operate.api import APPLY, RESYNC, questions, runs
 from sluice.operate.perform import perform
 
 EVERY_SECONDS = 2.0
@@ -187,7 +187,7 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
         if args.no_wait or not done.awaited:
             continue
         try:
-            state = _end_of(api, dag, run)
+            state = _end_of(api, order, dag, run)
         except KeyboardInterrupt:
             print("The run goes on.", file=sys.stderr)
             raise
@@ -199,14 +199,22 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
     return 0
 
 
-def _end_of(api: AirflowApi, dag: str, run: str) -> str:
-    """How a run ended: `success` or `failed`. Waits while Airflow is away: the run goes on meanwhile, or after it."""
-    away = False
+def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
+    """How a run ended: `success` or `failed`. Waits while Airflow is away: the run goes on meanwhile, or after it; and
+    says what the run asks. Raises `RunFailed` for a comparison that asks: what it was to find out is known.
+    """
+    away, asked = False, False
     while True:
         try:
             if (state := api.run_state(dag, run)) in ENDED:
                 return state
             away = False
+            for question in [] if asked else questions(api, dag, run):
+                asked = True
+                text = f"{question.subject} Answer: ./sluice act approve {order.prefix} {order.slaves[0]}"
+                if dag == RESYNC:
+                    raise RunFailed(text)
+                print(text, file=sys.stderr, flush=True)
         except ApiUnreachable as outage:
             if not away:
                 print(f"{outage} The run is not lost; waiting for its end.", file=sys.stderr, flush=True)

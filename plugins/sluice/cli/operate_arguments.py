@@ -7,12 +7,21 @@ Airflow is that of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in t
 started one, that one. Rights are those of who is logged in; the reason goes into Airflow's audit log.
 """
 
+ACT_EXAMPLES = """\
+examples:
+  ./sluice act                                                    what there is
+  ./sluice act initiate SHOP_ dr1 dr2                             two slaves at once
+  ./sluice act reload SHOP_ dr1 --set tables=public.orders,public.lines
+  ./sluice act hold SHOP_ dr1 --why "its disk is replaced"
+
+"""
+
 
 def arguments_of_gate(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice gate`."""
     parser.description = "Shows who keeps a slave's gate closed; closes it, so that nothing is applied; opens it again."
     _pair(parser)
-    parser.add_argument("action", choices=("show", "close", "open"), nargs="?", default="show")
+    parser.add_argument("action", choices=("show", "close", "open"), nargs="?", default="show", help="default: show")
     _done(parser)
 
 
@@ -20,7 +29,7 @@ def arguments_of_rejects(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice rejects`."""
     parser.description = "Lists changes that were set aside; has the running apply apply them after all; or drops them."
     _pair(parser)
-    parser.add_argument("action", choices=("list", "apply", "drop"), nargs="?", default="list")
+    parser.add_argument("action", choices=("list", "apply", "drop"), nargs="?", default="list", help="default: list")
     parser.add_argument("ids", nargs="?", metavar="IDS", help="numbers and ranges such as 7,9-12; or all")
     parser.add_argument("--force", action="store_true", help="apply: whatever the rows hold now")
     _done(parser)
@@ -48,14 +57,12 @@ def arguments_of_logs(parser: argparse.ArgumentParser) -> None:
 def arguments_of_act(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice act`."""
     parser.description = (
-        "Does what a button of the monitor does: initiate, cancel, approve, hold, open, restart, verify, repair, "
-        "rejects, reload, remove_first of a slave; reconcile, install, uninstall of a master. Without an action it "
-        "lists them, with what each does and wants to know."
+        "Does what a button of the monitor does. Without an action it lists all, with what each does and wants to know."
     )
-    parser.epilog = PLACE
-    parser.add_argument("action", nargs="?", metavar="ACTION")
-    parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication")
-    parser.add_argument("slaves", nargs="*", metavar="SLAVE")
+    parser.epilog = ACT_EXAMPLES + PLACE
+    parser.add_argument("action", nargs="?", metavar="ACTION", help="such as reload; without one all are listed")
+    parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("slaves", nargs="*", metavar="SLAVE", help="its name in the configuration")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a field of the action; tables: with commas"
     )
@@ -64,12 +71,12 @@ def arguments_of_act(parser: argparse.ArgumentParser) -> None:
 
 def _pair(parser: argparse.ArgumentParser) -> None:
     parser.epilog = PLACE
-    parser.add_argument("prefix", metavar="PREFIX", help="of the replication")
-    parser.add_argument("slave", metavar="SLAVE")
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("slave", metavar="SLAVE", help="its name in the configuration")
 
 
 def _done(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--why", metavar="REASON", help="why; wanted by what holds a slave back or changes rows")
+    parser.add_argument("--why", metavar="REASON", help="kept in Airflow's audit log; some actions want one")
     parser.add_argument("--no-wait", action="store_true", help="start the run, and do not wait for its end")
     _airflow(parser)
 

@@ -104,16 +104,17 @@ _ALL = (
     ),
     Action(
         "approve",
-        "Approve transfer",
-        "Says that the folder has been carried to the slave's location. Its files are checked, one by one, then "
-        "imported. Reject cancels the initial update.",
+        "Answer",
+        "Answers what a run asks about the slave. A transfer by files asks whether its folder has been carried to the "
+        "slave's location: its files are checked then, one by one, and imported; Reject cancels the initial update. A "
+        "comparison asks whether rows that differ are made equal to the master's; Reject leaves them as they are.",
         api.UPDATE,
         fields=(
             Field(
                 "answer",
                 "Answer",
                 Kind.CHOICE,
-                choices=(("Approve", "Approve: the folder has arrived"), ("Reject", "Reject: cancel the update")),
+                choices=(("Approve", "Approve"), ("Reject", "Reject")),
                 default="Approve",
             ),
         ),

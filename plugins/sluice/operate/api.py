@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -70,6 +71,20 @@ def _is_for(conf: Mapping[str, Any], prefix: str, slave: str) -> bool:
     named = conf.get("slave") or ""
     names = named if isinstance(named, list) else [name.strip() for name in str(named).split(",")]
     return str(conf.get("prefix", "")).upper() == prefix.upper() and slave in names
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a run asks a person, and waits for the answer."""
+
+    task: str
+    subject: str
+
+
+def questions(api: Api, dag: str, run_id: str) -> list[Question]:
+    """Those of a run that nobody has answered."""
+    found = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
+    return [Question(str(one["task_instance"]["task_id"]), str(one["subject"])) for one in found]
 
 
 def detail_of(answer: str) -> str:

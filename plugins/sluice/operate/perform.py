@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sluice.operate import api
 from sluice.operate.actions import Order, conf_of
-from sluice.operate.api import Api, NothingRuns, require_unpaused, run_path, runs, start
+from sluice.operate.api import Api, NothingRuns, questions, require_unpaused, run_path, runs, start
 
-APPROVE_TASK = "approve"
 APPLY_TASK = "apply"
 
 
@@ -43,19 +41,19 @@ def _cancel(to: Api, order: Order) -> Done:
 
 
 def _approve(to: Api, order: Order) -> Done:
-    for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True):
-        run_id = str(run["dag_run_id"])
-        questions = to.get(f"{run_path(api.UPDATE, run_id)}/hitlDetails", response_received="false")["hitl_details"]
-        if any(_task(question) == APPROVE_TASK for question in questions):
-            require_unpaused(to, api.UPDATE)
-            answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
-            if order.why:
-                to.call("PATCH", run_path(api.UPDATE, run_id), {"note": order.why})
-            to.call("PATCH", f"{run_path(api.UPDATE, run_id)}/taskInstances/{APPROVE_TASK}/-1/hitlDetails", answer)
-            return Done(f"Answered: {order.values['answer']}", ((api.UPDATE, run_id),), awaited=False)
+    for dag in (api.UPDATE, api.RESYNC):
+        for run in runs(to, dag, order.prefix, order.slave, active=True):
+            run_id = str(run["dag_run_id"])
+            for question in questions(to, dag, run_id):
+                require_unpaused(to, dag)
+                if order.why:
+                    to.call("PATCH", run_path(dag, run_id), {"note": order.why})
+                answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
+                to.call("PATCH", f"{run_path(dag, run_id)}/taskInstances/{question.task}/-1/hitlDetails", answer)
+                return Done(f"Answered: {order.values['answer']}", ((dag, run_id),), awaited=False)
     raise NothingRuns(
-        f"No transfer of {order.prefix} → {order.slave} waits for an answer: its files are not written yet, or "
-        "somebody has answered."
+        f"Nothing of {order.prefix} → {order.slave} waits for an answer: files of a transfer are not written yet, no "
+        "comparison has asked, or somebody has answered."
     )
 
 
@@ -70,10 +68,6 @@ def _restart(to: Api, order: Order) -> Done:
             "reset_dag_runs": True, "note": order.why or None}  # fmt: skip
     to.call("POST", f"dags/{api.APPLY}/clearTaskInstances", body)
     return Done("The apply is started again", ((api.APPLY, run),), awaited=False)
-
-
-def _task(question: Mapping[str, Any]) -> str:
-    return str((question.get("task_instance") or {}).get("task_id") or question.get("task_id") or "")
 
 
 _SPECIAL: Mapping[str, Callable[[Api, Order], Done]] = {"cancel": _cancel, "approve": _approve, "restart": _restart}
