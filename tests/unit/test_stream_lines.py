@@ -10,7 +10,15 @@ from sluice.model import content, table_definition
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import Bound, EnumType, TableDefinition, format_bound, format_definition, parse_bound
+from sluice.model.table_definition import (
+    Bound,
+    DomainType,
+    EnumType,
+    TableDefinition,
+    format_bound,
+    format_definition,
+    parse_bound,
+)
 from sluice.vendors.stream.errors import Malformed
 from sluice.vendors.stream.lines import Change, Commit, Header, items_of, parse, write
 from tests.unit.streams import TABLE, defined
@@ -60,7 +68,8 @@ def definitions(draw: st.DrawFn) -> TableDefinition:
             max_size=2,
         )
     )
-    return TableDefinition(TableShape(draw(TABLES), columns), missing, False, tuple(enums))
+    domains = draw(st.lists(st.builds(DomainType, NAMES, NAMES, NAMES), max_size=2).map(tuple))
+    return TableDefinition(TableShape(draw(TABLES), columns), missing, False, tuple(enums), domains)
 
 
 def bounds() -> st.SearchStrategy[Bound]:

@@ -319,7 +319,8 @@ BEGIN
     INSERT INTO ${schema}.${prefix}cols_table
         SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.schemaname = p_schema AND v.tablename = p_table;
     INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname, enums)
-        SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table)) WHERE ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL;
+        SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(r.oid) || ${schema}.${prefix}desc_domains(r.oid)
+        FROM ${schema}.${prefix}relation(p_schema, p_table) AS r (oid) WHERE r.oid IS NOT NULL;
 END
 $sluice$;
 

@@ -6,6 +6,7 @@
 --   <desc … complete="true">, in a CREATE item: all rows of the table follow in ITEMS, none came before its capture.
 --   After the columns the enums that they use, also within arrays, domains, composite types and ranges:
 --   <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>. An id stays when its label is renamed.
+--   Then the domains, likewise, for slaves that have none: <domain schema="public" name="price" type="numeric(12,2)"/>.
 -- Called by: the triggers and functions of capture.sql, structure.sql and ddl.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
@@ -80,6 +81,22 @@ AS $sluice$
     JOIN pg_namespace n ON n.oid = t.typnamespace
 $sluice$;
 
+-- The domains that the columns of a table use, also as parts of other types, as the definition lists them; empty without any.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_domains(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+    SELECT coalesce(string_agg('<domain schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
+        || ${schema}.${prefix}xml_escape(t.typname) || '" type="'
+        || ${schema}.${prefix}xml_escape(format_type(t.typbasetype, t.typtypmod)) || '"/>', '' ORDER BY t.oid), '')
+    FROM (SELECT DISTINCT p.oid FROM ${schema}.${prefix}type_parts(ARRAY(
+        SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace)) p
+    ) u
+    JOIN pg_type t ON t.oid = u.oid
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    WHERE t.typtype = 'd'
+$sluice$;
+
 -- The definition a table has now; NULL when there is no such table among the registered ones.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -89,7 +106,8 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
 AS $sluice$
     SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
         || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '')
-        || ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table)) || '</desc>'
+        || ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table))
+        || ${schema}.${prefix}desc_domains(${schema}.${prefix}relation(p_schema, p_table)) || '</desc>'
     FROM ${schema}.${prefix}cols_view v
     WHERE v.schemaname = p_schema AND v.tablename = p_table
     HAVING ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL

@@ -3,7 +3,7 @@
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
 
--- The enums that the table's columns use, as the definition in force lists them (definition.sql).
+-- The enums and the domains that the table's columns use, as the definition in force lists them (definition.sql).
 ALTER TABLE ${schema}.${prefix}current_tables ADD COLUMN IF NOT EXISTS enums text NOT NULL DEFAULT '';
 
 -- The partitions with rows of each captured table, and the condition that their rows meet (NULL: not known). A partition

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.database.session import Session
+from sluice.model import table_definition as definitions
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
@@ -77,6 +78,19 @@ class TypeDefinition:
     """What its values depend on: base of a domain, attributes of a composite, subtype of a range."""
     ddl: str | None
     """What follows its name where it is made; None where it cannot be made by a statement."""
+
+
+def defined_in(definition: definitions.TableDefinition) -> list[TypeDefinition]:
+    """The types of the master's own that a change of a definition tells of."""
+    enums = [
+        TypeDefinition(enum.schema, enum.name, "e", None, None, tuple(label for _, label in enum.labels), None, None)
+        for enum in definition.enums
+    ]
+    domains = [
+        TypeDefinition(domain.schema, domain.name, "d", None, None, None, domain.type, None)
+        for domain in definition.domains
+    ]
+    return [*enums, *domains]
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,17 @@
 A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream.
 Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
 they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
-After the columns come the enums that they use:
+After the columns come the enums and the domains that they use:
 
     <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>
+    <domain schema="public" name="price" type="numeric(12,2)"/>
 
 See include/sql/postgres/definition.sql, which writes it.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from sluice.model.content import MalformedContent, escape, unescape
 from sluice.model.names import TableName
@@ -24,6 +25,7 @@ _DESC = re.compile(r"<desc((?: \w+=\"[^\"<>]*\")*)>")
 _COLUMN = re.compile(r"<colname((?: \w+=\"[^\"<>]*\")*)>([^<]*)</colname>")
 _ENUM = re.compile(r"<enum((?: \w+=\"[^\"<>]*\")*)>((?:<label id=\"\d+\">[^<]*</label>)*)</enum>")
 _LABEL = re.compile(r"<label id=\"(\d+)\">([^<]*)</label>")
+_DOMAIN = re.compile(r"<domain((?: \w+=\"[^\"<>]*\")*)/>")
 _BOUND = re.compile(r"<partition>((?:<hash oid=\"\d+\">[^<]*</hash>)*)<rows>([^<]*)</rows></partition>")
 _HASH = re.compile(r"<hash oid=\"(\d+)\">([^<]*)</hash>")
 _ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
@@ -38,6 +40,14 @@ class EnumType:
 
 
 @dataclass(frozen=True)
+class DomainType:
+    schema: str
+    name: str
+    type: str
+    """What its values are, by the type's name."""
+
+
+@dataclass(frozen=True)
 class TableDefinition:
     """A table as the master defined it."""
 
@@ -49,6 +59,8 @@ class TableDefinition:
     """Of a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
     enums: tuple[EnumType, ...] = ()
     """Those that the columns use, also as parts of other types."""
+    domains: tuple[DomainType, ...] = ()
+    """Likewise."""
 
     @property
     def table(self) -> TableName:
@@ -83,12 +95,18 @@ def parse(text: str) -> TableDefinition:
     columns: list[Column] = []
     missing: dict[str, str] = {}
     enums: list[EnumType] = []
+    domains: list[DomainType] = []
     at, end = head.end(), len(text) - len("</desc>")
     while at < end:
         enum = _ENUM.match(text, at)
         if enum is not None:
             enums.append(_enum(enum))
             at = enum.end()
+            continue
+        domain = _DOMAIN.match(text, at)
+        if domain is not None:
+            domains.append(DomainType(**_attributes(domain[1])))
+            at = domain.end()
             continue
         match = _COLUMN.match(text, at)
         if match is None:
@@ -111,7 +129,9 @@ def parse(text: str) -> TableDefinition:
         )
         at = match.end()
     table = TableName(names["schema"], names["table"])
-    return TableDefinition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums))
+    return TableDefinition(
+        TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums), tuple(domains)
+    )
 
 
 def format_definition(definition: TableDefinition) -> str:
@@ -128,8 +148,9 @@ def format_definition(definition: TableDefinition) -> str:
         + "</enum>"
         for enum in definition.enums
     ]
+    domains = [f"<domain{_written(asdict(domain))}/>" for domain in definition.domains]
     head = _written({"schema": table.schema, "table": table.name, **complete})
-    return f"<desc{head}>{''.join(columns)}{''.join(enums)}</desc>"
+    return f"<desc{head}>{''.join([*columns, *enums, *domains])}</desc>"
 
 
 def format_bound(bound: Bound) -> str:

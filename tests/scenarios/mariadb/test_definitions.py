@@ -10,6 +10,7 @@ from tests.scenarios.mariadb.rig import Rig
 from tests.waiting import until
 
 NOTES = (
+    "CREATE TYPE public.mood AS ENUM ('sad', 'ok'); CREATE DOMAIN public.price AS numeric(12,2) CHECK (VALUE >= 0); "
     "CREATE TABLE public.notes (id int PRIMARY KEY, title varchar(20), body text, n int NOT NULL); "
     "INSERT INTO public.notes SELECT n, 'title ' || n, 'body', n FROM generate_series(1, 50) AS n"
 )
@@ -24,10 +25,14 @@ COURSE = [
     "ALTER TABLE public.notes ALTER COLUMN title TYPE varchar(40)",
     "UPDATE public.notes SET title = repeat('x', 40) WHERE id = 7",
     "ALTER TABLE public.notes DROP COLUMN plain",
+    "ALTER TABLE public.notes ADD COLUMN price public.price, ADD COLUMN mood public.mood DEFAULT 'sad'",
+    "UPDATE public.notes SET price = 1.5, mood = 'ok' WHERE id < 5",
+    "ALTER TYPE public.mood ADD VALUE 'much longer than before'",
+    "UPDATE public.notes SET price = 2.25, mood = 'much longer than before' WHERE id < 3",
     "ALTER TABLE public.notes RENAME TO memos",
     "INSERT INTO public.memos (id, title) VALUES (102, 'after')",
-    "CREATE TABLE public.later (id uuid PRIMARY KEY, at timestamp)",
-    "INSERT INTO public.later VALUES (gen_random_uuid(), now())",
+    "CREATE TABLE public.later (id uuid PRIMARY KEY, at timestamp, price public.price NOT NULL)",
+    "INSERT INTO public.later VALUES (gen_random_uuid(), now(), 3.5)",
     "TRUNCATE public.memos",
     "INSERT INTO public.memos (id, title) VALUES (103, 'after all')",
 ]

@@ -9,7 +9,7 @@ from sluice.model import content, guid
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import Bound, EnumType, TableDefinition, format_bound, format_definition
+from sluice.model.table_definition import Bound, DomainType, EnumType, TableDefinition, format_bound, format_definition
 from sluice.vendors.stream.errors import Malformed
 
 VERSION = 1
@@ -181,7 +181,9 @@ def _of_definition(definition: TableDefinition) -> dict[str, Any]:
         {"schema": enum.schema, "name": enum.name, "labels": [list(label) for label in enum.labels]}
         for enum in definition.enums
     ]
-    return {"table": _of_table(definition.table), "columns": columns, **({"enums": enums} if enums else {})}
+    domains = [asdict(domain) for domain in definition.domains]
+    types = {name: values for name, values in (("enums", enums), ("domains", domains)) if values}
+    return {"table": _of_table(definition.table), "columns": columns, **types}
 
 
 def _header(values: dict[str, Any]) -> Header:
@@ -238,7 +240,7 @@ def _inner(values: dict[str, Any], name: str, *, complete: bool = False) -> Tabl
 
 
 def _definition(values: dict[str, Any], *, complete: bool = False) -> TableDefinition:
-    _known(values, {"table", "columns"}, {"enums"})
+    _known(values, {"table", "columns"}, {"enums", "domains"})
     columns: list[Column] = []
     missing: dict[str, str] = {}
     for entry in _list(values["columns"], "columns"):
@@ -263,8 +265,14 @@ def _definition(values: dict[str, Any], *, complete: bool = False) -> TableDefin
             raise Malformed("has an enum that is no object")
         _known(enum, {"schema", "name", "labels"}, set())
         enums.append(EnumType(_text(enum, "schema"), _text(enum, "name"), tuple(_pairs(enum["labels"], "labels"))))
+    domains = []
+    for domain in _list(values.get("domains", []), "domains"):
+        if not isinstance(domain, dict):
+            raise Malformed("has a domain that is no object")
+        _known(domain, {"schema", "name", "type"}, set())
+        domains.append(DomainType(_text(domain, "schema"), _text(domain, "name"), _text(domain, "type")))
     shape = TableShape(_table(values["table"]), tuple(columns))
-    return TableDefinition(shape, missing, complete, tuple(enums))
+    return TableDefinition(shape, missing, complete, tuple(enums), tuple(domains))
 
 
 def _known(values: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:

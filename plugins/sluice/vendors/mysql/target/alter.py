@@ -14,7 +14,7 @@ from sluice.database.apply import DefinitionChange
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.errors import StatementFailed
 from sluice.database.schema import TableDefinition as MadeTable
-from sluice.database.schema import TypeDefinition
+from sluice.database.schema import defined_in
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
@@ -114,12 +114,7 @@ class Alterer:
 
     def _translated(self, definition: TableDefinition) -> dict[int, Column]:
         """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`."""
-        defined = [
-            TypeDefinition(
-                enum.schema, enum.name, "e", None, None, tuple(label for _, label in enum.labels), None, None
-            )
-            for enum in definition.enums
-        ]
+        defined = defined_in(definition)
         columns = definition.shape.replicated
         logical = [
             LogicalColumn(column.name, self._of_master.logical(column.type, defined), column.key > 0)
@@ -133,12 +128,9 @@ class Alterer:
 
     def _allowed(self, table: TableName, column: Column, made: ColumnType) -> Column:
         if made.fit is Fit.REFUSED or (made.fit is Fit.LOSSY and not allows(self._lossy, table, column.name)):
-            remedy = "" if made.fit is Fit.REFUSED else " or name it under lossy_columns of the slave;"
-            raise DefinitionRefused(
-                table,
-                f"column {column.name} {column.type} would lose something: {made.lost}",
-                f"{_AGAIN[:-1]};{remedy}",
-            )
+            named = "" if made.fit is Fit.REFUSED else " Or name the column under lossy_columns of the slave."
+            lost = f"column {column.name} {column.type} would lose something: {made.lost}"
+            raise DefinitionRefused(table, lost, _AGAIN + named)
         nullable = column.nullable and not column.key
         return Column(column.name, made.type, column.position, nullable=nullable, key=column.key)
 
