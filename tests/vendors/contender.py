@@ -92,7 +92,7 @@ class Contender:
             )
             definition = TableDefinition(shape, f"{table.name}_pkey" if key else None, "p", (), {})
             with session.transaction():
-                self.vendor.loading.create_table(session, definition, trusted=True)
+                self.vendor.load_target.create_table(session, definition, trusted=True)
 
     def applying(self) -> tuple[Session, Merger]:
         """As an apply has them."""

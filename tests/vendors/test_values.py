@@ -139,9 +139,9 @@ def test_each_session_has_a_scratch_table_of_its_own(target: Contender) -> None:
     columns = compared(target.vendor.types, ((column.name, column.type) for column in shape.replicated))
     found = {}
     for place, rows in ((session, b'"1","a"\n"2",\n'), (other, b'"3",""\n')):
-        scratch = target.vendor.loading.create_scratch(place, shape)
+        scratch = target.vendor.load_target.create_scratch(place, shape)
         with place.transaction():
-            target.vendor.loading.write(place, scratch, ["id", "v"], [b'"id","v"\n' + rows], RowFormat.CSV)
+            target.vendor.load_target.write(place, scratch, ["id", "v"], [b'"id","v"\n' + rows], RowFormat.CSV)
         there = replace(shape, table=scratch)
         found[place] = target.vendor.digests.table(there, columns, ("id",), Method.CANONICAL)
     keys = [sorted(key for _, key in digest.of_rows(place, [0])) for place, digest in found.items()]

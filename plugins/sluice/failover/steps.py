@@ -160,8 +160,8 @@ def end_apply(failover: Failover, store: "Redis") -> str:
                 if _ended(failover, slave, store):
                     break
                 # An apply that is frozen, or whose machine is gone, holds the checkpoint's lock.
-                updates = vendor_of(failover.slave_info.vendor).loads
-                updates.end_sessions(slave, failover.apply_application)
+                locks = vendor_of(failover.slave_info.vendor).load_locks
+                locks.end_sessions(slave, failover.apply_application)
             else:
                 raise ApplyGoesOn(f"{failover}: a transaction of the apply holds the slave's checkpoint.")
         last = last_of(failover, slave)

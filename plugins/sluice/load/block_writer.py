@@ -48,7 +48,7 @@ class BlockWriter:
             raise SlaveNotReady(shape.table, "; ".join(unfit))
         row_format = RowFormat.CSV
         if transform is None:
-            offered = of_slave.loading.formats(shape.replicated, target)
+            offered = of_slave.load_target.formats(shape.replicated, target)
             row_format = next(each for each in offered if each in of_master.rows.formats)
         # Expressions read the texts that changes bring.
         canonical = transform is not None or of_master.types is not of_slave.types
@@ -61,7 +61,7 @@ class BlockWriter:
 
     def write(self, slave: Session, pieces: Iterable[bytes | memoryview]) -> int:
         """Writes the rows in the caller's transaction; how many."""
-        loading = vendor_of(self.vendor).loading
+        loading = vendor_of(self.vendor).load_target
         if self.transform is None:
             return loading.write(slave, self.table, self.columns, pieces, self.row_format)
         made = TransformedRows(pieces, self.columns, self.transform)

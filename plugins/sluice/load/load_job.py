@@ -62,9 +62,9 @@ class LoadJob:
         try:
             self._slave = self.update.connect_slave(f"sluice load job {self.update.prefix} {self.update.slave.name}")
             self._lock(self._slave)
-            updates = vendor_of(self.update.slave_info.vendor).loads
-            updates.hold(self._slave, self.name)
-            ended = updates.end_sessions(self._slave, self.update.loader_application)
+            locks = vendor_of(self.update.slave_info.vendor).load_locks
+            locks.hold(self._slave, self.name)
+            ended = locks.end_sessions(self._slave, self.update.loader_application)
             if ended:
                 log.info("%s: ended %s of loaders that a former job left", self.update, counted(ended, "session"))
             self._give_all_back()
@@ -80,8 +80,8 @@ class LoadJob:
     ) -> None:
         assert self._slave is not None
         try:
-            updates = vendor_of(self.update.slave_info.vendor).loads
-            updates.let_go(self._slave, self.name)
+            locks = vendor_of(self.update.slave_info.vendor).load_locks
+            locks.let_go(self._slave, self.name)
             self._give_all_back()
         except SluiceError as failure:
             log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
@@ -98,10 +98,10 @@ class LoadJob:
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
         can claim any more."""
-        updates = vendor_of(self.update.slave_info.vendor).loads
+        locks = vendor_of(self.update.slave_info.vendor).load_locks
         assert self._slave is not None
         with self._slave.transaction():
-            updates.no_claims(self._slave, self.update.prefix, self.update.slave.name)
+            locks.no_claims(self._slave, self.update.prefix, self.update.slave.name)
             given_back = self._store().release()
         if given_back:
             log.info("%s: planned again because they were being read: %s", self.update, counted(given_back, "block"))
@@ -113,11 +113,11 @@ class LoadJob:
         return Left(*self._store().left())
 
     def _lock(self, slave: Session) -> None:
-        updates = vendor_of(self.update.slave_info.vendor).loads
+        locks = vendor_of(self.update.slave_info.vendor).load_locks
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
         while True:
             try:
-                updates.lock(slave, self.update.prefix, self.update.slave.name)
+                locks.lock(slave, self.update.prefix, self.update.slave.name)
                 return
             except LoadRuns:
                 if time.monotonic() > deadline:

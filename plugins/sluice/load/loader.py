@@ -115,8 +115,8 @@ class Loader(BlockWorker):
                 self._expect_job(control)
                 expect_loading(self.update, control)
                 if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
-                    updates = vendor_of(self.update.slave_info.vendor).loads
-                    updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
+                    locks = vendor_of(self.update.slave_info.vendor).load_locks
+                    locks.claim_in_turn(control, self.update.prefix, self.update.slave.name)
                 claim = store.claim(
                     self._backoff_over(), tables=options.parallel_tables, ranges=options.parallel_ranges
                 )
@@ -287,7 +287,7 @@ class Loader(BlockWorker):
         there = vendor_of(vendor).rows.key_order(slave, target)
         whole = block.lo is None and block.hi is None
         if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
-            vendor_of(vendor).loading.clear(slave, there, block)
+            vendor_of(vendor).load_target.clear(slave, there, block)
 
     # -- its sessions
 

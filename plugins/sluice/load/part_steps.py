@@ -141,9 +141,9 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
 
     In a transaction that holds the checkpoint.
     """
-    loads = vendor_of(update.slave_info.vendor).loads
+    locks = vendor_of(update.slave_info.vendor).load_locks
     # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
-    loads.no_claims(slave, update.prefix, update.slave.name)
+    locks.no_claims(slave, update.prefix, update.slave.name)
     checkpoints = checkpoints_of(update, slave)
     states = checkpoints.configured(lock=True).tables
     if states.loading:

@@ -100,7 +100,7 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
     the chosen ranges are deleted now.
     """
     here, there = update.slave_info.vendor, update.master_info.vendor
-    target = vendor_of(here).loading
+    target = vendor_of(here).load_target
     unique = target.with_unique_values(slave, [shape.table for shape in shapes])
     if unique:
         indexes = vendor_of(there).schemas.indexes(master, list(unique))
@@ -126,7 +126,7 @@ def _clear(update: Update, master: Session, slave: Session, shape: TableShape, p
     if order.same_everywhere and own.same_everywhere:
         return
     if part.whole:
-        vendor_of(here).loading.clear(slave, own, Block(shape.table, 1))
+        vendor_of(here).load_target.clear(slave, own, Block(shape.table, 1))
     else:
         count = _delete(update, master, slave, order.shape, own, part)
         log.info(
@@ -273,7 +273,7 @@ def _delete(update: Update, master: Session, slave: Session, shape: TableShape, 
     for keys in here.selection.matching(slave, own, "true"):
         places = _places(update, master, shape, bounds, keys)
         doomed += [key for key, place in zip(keys, places, strict=True) if (place + begins_open) % 2 == 1]
-    here.loading.delete(slave, own, doomed)
+    here.load_target.delete(slave, own, doomed)
     return len(doomed)
 
 

@@ -105,7 +105,7 @@ class Preparation:
         foreign = [table for table in self.tables if table in self.there and table not in self.mine]
         if foreign and self.update.slave.existing_tables == "refuse":
             raise TablesExist(self.update.slave.name, foreign)
-        target = self._of_slave.loading
+        target = self._of_slave.load_target
         problems = [
             f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
         ]
@@ -155,15 +155,15 @@ class Preparation:
         types = self._of_master.schemas.types(self.master, names)
         with self.slave.transaction():
             collations = self._of_master.schemas.collations(self.master, names)
-            for what in self._of_slave.loading.create_types(self.slave, types, collations, trusted=trusted):
+            for what in self._of_slave.load_target.create_types(self.slave, types, collations, trusted=trusted):
                 log.info("%s: %s made on the slave", self.update, what)
         self._free([name for name in names if name in self.remade and name in self.there])
         for definition in wanted:
             with self.slave.transaction():
                 if definition.table in self.there:
-                    self._of_slave.loading.drop_table(self.slave, definition.table)
+                    self._of_slave.load_target.drop_table(self.slave, definition.table)
                 there = replace(definition, shape=self._translator.translate(definition.shape).shape)
-                self._of_slave.loading.create_table(self.slave, there, trusted=trusted)
+                self._of_slave.load_target.create_table(self.slave, there, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
 
@@ -178,13 +178,13 @@ class Preparation:
             for key in self._of_master.schemas.constraints(self.master, list(captured))
             if key.kind == "f" and key.parent in tables
         ]
-        self._of_slave.loading.strip(self.slave, [], touching)
+        self._of_slave.load_target.strip(self.slave, [], touching)
 
     def drop_gone(self) -> None:
         """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
         for table in sorted(self.mine.difference(self.tables)):
             with self.slave.transaction():
-                self._of_slave.loading.drop_table(self.slave, table)
+                self._of_slave.load_target.drop_table(self.slave, table)
             log.info("%s: %s is gone on the master and dropped again", self.update, table)
 
     def empty(self, again: Iterable[TableName] = ()) -> list[TableName]:
@@ -204,17 +204,17 @@ class Preparation:
         ]
         emptied = foreign
         if self.update.slave.existing_tables == "keep":
-            unique = self._of_slave.loading.with_unique_values(self.slave, foreign)
+            unique = self._of_slave.load_target.with_unique_values(self.slave, foreign)
             emptied = [table for table in foreign if table in unique or not self._same_order(table)]
         if emptied:
-            stripped = self._of_slave.loading.strip(
+            stripped = self._of_slave.load_target.strip(
                 self.slave,
                 fitting.indexes(self._of_master.schemas.indexes(self.master, emptied), self.update).kept,
                 fitting.constraints(self._of_master.schemas.constraints(self.master, emptied), self.update).kept,
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
-            self._of_slave.loading.empty(self.slave, [self.there[table] for table in emptied])
+            self._of_slave.load_target.empty(self.slave, [self.there[table] for table in emptied])
         return emptied
 
     def current(self) -> list[TableName]:
@@ -259,7 +259,7 @@ class Preparation:
         return [
             f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
             "create the tables that use it there yourself, with another collation"
-            for name in self._of_slave.loading.collations_lacking(self.slave, used, own)
+            for name in self._of_slave.load_target.collations_lacking(self.slave, used, own)
         ]
 
     def _same_order(self, table: TableName) -> bool:
@@ -274,7 +274,7 @@ class Preparation:
         return all(order.same_everywhere for order in orders)
 
     def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
-        met = self._of_slave.loading.foreign_keys(self.slave, foreign) if foreign else []
+        met = self._of_slave.load_target.foreign_keys(self.slave, foreign) if foreign else []
         # Where a part is loaded, rows of other replicated tables stay, and may point into it.
         staying = {
             key.child

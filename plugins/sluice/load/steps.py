@@ -177,7 +177,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         if update.selection.partial:
             part_steps.expect_ready(update, slave)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
-        defined, target = of_master.schemas, of_slave.loading
+        defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in blocks_of(update, slave).progress()]
         # A table may have been dropped since.
         names = list(of_slave.rows.shapes(slave, loaded))
@@ -275,9 +275,9 @@ def end_sessions(update: Update) -> int:
 
 
 def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
-    module = vendor_of(vendor).loads
+    locks = vendor_of(vendor).load_locks
     applications = (update.application, update.loader_application)
-    return sum(int(module.end_sessions(connection, application)) for application in applications)
+    return sum(int(locks.end_sessions(connection, application)) for application in applications)
 
 
 def note(update: Update, message: str) -> None:

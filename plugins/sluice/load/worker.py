@@ -204,8 +204,8 @@ class BlockWorker(ABC):
 
     def _expect_job(self, control: Session) -> None:
         """Raises `JobOver` when the job this worker works for has ended or died."""
-        module = vendor_of(self.target.slave_info.vendor).loads
-        if not module.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
+        locks = vendor_of(self.target.slave_info.vendor).load_locks
+        if not locks.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
             raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
 
     def _beat(self, block: Block) -> Callable[[], None]:

@@ -94,7 +94,3 @@ class Broadcast:
     def waiting(self) -> tuple[str, ...]:
         """Slaves that have not answered."""
         return tuple(slave for slave in self.slaves if self.state(slave) is AnswerState.WAITING)
-
-    @property
-    def all_equal(self) -> bool:
-        return all(self.state(slave) is AnswerState.EQUAL for slave in self.slaves)

@@ -30,13 +30,13 @@ def transformed_master(
     master = view.master.first
     with closing(of_slave.sessions.connect(view.slave.info, application=application, autocommit=True)) as session:
         columns = tuple(slave.column(column.name) for column in transform.shape.replicated)
-        scratch = of_slave.loading.create_scratch(session, replace(slave, columns=columns))
+        scratch = of_slave.load_target.create_scratch(session, replace(slave, columns=columns))
         read = transform.master.replicated
         query = of_master.rows.key_order(master, transform.master).select(read, None, None, canonical=True)
         stream = of_master.rows.stream(master, query, RowFormat.CSV)
         rows = TransformedRows(stream, [column.name for column in read], transform)
         with session.transaction():
-            of_slave.loading.write(session, scratch, rows.columns, rows, RowFormat.CSV)
+            of_slave.load_target.write(session, scratch, rows.columns, rows, RowFormat.CSV)
         side = Side(view.slave.info, [session], session)
         side.free.put(session)
         yield side, TableShape(scratch, columns)

@@ -119,7 +119,7 @@ class _Importer(BlockWorker):
             if lacking:
                 raise SlaveNotReady(block.table, f"the slave's table lacks {', '.join(lacking)}")
             beaten = Pieces(pieces, self._beat(block))
-            rows = vendor.loading.write(slave, block.table, columns, beaten, RowFormat.CSV)
+            rows = vendor.load_target.write(slave, block.table, columns, beaten, RowFormat.CSV)
             if rows != listed.rows:
                 raise FileDamaged(
                     self.transfer_folder.location.below(listed.file.name),
@@ -141,7 +141,7 @@ class _Importer(BlockWorker):
         order = vendor_of(vendor).rows.key_order(slave, shape)
         whole = block.lo is None and block.hi is None
         if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
-            vendor_of(vendor).loading.clear(slave, order, block)
+            vendor_of(vendor).load_target.clear(slave, order, block)
 
     def _finished(self) -> bool:
         _, begun, exported = self._blocks(self._linked(self._control)).left()

@@ -15,7 +15,6 @@ _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>[^)]*)\))?")
 _TIMES = frozenset({"datetime", "timestamp", "time"})
 _BYTES = frozenset({"tinyblob", "blob", "mediumblob", "longblob", "varbinary", "binary"})
 TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-EXACT_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"})
 
 
 @dataclass(frozen=True)

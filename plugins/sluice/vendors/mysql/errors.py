@@ -48,7 +48,6 @@ OF_ROWS = frozenset({1264, 1265, 1292, 1366, 1406, 1411, 1644, 1690, 3140, 3819,
 """What a row of the slave is refused for: values that do not fit, checks, what triggers raise."""
 TRANSACTION_LOST = frozenset({1020, 1205, 1213, 1637})
 """After these the transaction is over, or (1205) has lost a statement: all of it must be done again."""
-PASSING_REFUSALS = frozenset({1040, 1203, 1226})
 
 _CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and the account's privileges there."
 _CERTIFICATE = re.compile("certificate verify failed|CERTIFICATE_VERIFY|SSL connection error|doesn't support SSL", re.I)

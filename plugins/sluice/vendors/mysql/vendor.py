@@ -54,7 +54,7 @@ class MySQL:
         return MySQLTables(connection, prefix)
 
     @property
-    def loads(self) -> LoadLocks:
+    def load_locks(self) -> LoadLocks:
         from sluice.vendors.mysql.target import load_ownership
 
         return load_ownership
@@ -110,7 +110,7 @@ class MySQL:
         return row_selection
 
     @property
-    def loading(self) -> LoadTarget:
+    def load_target(self) -> LoadTarget:
         from sluice.vendors.mysql.target import load_target
 
         return load_target

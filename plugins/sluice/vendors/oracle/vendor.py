@@ -59,7 +59,7 @@ class Oracle:
         return OracleTables(connection, prefix)
 
     @property
-    def loads(self) -> LoadLocks:
+    def load_locks(self) -> LoadLocks:
         from sluice.vendors.oracle.target import load_ownership
 
         return load_ownership
@@ -105,7 +105,7 @@ class Oracle:
         return row_selection
 
     @property
-    def loading(self) -> LoadTarget:
+    def load_target(self) -> LoadTarget:
         from sluice.vendors.oracle.target import load_target
 
         return load_target

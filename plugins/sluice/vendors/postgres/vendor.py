@@ -56,7 +56,7 @@ class Postgres:
         return PostgresTables(connection, prefix, schema, slave)
 
     @property
-    def loads(self) -> LoadLocks:
+    def load_locks(self) -> LoadLocks:
         from sluice.vendors.postgres.target import load_ownership
 
         return load_ownership
@@ -116,7 +116,7 @@ class Postgres:
         return row_selection
 
     @property
-    def loading(self) -> LoadTarget:
+    def load_target(self) -> LoadTarget:
         from sluice.vendors.postgres.target import load_target
 
         return load_target
