@@ -1,6 +1,7 @@
 """The monitor on a terminal: what a line says, how wide it is, and which commands lead to it."""
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
-from sluice.cli.operate import run_act
+from sluice.cli.airflow_api import ApiUnreachable
+from sluice.cli.operate import run_act, run_logs
 from sluice.cli.operate_arguments import arguments_of_act
 from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
@@ -57,6 +59,39 @@ def test_one_slave_is_told_in_detail() -> None:
     whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
+
+
+class Restarted:
+    """An Airflow in which an apply is started again, and which is away for a moment."""
+
+    def __init__(self) -> None:
+        self.looks: Iterator[tuple[int, str] | Exception] = iter(
+            [(1, "a\nb\nc"), (1, "a\nb\nc\nd"), ApiUnreachable("http://x", "refused"), (2, "e"), (2, "e\nf")]
+        )
+        self.text = ""
+
+    def get(self, path: str, **_: Any) -> Any:
+        if path.endswith("dagRuns"):
+            return {"dag_runs": [{"dag_run_id": "one", "conf": {"prefix": "A_", "slave": "x"}}]}
+        look = next(self.looks)
+        if isinstance(look, Exception):
+            raise look
+        attempt, self.text = look
+        return {"try_number": attempt}
+
+    def task_log(self, *_: object) -> str:
+        return self.text
+
+
+def test_who_follows_a_log_sees_all_of_it_also_when_the_apply_is_started_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.cli.operate.time.sleep", lambda _: None)
+    args = devstack_cli.parser().parse_args(["logs", "A_", "x", "--follow", "--lines", "2"])
+    with pytest.raises(StopIteration):
+        run_logs(args, lambda _: Restarted())  # type: ignore[arg-type,return-value]
+    said = capsys.readouterr()
+    assert said.out.split() == ["b", "c", "d", "e", "f"] and "does not answer" in said.err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import quote
 
 from sluice.cli import watched
@@ -21,7 +20,7 @@ from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
 from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
-from sluice.operate.api import APPLY, RESYNC, questions, runs
+from sluice.operate.api import APPLY, RESYNC, questions, run_path, runs
 from sluice.operate.perform import perform
 
 EVERY_SECONDS = 2.0
@@ -108,23 +107,41 @@ def _usage(action: Action) -> str:
 
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
-    """The log of the apply of a slave; with `--follow` what comes, too."""
+    """The log of the apply of a slave; with `--follow` what comes, too, also of one that is started again."""
     api = finds(args)
-    run = next(runs(api, APPLY, args.prefix, args.slave, active=False), None)
-    if run is None:
-        pair = f"{api.page(_state_of(args))['prefix']} {args.slave}"
-        raise Terminal(f"{pair}: no apply was ever started. Start one: ./sluice act restart {pair}")
+    seen: tuple[str, int] | None = None
     shown = 0
     while True:
-        lines = api.task_log(APPLY, str(run["dag_run_id"]), "apply", _attempt(api, run, "apply")).splitlines()
-        print(
-            "\n".join(lines[max(shown, 0 if shown else len(lines) - args.lines) :]), end="\n" if lines[shown:] else ""
-        )
-        shown = len(lines)
+        try:
+            start, lines = _log(api, args)
+        except ApiUnreachable as outage:
+            if seen is None or not args.follow:
+                raise
+            print(outage, file=sys.stderr, flush=True)
+        else:
+            if seen is None:
+                shown = max(0, len(lines) - args.lines)
+            elif start != seen:
+                shown = 0
+            for line in lines[shown:]:
+                print(line)
+            seen, shown = start, len(lines)
         if not args.follow:
             return 0
         sys.stdout.flush()
         time.sleep(EVERY_SECONDS)
+
+
+def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], list[str]]:
+    """The latest start of the apply, by run and attempt, and the lines of its log."""
+    run = next(runs(api, APPLY, args.prefix, args.slave, active=False), None)
+    if run is None:
+        pair = f"{api.page(_state_of(args))['prefix']} {args.slave}"
+        raise Terminal(f"{pair}: no apply was ever started. Start one: ./sluice act restart {pair}")
+    run_id = str(run["dag_run_id"])
+    task = api.get(f"{run_path(APPLY, run_id)}/taskInstances/apply")
+    attempt = int(task["try_number"]) or 1
+    return (run_id, attempt), api.task_log(APPLY, run_id, "apply", attempt).splitlines()
 
 
 def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
@@ -226,13 +243,7 @@ def _result(api: AirflowApi, dag: str, run: str) -> str:
     """What the task says that decides; empty where none says something."""
     for task in RESULTS:
         try:
-            path = f"dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances/{task}/xcomEntries/return_value"
-            return str(api.get(path)["value"])
+            return str(api.get(f"{run_path(dag, run)}/taskInstances/{task}/xcomEntries/return_value")["value"])
         except ApiRefused:
             continue
     return ""
-
-
-def _attempt(api: AirflowApi, run: Any, task: str) -> int:
-    path = f"dags/{run['dag_id']}/dagRuns/{quote(str(run['dag_run_id']), safe='')}/taskInstances/{task}"
-    return int(api.get(path)["try_number"]) or 1
