@@ -172,8 +172,9 @@ class MasterRowsAt:
         mine_alone = window_runs.by_table(items).get(table) if items.num_rows else None
         if mine_alone is None:
             return
-        transformed = self.sessions.transformed.items(self.sessions.schema_history[table], mine_alone)
-        for item in self.sessions.images.as_content(transformed).to_pylist():
+        if self.sessions.pair.transformation(table) is not None:
+            mine_alone = self.sessions.transformed.items(self.sessions.schema_history[table], mine_alone)
+        for item in self.sessions.images.as_content(mine_alone).to_pylist():
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):
                 text = key_text(row, key) if row else ""

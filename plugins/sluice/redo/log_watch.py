@@ -7,6 +7,7 @@ merge, which says it to the slaves. When the log is there again, the file goes.
 import logging
 from pathlib import Path
 
+from sluice.counted import duration
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.model.vendors import LOST_FILE
 from sluice.redo.missing_logs import Danger, Finding, Need, judged
@@ -48,7 +49,7 @@ class LogWatch:
         if self._file.exists():
             return f"{self.finding.text}. Its changes are given up: the slaves become INCONSISTENT where it begins"
         if self.finding.danger is Danger.LOST:
-            left = f"{self._grace / 60:g} minutes after all before it was read"
+            left = f"{duration(self._grace)} after all before it was read"
             return f"{self.finding.text}. Unless it comes back the slaves become INCONSISTENT {left}"
         return self.finding.text
 
