@@ -3,6 +3,9 @@
 import argparse
 import ipaddress
 import os
+import socket
+import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -29,6 +32,26 @@ class NoRoot(Terminal):
         super().__init__(f"--root {root} is no folder that can be read. Name the folder of the archived logs.")
 
 
+class CertificateRefused(Terminal):
+    """TLS cannot be spoken with these files."""
+
+    def __init__(self, certificate: str | None, key: str | None, reason: str):
+        super().__init__(
+            f"--certificate {certificate or '(none)'} and --key {key or '(none)'} cannot be used: {reason}. Name two "
+            "files in PEM: the certificate, with those above it, and its key without a password."
+        )
+
+
+class CannotListen(Terminal):
+    """The address is another one's, or in use."""
+
+    def __init__(self, host: str, port: int, reason: str):
+        super().__init__(
+            f"Nothing can listen on {host}, port {port}: {reason}. Give a free --port, from 1 to 65535, and an address "
+            "of this machine as --host."
+        )
+
+
 def run(args: argparse.Namespace) -> int:
     """0 when it was told to end. Raises `SluiceError`."""
     if not (args.certificate and args.key) and not _loopback(args.host):
@@ -37,18 +60,42 @@ def run(args: argparse.Namespace) -> int:
         if not os.path.isdir(root) or not os.access(root, os.R_OK | os.X_OK):
             raise NoRoot(root)
     served = application([Path(root) for root in args.root], read_token(Path(args.token_file)))
-    print(f"serving {', '.join(args.root)} on {args.host}:{args.port}", flush=True)
-    uvicorn.run(
+    if args.certificate or args.key:
+        _try_certificate(args.certificate, args.key)
+    configured = uvicorn.Config(
         served,
-        host=args.host,
-        port=args.port,
         ssl_certfile=args.certificate,
         ssl_keyfile=args.key,
         log_level="warning",
         timeout_keep_alive=60,
         server_header=False,
     )
+    with _listening(args.host, args.port) as listening, suppress(KeyboardInterrupt):
+        print(f"serving {', '.join(args.root)} on {args.host}:{args.port}", flush=True)
+        uvicorn.Server(configured).run([listening])
     return 0
+
+
+def _try_certificate(certificate: str | None, key: str | None) -> None:
+    try:
+        if not certificate or not key:
+            raise OSError("one of them is not given")
+        # A key with a password would be asked for at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        reason = "one is no PEM, they do not belong together, or the key has a password"
+        raise CertificateRefused(certificate, key, reason) from None
+    except OSError as error:
+        raise CertificateRefused(certificate, key, error.strerror or str(error)) from None
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise CannotListen(host, port, os.strerror(error.errno) if error.errno else str(error)) from None
+    except OverflowError:
+        raise CannotListen(host, port, "it is no port") from None
 
 
 def _loopback(host: str) -> bool:

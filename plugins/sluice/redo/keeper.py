@@ -203,8 +203,8 @@ class Keeper:
 
     def _awaited(self) -> missing_logs.Finding | None:
         """The logs that the program waits for, although later ones are there."""
-        said = self._program.missing_log if self._program is not None else ""
-        return missing_logs.explained(self.number, said) if said else None
+        program = self._program  # Another thread may end it meanwhile.
+        return missing_logs.explained(self.number, program.missing_log) if program is not None else None
 
     def status(self) -> ThreadStatus:
         program, received = self._program, self.receiver

@@ -166,7 +166,7 @@ def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("short")
 
-    def start(**more: str) -> None:
+    def start(**more: str | int) -> None:
         values = {"root": [str(tmp_path)], "token_file": str(token), "host": "127.0.0.1", "port": 1, "key": None}
         redo_proxy.run(argparse.Namespace(**{**values, "certificate": None, **more}))
 
@@ -179,6 +179,17 @@ def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
     token.chmod(0o600)
     with pytest.raises(TokenRefused, match="16 characters"):
         start()
+    token.write_text(TOKEN)
+    with pytest.raises(redo_proxy.CertificateRefused, match="not given"):
+        start(certificate=str(token))
+    with pytest.raises(redo_proxy.CertificateRefused, match="is no PEM"):
+        start(certificate=str(token), key=str(token))
+    with pytest.raises(redo_proxy.CertificateRefused, match="No such file"):
+        start(certificate="/none", key=str(token))
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(redo_proxy.CannotListen, match="in use"):
+        start(port=other.getsockname()[1])
+    with pytest.raises(redo_proxy.CannotListen, match="no port"):
+        start(port=99_999)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 from sluice.model import content, guid
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
@@ -17,7 +19,7 @@ VERSION = 1
 Values = Mapping[str, str | None]
 """Texts of a row's columns, None for NULL."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER = msgspec.json.Encoder()
 _COLUMN = Column("", "", 0)
 _KINDS = ("stream", "table", "change", "commit")
 _FIELDS: dict[Action, frozenset[str]] = {
@@ -83,6 +85,17 @@ class Change:
         return format_definition(self.former) if self.former is not None else None
 
 
+class RowChange(msgspec.Struct, omit_defaults=True, gc=False):
+    """A change of a row in the fields of its line, quicker to make and to write than a `Change`."""
+
+    change: str
+    """`insert`, `update` or `delete`."""
+    table: tuple[str, str]
+    new: Values | None = None
+    old: Values | None = None
+    partial: bool = False
+
+
 @dataclass(frozen=True)
 class Commit:
     """The end of a transaction."""
@@ -94,6 +107,11 @@ class Commit:
     """The position on the master up to which the recorder has read, for its next start."""
     lost: str | None = None
     """Why what the master committed behind it cannot be had any more."""
+
+
+def write_rows(changes: Sequence[RowChange]) -> bytes:
+    """Their lines with their ends, as `write` makes those of a `Change`."""
+    return _ENCODER.encode_lines(changes)
 
 
 Line = Header | TableDefinition | Change | Commit
@@ -137,7 +155,7 @@ def write(line: Line) -> bytes:
             values = {"commit": line.position, "time": line.time, **_of_source(line), **lost}
         case Change():
             values = {"change": line.action.lower(), "table": _of_table(line.table), **_of_change(line)}
-    return _ENCODER.encode(values).encode("utf-8") + b"\n"
+    return _ENCODER.encode(values) + b"\n"
 
 
 def _of_source(line: Header | Commit) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -12,10 +12,12 @@ from sluice.model.names import TableName
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.errors import Malformed
 from sluice.vendors.stream.files import file_name, follow
-from sluice.vendors.stream.lines import Change, Commit, Header, Line, items_of, write
+from sluice.vendors.stream.lines import Change, Commit, Header, Line, RowChange, items_of, write, write_rows
 
 FILE_BYTES = 256 << 20
 """A file that is larger is followed by another one after its last transaction."""
+ROWS = 500
+"""Changes of rows that are written in one go."""
 LOCK = ".recorder"
 
 
@@ -68,23 +70,31 @@ class Writer:
         self._lock = _locked(folder)
         self._next_file()
 
-    def add(self, changes: Iterable[Change], *, checked: bool = False) -> int:
-        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`.
-
-        `checked`: they were made from the definitions of their tables, and fit them.
-        """
+    def add(self, changes: Iterable[Change]) -> int:
+        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`."""
         before = self._number
         for change in changes:
             try:
-                if not checked:
-                    items_of(change, self.tables.get(change.table))
+                items_of(change, self.tables.get(change.table))
             except Malformed as reason:
                 raise NotRecordable(self.folder, change, str(reason)) from None
-            self._write(write(change))
-            self._number += 1
-            if change.defines:
-                follow(self.tables, change.table, change.definition)
+            self._add(change)
         return self._number - before
+
+    def add_made(self, changes: Iterable[Change | RowChange]) -> None:
+        """The same, of changes that were made from the definitions of their tables, and fit them."""
+        rows: list[RowChange] = []
+        for change in changes:
+            if isinstance(change, RowChange):
+                rows.append(change)
+                if len(rows) == ROWS:
+                    self._add_rows(rows)
+                    rows = []
+            else:
+                self._add_rows(rows)
+                rows = []
+                self._add(change)
+        self._add_rows(rows)
 
     def describe(self, definitions: Iterable[TableDefinition]) -> None:
         """Tables that come into the stream behind the last commit; nothing was added since. Raises `FolderRefused`."""
@@ -122,6 +132,16 @@ class Writer:
 
     def __exit__(self, *args: object) -> None:
         self.close()
+
+    def _add(self, change: Change) -> None:
+        self._write(write(change))
+        self._number += 1
+        if change.defines:
+            follow(self.tables, change.table, change.definition)
+
+    def _add_rows(self, changes: Sequence[RowChange]) -> None:
+        self._write(write_rows(changes))
+        self._number += len(changes)
 
     def _write(self, line: bytes) -> None:
         assert self._file is not None

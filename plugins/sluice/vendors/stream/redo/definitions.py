@@ -11,13 +11,14 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sluice.model.change import Action
 from sluice.model.names import TableName
 from sluice.model.table_definition import TableDefinition
-from sluice.vendors.stream.lines import Change
+from sluice.vendors.stream.lines import Change, RowChange
 from sluice.vendors.stream.redo.errors import Unfit
-from sluice.vendors.stream.redo.messages import Fields
+from sluice.vendors.stream.redo.messages import Payload
 from sluice.vendors.stream.redo.rows import Naming, TableReader
 
 log = logging.getLogger("sluice.redo")
@@ -68,28 +69,27 @@ class Definitions:
         self._last: dict[TableName, TableReader] = {}
         self._differing: set[tuple[TableName, str]] = set()
 
-    def changes(self, op: str, schema: bytes, payload: Fields, unit: str) -> Iterator[Change]:
-        """What a message comes to in the stream; `schema`: its description of the table.
-
-        Raises `Unfit` where nothing can be made of it.
-        """
-        if op == "ddl":
-            yield from self._ddl(self._name(_parsed(schema)), str(payload.get("sql", "")))
-            return
-        found = self._reader(schema, unit)
-        if isinstance(found, str):
-            yield from self._differs(self._name(_parsed(schema)), found)
-            return
-        table = found.table
-        if self._last.get(table) is not found:
-            yield from self._meet(table, found)
-        try:
-            change = found.change(op, payload)
-        except Unfit as reason:
-            yield from self._differs(table, str(reason))
-            return
-        if change is not None:
-            yield change
+    def changes(self, messages: Iterable[Payload], unit: str) -> Iterator[Change | RowChange]:
+        """What messages come to in the stream. Raises `Unfit` where nothing can be made of one."""
+        for payload in messages:
+            schema = bytes(payload.schema)
+            if payload.op == "ddl":
+                yield from self._ddl(self._name(_parsed(schema)), payload.sql)
+                continue
+            found = self._reader(schema, unit)
+            if isinstance(found, str):
+                yield from self._differs(self._name(_parsed(schema)), found)
+                continue
+            table = found.table
+            if self._last.get(table) is not found:
+                yield from self._meet(table, found)
+            try:
+                change = found.change(payload)
+            except Unfit as reason:
+                yield from self._differs(table, str(reason))
+                continue
+            if change is not None:
+                yield change
 
     def new_tables(self, schemas: Iterable[bytes], unit: str) -> list[TableDefinition]:
         """Those of the schema messages that no line of the stream describes yet, and no DDL made."""
@@ -106,7 +106,7 @@ class Definitions:
         """It is known from here on."""
         self.tables[definition.table] = definition
 
-    def _name(self, schema: Fields) -> TableName:
+    def _name(self, schema: dict[str, Any]) -> TableName:
         return TableName(self.naming(schema["owner"]), self.naming(schema["table"]))
 
     def _reader(self, text: bytes, unit: str) -> TableReader | str:
@@ -196,7 +196,7 @@ def _digest(definition: TableDefinition) -> str:
     return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:16]
 
 
-def _parsed(schema: bytes) -> Fields:
+def _parsed(schema: bytes) -> dict[str, Any]:
     try:
         found = json.loads(schema)
     except ValueError as error:

@@ -23,7 +23,7 @@ from sluice.errors import Transient
 from sluice.model.names import Prefix
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Change, Commit
+from sluice.vendors.stream.lines import Change, Commit, RowChange
 from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
 from sluice.vendors.stream.redo.errors import NoKeys, OutputDamaged, ThreadSilent, Unfit
@@ -263,7 +263,7 @@ class _Merging:
             group.append(following)
             rows += following.rows
         self._describe(group)
-        self.writer.add(chain.from_iterable(map(self._changes, group)), checked=True)
+        self.writer.add_made(chain.from_iterable(map(self._changes, group)))
         self._commit(group[-1])
         self.merger.merged += len(group)
         log.info("%s: %s merged, up to SCN %d", self.merger.prefix, counted(len(group), "transaction"), group[-1].scn)
@@ -280,17 +280,15 @@ class _Merging:
         if found:
             self.writer.describe(found)
 
-    def _changes(self, transaction: Transaction) -> Iterator[Change]:
+    def _changes(self, transaction: Transaction) -> Iterator[Change | RowChange]:
         output = self.outputs[transaction.thread]
-        unit = output.description.timestamp
-        for message in output.messages(transaction):
-            try:
-                yield from self.definitions.changes(message.op, message.schema, message.payload, unit)
-            except Unfit as reason:
-                segment = transaction.segments[0]
-                raise OutputDamaged(
-                    output.folder / segment.file, segment.begin, f"transaction {transaction.xid}: {reason}"
-                ) from None
+        try:
+            yield from self.definitions.changes(output.messages(transaction), output.description.timestamp)
+        except Unfit as reason:
+            segment = transaction.segments[0]
+            raise OutputDamaged(
+                output.folder / segment.file, segment.begin, f"transaction {transaction.xid}: {reason}"
+            ) from None
 
     def _commit(self, last: Transaction | None, lost: str | None = None) -> None:
         """`last`: of the transaction of the stream; None where nothing changed up to where all threads are.

@@ -14,6 +14,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+import msgspec
+
 from sluice.vendors.stream.redo.errors import Unfit
 
 _HEAD = re.compile(
@@ -21,17 +23,36 @@ _HEAD = re.compile(
     rb'(?:"(?:db|usr)":"[^"]*",)*(?:"attributes":\{[^{}]*\},)?"payload":\[\{"op":"(\w+)"'
 )
 _BEGIN = re.compile(rb'\{"(?:scns?|tms?|c_scn)":')
-_ESCAPE = re.compile(r"\\(?:u00([0-9]{2})|.)", re.DOTALL)
-_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL | re.IGNORECASE)
-
-# Numbers stay texts: they have up to 40 digits.
-_DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_int=str)
-_PAYLOAD, _SCHEMA = b'"payload":[', b'"schema":'
+_ESCAPE = re.compile(rb"\\(?:u00([0-9]{2})|.)", re.DOTALL)
+_BARE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL | re.IGNORECASE)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+SCHEMA = b'"schema":'
+"""What stands in front of the description of a table."""
 _BEHIND = (b'},"num":', b'},"rid":', b'},"before":{', b'},"after":{', b'},"sql":"')
 """How what follows the description of a table begins: a name holds no quotation marks."""
 
-Fields = dict[str, Any]
-"""A JSON object; each number is a text."""
+Values = dict[str, Any]
+"""Of a row: texts, whole numbers, None. Other numbers are texts: they have up to 40 digits."""
+
+
+class Payload(msgspec.Struct, gc=False):
+    """What a message says."""
+
+    op: str
+    schema: msgspec.Raw = msgspec.Raw()
+    """The description of its table, as it is written."""
+    num: int | None = None
+    """Its place in the transaction."""
+    before: Values = {}
+    after: Values = {}
+    sql: str = ""
+
+
+class _Line(msgspec.Struct, gc=False):
+    payload: list[Payload]
+
+
+_DECODER = msgspec.json.Decoder(_Line, float_hook=str)
 
 
 class Head(NamedTuple):
@@ -51,7 +72,7 @@ class Head(NamedTuple):
 def head(raw: bytes) -> Head:
     """Of a line. Raises `Unfit`."""
     found = _HEAD.match(raw)
-    if found is None or doubtful(raw):
+    if found is None or _doubtful(raw):
         # A line that was cut off has no end of its own. Texts hold no quotation mark without a backslash.
         last = None
         for place in _BEGIN.finditer(raw, 1):
@@ -71,58 +92,63 @@ def head(raw: bytes) -> Head:
     )
 
 
-def doubtful(raw: bytes) -> bool:
+def _doubtful(raw: bytes) -> bool:
     """Whether there may be two messages in a line."""
     return raw.count(b'"c_scn":') > 1
 
 
-def schema_of(raw: bytes) -> tuple[int, int] | None:
+def schema_of(raw: bytes, begin: int = 0) -> tuple[int, int] | None:
     """Where in a line the description of its table is; None where there is none."""
-    begin = raw.find(_SCHEMA)
+    begin = raw.find(SCHEMA, begin)
     if begin < 0:
         return None
-    begin += len(_SCHEMA)
+    begin += len(SCHEMA)
     end = raw.find(_BEHIND[0], begin)
     if end < 0:
         end = min((found for each in _BEHIND[1:] if (found := raw.find(each, begin)) >= 0), default=-1)
     return (begin, end + 1) if end >= 0 else None
 
 
-def fields(raw: bytes, schema: tuple[int, int] | None = None) -> Fields:
-    """The payload of a line; `schema`: a part that is left out. Raises `Unfit`."""
-    at = raw.find(_PAYLOAD) + len(_PAYLOAD)
-    part = raw[at:] if schema is None else b"".join((raw[at : schema[0]], b"null", raw[schema[1] :]))
+def payload_of(raw: bytes) -> Payload:
+    """Of a line. Raises `Unfit`."""
+    if b"\\u" in raw:
+        raw = _ESCAPE.sub(_character, raw)
     try:
-        text = part.decode("utf-8")
+        found = _decoded(raw)
+    except msgspec.DecodeError:
+        whole = raw[head(raw).begins :].rstrip()
+        try:
+            found = _decoded(_BARE.sub(_quoted, _CONTROL.sub(_escaped, whole)))
+        except msgspec.DecodeError as error:
+            raise Unfit(f"is no JSON: {error}") from None
+    if len(found) != 1:
+        raise Unfit("has not one payload: format.message must be 2 for OpenLogReplicator")
+    return found[0]
+
+
+def _decoded(raw: bytes) -> list[Payload]:
+    try:
+        return _DECODER.decode(raw).payload
     except UnicodeDecodeError as error:
         raise Unfit(f"is no UTF-8 ({error.reason}): set format.char to 0 for OpenLogReplicator") from None
-    if "\\u" in text:
-        text = _ESCAPE.sub(_character, text)
-    try:
-        found, end = _DECODER.raw_decode(text)
-    except ValueError:
-        text = _BARE.sub(_quoted, text)
-        try:
-            found, end = _DECODER.raw_decode(text)
-        except ValueError as error:
-            raise Unfit(f"is no JSON: {error}") from None
-    if text[end:].rstrip() != "]}" or not isinstance(found, dict):
-        raise Unfit("has not one payload: format.message must be 2 for OpenLogReplicator")
-    return found
 
 
-def _character(match: re.Match[str]) -> str:
-    return f"\\u{int(match[1]):04x}" if match[1] else match[0]
+def _character(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % int(match[1]) if match[1] else match[0]
 
 
-def _quoted(match: re.Match[str]) -> str:
-    return match[0] if match[0].startswith('"') else f'"{match[0].lower()}"'
+def _escaped(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % match[0][0]
+
+
+def _quoted(match: re.Match[bytes]) -> bytes:
+    return match[0] if match[0].startswith(b'"') else b'"%b"' % match[0].lower()
 
 
 def _reason(raw: bytes) -> str:
     try:
-        found = _DECODER.decode(raw.decode("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
+        found = json.loads(raw)
+    except ValueError as error:
         return f"is no JSON: {error}"
     if not isinstance(found, dict) or "c_scn" not in found:
         return "has no c_scn: this is no message of OpenLogReplicator 1.9.0"

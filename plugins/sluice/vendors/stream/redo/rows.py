@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.model.change import Action
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
-from sluice.vendors.stream.lines import Change, Values
+from sluice.vendors.stream.lines import RowChange, Values
 from sluice.vendors.stream.redo.errors import Unfit
-from sluice.vendors.stream.redo.messages import Fields
+from sluice.vendors.stream.redo.messages import Payload
+from sluice.vendors.stream.redo.messages import Values as Given
 from sluice.vendors.stream.redo.types import IMPRECISE, LARGE, Convert, converter, slave_type
 
 _FULL_IMAGES = "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the master"
@@ -34,6 +34,7 @@ class TableReader:
     def __init__(self, schema: Mapping[str, Any], key: Collection[str], naming: Naming, unit: str):
         """`key`: as the master names its columns. Raises `Unfit` where a column cannot be replicated."""
         self.table = TableName(naming(schema["owner"]), naming(schema["table"]))
+        self._place = self.table.schema, self.table.name
         columns = schema.get("columns")
         if not columns:
             raise Unfit("has no columns: format.schema must be 7 for OpenLogReplicator")
@@ -58,26 +59,26 @@ class TableReader:
         self._all = [column.name for column in made]
         self._key = [self._columns[name][0] for name in ordered]
 
-    def change(self, op: str, payload: Fields) -> Change | None:
+    def change(self, payload: Payload) -> RowChange | None:
         """The change that a message says; None where it changes nothing. Raises `Unfit`."""
-        match op:
+        match payload.op:
             case "c":
-                row = self._row(payload.get("after", {}))
+                row = self._row(payload.after)
                 if len(row) < len(self._all):
                     # A NULL at the end of a row is in no redo.
                     row = {name: row.get(name) for name in self._all}
-                return Change(Action.INSERT, self.table, new=row)
+                return RowChange("insert", self._place, row)
             case "d":
-                return self._delete(self._row(payload.get("before", {})))
-        return self._update(self._row(payload.get("before", {})), self._row(payload.get("after", {})))
+                return self._delete(self._row(payload.before))
+        return self._update(self._row(payload.before), self._row(payload.after))
 
-    def _delete(self, old: Row) -> Change:
-        if len(old) == len(self._all):
-            return Change(Action.DELETE, self.table, old=old)
-        self._named(old)
-        return Change(Action.DELETE, self.table, old=old, partial=True)
+    def _delete(self, old: Row) -> RowChange:
+        partial = len(old) < len(self._all)
+        if partial:
+            self._named(old)
+        return RowChange("delete", self._place, old=old, partial=partial)
 
-    def _update(self, before: Row, after: Row) -> Change | None:
+    def _update(self, before: Row, after: Row) -> RowChange | None:
         if lost := [name for name in before if name not in after and name not in self._large]:
             raise Unfit(
                 f"an update says what {', '.join(lost)} was, and not what it is: OpenLogReplicator could not read it"
@@ -85,10 +86,10 @@ class TableReader:
         if not after:
             return None
         new = {**before, **after}
-        if len(new) == len(self._all) and (not before or len(before) == len(new)):
-            return Change(Action.UPDATE, self.table, new=new, old=before or None)
-        self._named(new)
-        return Change(Action.UPDATE, self.table, new=new, old=before or None, partial=True)
+        partial = len(new) < len(self._all) or (bool(before) and len(before) < len(new))
+        if partial:
+            self._named(new)
+        return RowChange("update", self._place, new, before or None, partial)
 
     def _named(self, row: Values) -> None:
         if not self._key:
@@ -98,13 +99,18 @@ class TableReader:
         if lacking := [name for name in self._key if row.get(name) is None]:
             raise Unfit(f"a change leaves {', '.join(lacking)} out, of the primary key; {_FULL_IMAGES}")
 
-    def _row(self, values: Mapping[str, Any]) -> Row:
+    def _row(self, values: Given) -> Row:
         columns = self._columns
         row: Row = {}
-        for name, value in values.items():
-            try:
+        try:
+            for name, value in values.items():
                 target, convert = columns[name]
-            except KeyError:
-                raise Unfit(f"column {name} is not in the schema message") from None
-            row[target] = value if convert is None or value is None else convert(value)
+                if value is not None:
+                    if convert is not None:
+                        value = convert(value)
+                    elif type(value) is int:
+                        value = str(value)
+                row[target] = value
+        except KeyError as unknown:
+            raise Unfit(f"column {unknown.args[0]} is not in the schema message") from None
         return row

@@ -12,7 +12,7 @@ from sluice.model.vendors import LOST_FILE
 from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint, newest
 from sluice.vendors.stream.redo.merge import Segment, ThreadId, Transaction
-from sluice.vendors.stream.redo.messages import Fields, doubtful, fields, head, schema_of
+from sluice.vendors.stream.redo.messages import SCHEMA, Payload, head, payload_of, schema_of
 from sluice.vendors.stream.redo.types import UNITS
 
 _FOLDER = re.compile(r"(\d+)_(\d+)\Z")
@@ -27,14 +27,6 @@ class Checkpoint(NamedTuple):
     scn: int
     time: int | None
     """As the format has it."""
-
-
-class Message(NamedTuple):
-    """One message of a transaction that is in the output whole."""
-
-    op: str
-    schema: bytes
-    payload: Fields
 
 
 @dataclass(frozen=True)
@@ -87,6 +79,8 @@ class ThreadOutput:
         self._open: _Open | None = None
         self._schemas: dict[bytes, bytes] = {}
         """Each description once, however many transactions have it."""
+        self._schema = self._named = b""
+        """The description in the last message, and how it stands there."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -118,7 +112,7 @@ class ThreadOutput:
         except OSError as error:
             raise OutputUnreachable(self.folder, f"cannot be read: {error.strerror}") from error
 
-    def messages(self, transaction: Transaction) -> Iterator[Message]:
+    def messages(self, transaction: Transaction) -> Iterator[Payload]:
         """Its messages, each once. Raises `OutputDamaged`, `OutputUnreachable`."""
         expected = slack = 0
         for segment in transaction.segments:
@@ -131,9 +125,10 @@ class ThreadOutput:
                         if not raw:
                             raise OutputDamaged(file, offset, "ends before what was read of it")
                         try:
-                            message, number = _message(raw)
+                            message = _message(raw)
                         except Unfit as reason:
                             raise OutputDamaged(file, offset, str(reason)) from None
+                        number = message.num if message is not None else None
                         if number is not None and number > expected + slack:
                             raise OutputDamaged(
                                 file, offset, f"has num {number} where {expected} is next: messages are missing"
@@ -200,6 +195,18 @@ class ThreadOutput:
                 if found is not None:
                     yield found
 
+    def _note_schema(self, raw: bytes, begin: int) -> None:
+        """Of a message that begins there in its line, the description of its table."""
+        assert self._open is not None
+        # Mostly it is that of the message before it.
+        if not self._schema or raw.find(self._named, begin) < 0:
+            found = schema_of(raw, begin)
+            if found is None:
+                return
+            schema = raw[found[0] : found[1]]
+            self._schema, self._named = self._schemas.setdefault(schema, schema), SCHEMA + schema
+        self._open.schemas.add(self._schema)
+
     def _line(self, raw: bytes) -> Transaction | Checkpoint | None:
         seen = head(raw)
         if seen.op == "chkpt":
@@ -215,9 +222,8 @@ class ThreadOutput:
         if seen.op in _ROWS:
             self._open.rows += 1
             self._open.ddl |= seen.op == "ddl"
-            if seen.op != "ddl" and (place := schema_of(raw[seen.begins :] if seen.begins else raw)) is not None:
-                schema = raw[seen.begins + place[0] : seen.begins + place[1]]
-                self._open.schemas.add(self._schemas.setdefault(schema, schema))
+            if seen.op != "ddl":
+                self._note_schema(raw, seen.begins)
             return None
         if seen.op != "commit":
             raise Unfit(f"is a message {seen.op!r}, which this release does not know")
@@ -228,15 +234,11 @@ class ThreadOutput:
         return Transaction(self.thread, seen.xid, seen.scn, seen.time, done.rows, segments, schemas, done.ddl)
 
 
-def _message(raw: bytes) -> tuple[Message | None, int | None]:
-    """A message, and its number in the transaction; None of a begin, commit or checkpoint. Raises `Unfit`."""
-    if doubtful(raw):
-        raw = raw[head(raw).begins :]
-    place = schema_of(raw)
-    if place is None:
-        if head(raw).op in _ROWS:
-            raise Unfit("names no table: format.schema must be 7 for OpenLogReplicator")
-        return None, None
-    payload = fields(raw, place)
-    number = payload.get("num")
-    return Message(payload["op"], raw[place[0] : place[1]], payload), int(number) if number is not None else None
+def _message(raw: bytes) -> Payload | None:
+    """None of a begin, commit or checkpoint. Raises `Unfit`."""
+    payload = payload_of(raw)
+    if payload.op not in _ROWS:
+        return None
+    if not payload.schema:
+        raise Unfit("names no table: format.schema must be 7 for OpenLogReplicator")
+    return payload

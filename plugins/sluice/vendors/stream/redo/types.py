@@ -7,7 +7,7 @@ from typing import Any
 
 from sluice.vendors.stream.redo.errors import Unfit
 
-Convert = Callable[[str], str]
+Convert = Callable[[str | int], str]
 
 UNITS = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000, "s": 1}
 """Of DATE and TIMESTAMP, by `format.timestamp`: so many are a second."""
@@ -67,7 +67,7 @@ def converter(name: str, unit: str) -> Convert | None:
     if name == "timestamp with local time zone":
         return lambda text: f"{_moment(text, second)}+00"
     if name == "timestamp with time zone":
-        return lambda text: f"{_moment(text.partition(',')[0], second)}+00"
+        return lambda text: f"{_moment(str(text).partition(',')[0], second)}+00"
     if name == "interval day to second":
         return lambda text: f"{_decimal(_integer(text), UNITS['ns'])} seconds"
     if name == "interval year to month":
@@ -77,17 +77,17 @@ def converter(name: str, unit: str) -> Convert | None:
     return None
 
 
-def _binary(text: str) -> str:
-    return "\\x" + text
+def _binary(text: str | int) -> str:
+    return f"\\x{text}"
 
 
-def _boolean(text: str) -> str:
-    if text not in ("0", "1"):
+def _boolean(text: str | int) -> str:
+    if str(text) not in ("0", "1"):
         raise Unfit(f"a BOOLEAN is {text!r}")
-    return "true" if text == "1" else "false"
+    return "true" if str(text) == "1" else "false"
 
 
-def _moment(text: str, second: int) -> str:
+def _moment(text: str | int, second: int) -> str:
     seconds, fraction = divmod(_integer(text), second)
     days, rest = divmod(seconds, 86_400)
     shown = f"{_day(days)} {_clock(rest)}"
@@ -101,7 +101,7 @@ def _decimal(number: int, one: int) -> str:
     return f"{sign}{whole}.{fraction * (UNITS['ns'] // one):09}"
 
 
-def _integer(text: str) -> int:
+def _integer(text: str | int) -> int:
     try:
         return int(text)
     except ValueError:
