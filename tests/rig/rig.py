@@ -145,6 +145,7 @@ class Rig:
         slave_options: Mapping[str, Any] = MappingProxyType({}),
         schema: str = "public",
         interval: float | None = None,
+        stage: int = 20_000,
     ) -> "Rig":
         """A replication of `tables`, a mapping where something is said of them.
 
@@ -163,7 +164,7 @@ class Rig:
                 "parallel": parallel,
                 "where": True,
             },
-            **({"apply": {"lease": 2.0, "checkpoint_interval": interval}} if interval else {}),
+            **({"apply": {"lease": 2.0, "checkpoint_interval": interval, "stage_above": stage}} if interval else {}),
         )
         infos = {"m": master or database(role=role), "s": slave or database(role=role)}
         return cls.between(Pair.of(replication, name, infos), redis_url)

@@ -1,5 +1,6 @@
 """Rows on their way to the slave: whatever they hold, and wherever their pieces are cut."""
 
+import pickle
 from collections.abc import Iterator
 
 import pytest
@@ -93,3 +94,9 @@ def test_a_row_that_cannot_be_computed_is_named_without_its_values() -> None:
     assert "id = '2'" in str(raised.value)
     assert "INT32" in str(raised.value)
     assert "4111" not in str(raised.value)
+
+
+def test_a_transformation_travels_to_another_process() -> None:
+    transform = bound(shape(id="key integer", n="integer"), "n > 5", n=Renamed("m"), twice=Computed("n * 2"))
+    there = pickle.loads(pickle.dumps(transform))
+    assert rows(there, ("1", "7"), ("2", "5")) == [{"id": "1", "m": "7", "twice": "14"}]

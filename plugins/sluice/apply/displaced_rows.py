@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.slave_changes import one_by_one
 from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.digests import by_canonical_texts, compared
 from sluice.database.registry import has_rows, vendor_of
@@ -172,9 +173,8 @@ class MasterRowsAt:
         mine_alone = window_runs.by_table(items).get(table) if items.num_rows else None
         if mine_alone is None:
             return
-        if self.sessions.pair.transformation(table) is not None:
-            mine_alone = self.sessions.transformed.items(self.sessions.schema_history[table], mine_alone)
-        for item in self.sessions.images.as_content(mine_alone).to_pylist():
+        transform = self.sessions.transformed.of(self.sessions.schema_history[table])
+        for item in self.sessions.images.as_content(one_by_one(mine_alone, transform)).to_pylist():
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):
                 text = key_text(row, key) if row else ""

@@ -13,10 +13,20 @@ from sluice.transform import net_changes as transformed
 from sluice.transform.table_transform import TableTransform
 
 
+def key_of_master(key: tuple[str, ...], transform: TableTransform | None) -> tuple[str, ...]:
+    """The columns by whose names changes are captured; `key`: the slave's."""
+    return key if transform is None else tuple(column.name for column in transform.master.key)
+
+
+def one_by_one(items: pa.Table, transform: TableTransform | None) -> pa.Table:
+    """Each change of a table, as the slave gets it. Raises `RowNotTransformed`, `TransformationInvalid`."""
+    return items if transform is None else changes.of_slave(items, transform)
+
+
 class SlaveChanges:
     """Of the master's changes `found`, those with `keep`; None: all."""
 
-    def __init__(self, found: KeyEvents, keep: Flags | None, transform: TableTransform | None):
+    def __init__(self, found: KeyEvents, transform: TableTransform | None, keep: Flags | None = None):
         self._found = found
         self._keep = keep
         self._transform = transform
@@ -31,7 +41,7 @@ class SlaveChanges:
         """Each change as events of the slave's keys, also of those that are not kept. Raises as `items`."""
         if self._transform is None:
             return self._found
-        items = changes.of_slave(self._found.items, self._transform)
+        items = one_by_one(self._found.items, self._transform)
         return net_changes.events(items, self._transform.key(), self._found.images)
 
     @property

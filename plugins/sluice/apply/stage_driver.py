@@ -19,6 +19,7 @@ from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
 from sluice.apply.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.spark_deadline import SparkDeadline, size
 from sluice.apply.stage_task import ShareInterrupted, StageFailure, StageTask
 from sluice.apply.window_runs import CutItem, Run
@@ -32,8 +33,12 @@ from sluice.model.change import Action, NetChanges
 from sluice.model.names import TableName
 from sluice.model.table_state import TableStates
 from sluice.model.window import Window
+from sluice.transform.table_transform import TableTransform, TransformationInvalid
 
 log = logging.getLogger("sluice.apply")
+
+Transforms = Mapping[TableName, TableTransform]
+"""Of the tables that the slave gets otherwise than the master has them."""
 
 
 class StageDriver:
@@ -75,22 +80,39 @@ class StageDriver:
             rest = replace(span, above=definition.repl_key - 1)
             span = replace(span, up_to=definition.repl_key - 1)
         places = [cut.repl_key for cut in truncations]
-        keys = self._definitions(span, left_out)
+        try:
+            keys = self._definitions(span, left_out)
+        except TransformationInvalid as invalid:
+            # Of a table that may have no change in the window: then nothing is the matter.
+            log.info("%s: %s The window is reduced by the driver.", self.pair, invalid)
+            return [], whole
+        transforms = self.sessions.transformed.of_all(keys)
         runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
         try:
             apart: dict[TableName, frozenset[str]] = {}
             if survey.key_changes:  # else the queue is spared another look for them
-                apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
+                apart = self._moved(span, places, runs, transforms, checks=checks, images=images, left_out=left_out)
         except MixedShapes as mixed:
             log.info("%s: %s The window is reduced by the driver.", self.pair, mixed)
             return [], whole
-        self._note_overlaps(span, keys, overlaps)
+        self._note_overlaps(span, keys, transforms, overlaps)
         work = size(survey.changes, survey.bytes)
         parts = self._with_heartbeat(lambda: self.executor.parallelism, work)
         compared = frozenset(table for table in keys if checks.compares(table))
         label = str(next(self._labels))
         share = StageTask(
-            self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), checks.safe
+            self.pair,
+            span,
+            tuple(places),
+            parts,
+            epoch,
+            label,
+            keys,
+            apart,
+            compared,
+            frozenset(left_out),
+            transforms,
+            checks.safe,
         )
         began = time.monotonic()
         what = f"stage {counted(survey.changes, 'change')}"
@@ -119,7 +141,7 @@ class StageDriver:
             assert begin is not None
             if reduced:
                 mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
-                steps.append(Rows(reduced, self._items_of(mine, images), keys))
+                steps.append(Rows(reduced, self._items_of(mine, images, transforms), keys))
             if number < len(truncations) and truncations[number].table not in left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
@@ -149,6 +171,7 @@ class StageDriver:
         span: Window,
         places: Sequence[int],
         runs: Sequence[list[NetChanges | Staged]],
+        transforms: Transforms,
         *,
         checks: Checks,
         images: bool,
@@ -158,9 +181,13 @@ class StageDriver:
         moved = self._key_changes(span)
         if not moved.num_rows:
             return {}
-        definitions = self.sessions.schema_history
+        definitions, codec = self.sessions.schema_history, self.sessions.images
+
+        def key(table: TableName) -> tuple[str, ...]:
+            return key_of_master(definitions.key(table), transforms.get(table))
+
         apart = {
-            table: frozenset(net_changes.changed_key_texts(items, definitions.key(table), self.sessions.images))
+            table: frozenset(net_changes.changed_key_texts(items, key(table), codec))
             for table, items in window_runs.by_table(moved).items()
             if table not in left_out
         }
@@ -169,33 +196,37 @@ class StageDriver:
         for table, items in window_runs.by_table(self._key_changes(span, guids=apart, images=images)).items():
             for number, mine in enumerate(window_runs.pieces(items, places)):
                 if mine.num_rows and table not in left_out:
-                    found = net_changes.events(mine, definitions.key(table), self.sessions.images)
-                    runs[number].append(net_changes.reduce(found, before=checks.compares(table), safe=checks.safe))
+                    found = SlaveChanges(net_changes.events(mine, key(table), codec), transforms.get(table))
+                    runs[number].append(found.net(compare=checks.compares(table), safe=checks.safe))
         return apart
 
-    def _note_overlaps(self, span: Window, keys: Mapping[TableName, tuple[str, ...]], overlaps: Overlaps) -> None:
+    def _note_overlaps(
+        self, span: Window, keys: Mapping[TableName, tuple[str, ...]], transforms: Transforms, overlaps: Overlaps
+    ) -> None:
         """Notes which changes that were set aside are overtaken."""
         if pair_rejects := {
             table: self.pair_rejects.keys(table) for table in self.pair_rejects.tables() if table in keys
         }:
-            for table, items in window_runs.by_table(self._key_changes(span, guids=pair_rejects)).items():
+            items = self._key_changes(span, guids=pair_rejects, images=bool(transforms))
+            for table, mine in window_runs.by_table(items).items():
                 if table in keys:
-                    found = net_changes.events(items, keys[table], self.sessions.images)
-                    self.pair_rejects.note_overlaps(found, table, overlaps)
+                    transform = transforms.get(table)
+                    found = net_changes.events(mine, key_of_master(keys[table], transform), self.sessions.images)
+                    self.pair_rejects.note_overlaps(SlaveChanges(found, transform).events, table, overlaps)
 
     def _key_changes(
         self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False
     ) -> pa.Table:
         return self.sessions.reader.key_changes(span, guids=guids, images=images)
 
-    def _items_of(self, span: Window, images: bool) -> Callable[[TableName], pa.Table]:
+    def _items_of(self, span: Window, images: bool, transforms: Transforms) -> Callable[[TableName], pa.Table]:
         """All changes of a table in a run, read when they are first asked for."""
 
         @cache
         def everything() -> Run:
             return window_runs.by_table(self.sessions.reader.items(span, images=images))
 
-        return lambda table: everything()[table]
+        return lambda table: one_by_one(everything()[table], transforms.get(table))
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
         """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""

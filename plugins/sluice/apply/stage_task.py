@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sluice.apply import net_changes
 from sluice.apply.schema_history import TableGone
+from sluice.apply.slave_changes import SlaveChanges, key_of_master
 from sluice.apply.window_runs import Run, by_table, pieces
 from sluice.database.apply import Staged
 from sluice.database.changes import Share
@@ -20,6 +21,8 @@ from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.window import Window
 from sluice.pair import Pair
+from sluice.transform.engine import Engine
+from sluice.transform.table_transform import TableTransform
 
 
 class ShareInterrupted(Transient):
@@ -44,9 +47,9 @@ class StageTask:
     """The task of an executor, called with the number of its share; it may run twice.
 
     `cuts`: REPL_KEYs that cut the window into runs, of which each is reduced by itself. `label` makes the stage
-    tables' names unique within the epoch. `keys`: the key columns of each table. `apart`: keys the driver
-    handles. `compared`: tables whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`:
-    reduced for safe mode.
+    tables' names unique within the epoch. `keys`: the key columns of each table, as the slave has them. `transforms`:
+    of tables that it gets otherwise than the master has them. `apart`: keys the driver handles. `compared`: tables
+    whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`: reduced for safe mode.
     """
 
     pair: Pair
@@ -59,6 +62,7 @@ class StageTask:
     apart: Mapping[TableName, frozenset[str]]
     compared: frozenset[TableName]
     left_out: frozenset[TableName]
+    transforms: Mapping[TableName, TableTransform]
     safe: bool = False
 
     def __call__(self, number: int) -> "list[tuple[int, NetChanges | Staged]] | StageFailure":
@@ -76,7 +80,9 @@ class StageTask:
         master, slave = pair.master_info, pair.slave_info
         queue = source_of(master.vendor).changes
         with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
-            items = reader.items(self.window, share=Share(number, self.parts), images=bool(self.compared))
+            items = reader.items(
+                self.window, share=Share(number, self.parts), images=bool(self.compared or self.transforms)
+            )
         if not items.num_rows:
             return []
         runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
@@ -92,6 +98,8 @@ class StageTask:
         stager = applying.Stager(connection, Mask(self.pair.replication.verify.mask))
         images = source_of(self.pair.master_info.vendor).images
         stager.load(table for run in runs for table in run if table not in self.left_out)
+        engine = Engine() if self.transforms else None  # not for two tasks at once
+        transforms = {table: each.with_engine(engine) for table, each in self.transforms.items() if engine is not None}
         staged: list[tuple[int, NetChanges | Staged]] = []
         for place, run in enumerate(runs):
             for table, items in run.items():
@@ -102,9 +110,11 @@ class StageTask:
                 mine = net_changes.without(items, self.apart.get(table, frozenset()))
                 if not mine.num_rows:
                     continue
-                before = table in self.compared
-                found = net_changes.events(mine, self.keys[table], images)
-                changed = net_changes.reduce(found, before=before, safe=self.safe)
+                transform = transforms.get(table)
+                found = net_changes.events(mine, key_of_master(self.keys[table], transform), images)
+                changed = SlaveChanges(found, transform).net(compare=table in self.compared, safe=self.safe)
+                if transform is not None and not changed.rows:
+                    continue
                 if len(runs) > 1 and mine.num_rows <= FEW:
                     # A table of its own would cost more than what it holds.
                     staged.append((place, changed))

@@ -4,7 +4,7 @@ Changes are transformed by the definition under which they were captured, and be
 and stage tables hold the slave's rows and columns alone. `sluice.apply.slave_changes` does it for what is merged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from sluice.model.change import DEFINITIONS, Action
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.transform import changes, definitions
+from sluice.transform import definitions
 from sluice.transform.engine import TEXT, Engine
 from sluice.transform.table_transform import TableTransform, bind
 
@@ -68,10 +68,10 @@ class TransformedTables:
             self._bound[shape] = bound
         return self._bound[shape]
 
-    def items(self, shape: TableShape, items: pa.Table) -> pa.Table:
-        """Changes of a table of the master, one by one. Raises `RowNotTransformed`, `TransformationInvalid`."""
-        transform = self.of(shape)
-        return items if transform is None else changes.of_slave(items, transform)
+    def of_all(self, tables: Iterable[TableName]) -> dict[TableName, TableTransform]:
+        """Those of tables whose definition is known. Raises `TransformationInvalid`."""
+        bound = {table: self.of(self._sessions.schema_history[table]) for table in tables if self.any}
+        return {table: transform for table, transform in bound.items() if transform is not None}
 
     def cut(self, cut: CutItem) -> CutItem:
         """What cuts the stream. Raises `ColumnRenamed`, `TransformationInvalid`."""

@@ -26,7 +26,7 @@ from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
 from sluice.apply.rejects import Overlaps, PairRejects
-from sluice.apply.slave_changes import SlaveChanges
+from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
 from sluice.apply.transaction import Plan, WindowTransaction
@@ -75,8 +75,7 @@ class WindowApplier:
         self._pause = pause
         self.pair_rejects = PairRejects(sessions)
         self.stage_driver = StageDriver(sessions, executor, self.pair_rejects, heartbeat)
-        # Transformed tables are reduced here: executors do not know their definitions.
-        self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready and not pair.transforms)
+        self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready)
         self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -290,17 +289,15 @@ class WindowApplier:
     def _reduce(self, run: Run, keep_of: Keep | None, checks: Checks, overlaps: Overlaps) -> Rows:
         keys = {table: self.sessions.schema_history.key(table) for table in run}
         changes: list[NetChanges | Staged] = []
-        one_by_one: dict[TableName, Callable[[], pa.Table]] = {}
+        replayed: dict[TableName, Callable[[], pa.Table]] = {}
         ordered: set[TableName] = set()
         for table, items in run.items():
-            shape = self.sessions.schema_history[table]
-            transform = self.sessions.transformed.of(shape)
-            one_by_one[table] = partial(self.sessions.transformed.items, shape, items)
+            transform = self.sessions.transformed.of(self.sessions.schema_history[table])
+            replayed[table] = partial(one_by_one, items, transform)
             try:
-                found = net_changes.events(items, [column.name for column in shape.key], self.sessions.images)
-                keep = keep_of(found, table) if keep_of is not None else None
-                mine = SlaveChanges(found, keep, transform)
-                one_by_one[table] = mine.items
+                found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
+                mine = SlaveChanges(found, transform, keep_of(found, table) if keep_of is not None else None)
+                replayed[table] = mine.items
                 if self.pair_rejects.keys(table):
                     self.pair_rejects.note_overlaps(mine.events, table, overlaps)
                 net = mine.net(compare=checks.compares(table), safe=checks.safe)
@@ -310,7 +307,7 @@ class WindowApplier:
             else:
                 if net.rows or transform is None:
                     changes.append(net)
-        return Rows(changes, lambda table: one_by_one[table](), keys, frozenset(ordered))
+        return Rows(changes, lambda table: replayed[table](), keys, frozenset(ordered))
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)

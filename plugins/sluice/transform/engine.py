@@ -34,6 +34,10 @@ class Engine:
         self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute("SET lock_configuration = true")
 
+    def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
+        """In another process it is one of its own."""
+        return Engine, ()
+
     def syntax(self, text: str) -> dict[str, object]:
         """The syntax tree of `SELECT text`. Raises `EngineRefused`."""
         ((found,),) = self._connection.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}"]).fetchall()

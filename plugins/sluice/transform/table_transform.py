@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -97,6 +98,12 @@ class TableTransform:
         if self.filters:
             selected.append(f"coalesce(({read[''].text}\n), false)")
         self._query = f"SELECT {', '.join(selected)} FROM ({_typed(self.used, kinds)})" if selected else ""
+
+    def with_engine(self, engine: Engine) -> "TableTransform":
+        """The same for another thread."""
+        other = copy(self)
+        other._engine = engine
+        return other
 
     def untouched(self, names: Iterable[str]) -> frozenset[str]:
         """The slave's names of those of the master's columns that reach it as they are."""
@@ -297,7 +304,8 @@ def _unfit(
             )
         if isinstance(change, Computed) and not types.takes(kinds[name], results[name]):
             problems.append(
-                f".{name}: the expression gives {results[name].kind}, and the column is {column.type}; cast it to that"
+                f".{name}: the expression gives {types.typed(results[name])}, and the column is {column.type}; write "
+                f"CAST(… AS {types.typed(kinds[name])})"
             )
     if rule.columns:
         problems += [

@@ -78,7 +78,7 @@ def as_texts(connection: "psycopg.Connection[Any]", query: str) -> list[str]:
 def test_the_slave_is_the_transformed_master_whatever_is_interrupted(shop: MakeShop, seed: int) -> None:
     dice = random.Random(seed)
     rule, query = chosen(dice)
-    here = shop(DDL, {"public.r": rule}, block_rows=40, seconds=0.02)
+    here = shop(DDL, {"public.r": rule}, block_rows=40, seconds=0.02, stage=dice.choice([8, 20_000]))
     here.prepare(update := here.update())
     with Writers(here, WRITES):
         with here.apply():
