@@ -39,7 +39,10 @@ def read(text: str, engine: Engine) -> Expression:
     try:
         tree = engine.syntax(text)
     except EngineRefused as error:
-        raise ExpressionInvalid(f"it cannot be read: {error}") from error
+        hint = "a column whose name is a reserved word stands in double quotes, a text in single ones"
+        raise ExpressionInvalid(f"it cannot be read: {error} ({hint})") from error
+    if text.rstrip().endswith(";"):
+        raise ExpressionInvalid("it ends with a semicolon: take that out")
     columns: dict[str, None] = {}
     for part in _parts(_only_value(tree)):
         kind = part.get("class")

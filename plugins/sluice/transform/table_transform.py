@@ -200,8 +200,8 @@ def bind(
 ) -> TableTransform:
     """The transformation of the master's table `shape`. Raises `TransformationInvalid`.
 
-    `strict`: a line for a column that the table does not have is a mistake; else the table may have lost it, or may
-    yet get it.
+    `strict`: a line for a column that the table does not have is a mistake, and so is an expression that cannot be
+    computed for a row of NULLs; else the table may have lost the column, or may yet get it.
     """
     problems: list[str] = []
     table = shape.table
@@ -209,7 +209,7 @@ def bind(
     read = _read(rule, shape, engine, problems)
     results: dict[str, LogicalType] = {}
     for name, each in read.items():
-        _resolve(name, each, shape, kinds, engine, results, problems)
+        _resolve(name, each, shape, kinds, engine, results, problems, strict)
     if not problems:
         problems += _unfit(rule, shape, kinds, results, engine, mask, strict)
     if problems:
@@ -244,6 +244,7 @@ def _resolve(
     engine: Engine,
     results: dict[str, LogicalType],
     problems: list[str],
+    strict: bool,
 ) -> None:
     """Adds the type of an expression to `results`, or what is wrong with it to `problems`."""
     travelling = [column.name for column in shape.replicated]
@@ -251,13 +252,19 @@ def _resolve(
     lacking = [used for used in read.columns if used not in travelling]
     for used in lacking:
         what = "a column that the master generates" if used in kinds else "no column of the master's table"
-        problems.append(f"{here} uses {used}, which is {what}; {_meant(used, travelling)}")
+        problems.append(
+            f"{here} uses {used}, which is {what}; {_meant(used, travelling)}, and a text is written '{used}'"
+        )
     folded = {used.lower() for used in read.columns}
     if len(folded) < len(read.columns):
         problems.append(f"{here} uses columns whose names differ by capitals only; use one of them")
     elif not lacking:
         try:
             (found,) = engine.types(f"SELECT {read.text}\n FROM ({_typed(read.columns, kinds, 'NULL')})")
+            if strict:  # a text that is compared with a date, and is none, fails for each row
+                nothing = {f"c{place}": pa.nulls(1, TEXT) for place in range(len(read.columns))}
+                query = f"SELECT {read.text}\n FROM ({_typed(read.columns, kinds)})"
+                engine.computed(query, nothing or {"c": pa.nulls(1, TEXT)})
         except EngineRefused as error:
             listed = ", ".join(f"{used} is {types.typed(kinds[used])}" for used in read.columns)
             problems.append(f"{here} cannot be computed: {error}{' (' + listed + ')' if listed else ''}")
@@ -304,8 +311,8 @@ def _unfit(
             )
         if isinstance(change, Computed) and not types.takes(kinds[name], results[name]):
             problems.append(
-                f".{name}: the expression gives {types.typed(results[name])}, and the column is {column.type}; write "
-                f"CAST(… AS {types.typed(kinds[name])})"
+                f".{name}: the expression gives {types.typed(results[name])}, and the column is {column.type}; "
+                + _to_give(kinds[name])
             )
     if rule.columns:
         problems += [
@@ -319,6 +326,12 @@ def _unfit(
     if not names:
         problems.append(": no column is left; take the table out by replicate: false")
     return problems
+
+
+def _to_give(kind: LogicalType) -> str:
+    if kind.kind not in types.TEXTUAL and types.typed(kind) == "VARCHAR":
+        return "no expression gives that: exclude the column, and write the expression under another name"
+    return f"write CAST(… AS {types.typed(kind)})"
 
 
 def _meant(wrong: str, names: Sequence[str]) -> str:

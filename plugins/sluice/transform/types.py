@@ -21,6 +21,7 @@ _PLAIN = {
     Kind.BINARY: "BLOB",
 }
 _INTEGERS = {16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
+TEXTUAL = frozenset({Kind.TEXT, Kind.CHAR, Kind.ENUM})
 _DATED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 _BITS = {
     "TINYINT": 16, "SMALLINT": 16, "UTINYINT": 16, "INTEGER": 32, "USMALLINT": 32, "BIGINT": 64, "UINTEGER": 64,
@@ -87,7 +88,7 @@ def result(engine_type: str) -> LogicalType | None:
 
 def takes(column: LogicalType, value: LogicalType) -> bool:
     """Whether an expression's values go into a column of the master's. What is too long for it, the slave refuses."""
-    if column.kind in (Kind.TEXT, Kind.CHAR, Kind.ENUM) and value.kind is Kind.TEXT:
+    if column.kind in TEXTUAL and value.kind is Kind.TEXT:
         return True
     if Kind.FLOAT is column.kind is value.kind or Kind.JSON is column.kind is value.kind:
         return True
