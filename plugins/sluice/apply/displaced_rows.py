@@ -173,7 +173,7 @@ class MasterRowsAt:
         mine_alone = window_runs.by_table(items).get(table) if items.num_rows else None
         if mine_alone is None:
             return
-        transform = self.sessions.transformed.of(self.sessions.schema_history[table])
+        transform = self.sessions.transformed.after(self.at, table)
         for item in self.sessions.images.as_content(one_by_one(mine_alone, transform)).to_pylist():
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):

@@ -19,6 +19,7 @@ from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import DEFINITIONS, Action
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
+from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.transform import definitions
 from sluice.transform.engine import TEXT, Engine
@@ -67,6 +68,14 @@ class TransformedTables:
             bound = bind(rule, shape, types, self._sessions.master, self._engine, mask, strict=False)
             self._bound[shape] = bound
         return self._bound[shape]
+
+    def after(self, position: Position, table: TableName) -> TableTransform | None:
+        """That of the changes after `position`, of whatever table. Raises `TableGone`, `TransformationInvalid`."""
+        if self.pair.transformation(table) is None:
+            return None
+        definitions = self._sessions.schema_history
+        definitions.load([table], position, 0)
+        return self.of(definitions[table])
 
     def of_all(self, tables: Iterable[TableName]) -> dict[TableName, TableTransform]:
         """Those of tables whose definition is known. Raises `TransformationInvalid`."""
