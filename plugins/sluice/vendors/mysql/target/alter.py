@@ -8,7 +8,7 @@ values this server would turn into others than the master did is refused: its ta
 TRUNCATE deletes rows, in the window's transaction: the server's own would commit the half of a window.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sluice.database.apply import DefinitionChange
 from sluice.database.column_types import ColumnTypes, LogicalColumn
@@ -42,6 +42,7 @@ class DefinitionRefused(Terminal):
         self.table = table
 
 
+_NONE: Mapping[int, Column] = {}
 _BY_HAND = "Remove what is in the way on the slave (an index, a view, a column of its own), or make the change there."
 _AGAIN = (
     "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
@@ -112,8 +113,11 @@ class Alterer:
 
     # What a definition becomes
 
-    def _translated(self, definition: TableDefinition) -> dict[int, Column]:
-        """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`."""
+    def _translated(self, definition: TableDefinition, unchanged: Mapping[int, Column] = _NONE) -> dict[int, Column]:
+        """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`.
+
+        `unchanged`: the slave's own, where the master's type is what it was. They are refused no more.
+        """
         defined = defined_in(definition)
         columns = definition.shape.replicated
         logical = [
@@ -122,16 +126,18 @@ class Alterer:
         ]
         made = types.made_of(self.session, logical)
         return {
-            column.position: self._allowed(definition.table, column, each)
+            column.position: self._allowed(definition.table, column, each, unchanged.get(column.position))
             for column, each in zip(columns, made, strict=True)
         }
 
-    def _allowed(self, table: TableName, column: Column, made: ColumnType) -> Column:
+    def _allowed(self, table: TableName, column: Column, made: ColumnType, unchanged: Column | None) -> Column:
+        nullable = column.nullable and not column.key
         if made.fit is Fit.REFUSED or (made.fit is Fit.LOSSY and not allows(self._lossy, table, column.name)):
+            if unchanged is not None:
+                return Column(column.name, unchanged.type, column.position, nullable=nullable, key=column.key)
             named = "" if made.fit is Fit.REFUSED else " Or name the column under lossy_columns of the slave."
             lost = f"column {column.name} {column.type} would lose something: {made.lost}"
             raise DefinitionRefused(table, lost, _AGAIN + named)
-        nullable = column.nullable and not column.key
         return Column(column.name, made.type, column.position, nullable=nullable, key=column.key)
 
     # What is done
@@ -153,8 +159,8 @@ class Alterer:
             self._create(new)
             return
         before = {column.position: column for column in old.shape.columns}
-        wanted = self._translated(new)
         there = {column.name: column for column in have.columns}
+        wanted = self._translated(new, _unchanged(before, new, there))
         table = f"ALTER TABLE {names.place(new.table)}"
         key = [column.name for column in new.shape.key]
         formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
@@ -228,3 +234,13 @@ class Alterer:
             self.session.run(statement)
         except StatementFailed as error:
             raise DefinitionRefused(table, f"{error.reason}. The statement was: {statement}", _BY_HAND) from error
+
+
+def _unchanged(before: Mapping[int, Column], new: TableDefinition, there: Mapping[str, Column]) -> dict[int, Column]:
+    """By their number the slave's own columns for those whose type on the master is what it was."""
+    same = {
+        column.position: there.get(before[column.position].name) or there.get(column.name)
+        for column in new.shape.replicated
+        if column.position in before and before[column.position].type == column.type
+    }
+    return {position: column for position, column in same.items() if column is not None}
