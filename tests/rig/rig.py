@@ -58,8 +58,10 @@ MakePair = Callable[..., "Rig"]
 
 
 def configured(folder: Path, **sections: Any) -> Replication:
-    """The replication DEMO_, from a file that is written to `folder`."""
+    """The replication DEMO_, from a file that is written to `folder`. Tables that the master drops go on slaves too."""
     folder.mkdir(parents=True, exist_ok=True)
+    for slave in sections["slaves"].values():
+        slave.setdefault("on_drop", "drop")
     (folder / "DEMO.yaml").write_text(yaml.safe_dump({"prefix": "DEMO_", **sections}))
     with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(folder)):
         return config.load("DEMO_")

@@ -104,15 +104,16 @@ def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> N
     assert len(two.items()) == 1
 
 
-def test_a_table_taken_out_loses_triggers_and_row_and_keeps_its_items(two: Master) -> None:
+def test_a_table_taken_out_loses_triggers_and_row_and_its_last_item_says_so(two: Master) -> None:
     two.sql("INSERT INTO a VALUES (1)")
     before = two.items(ddl=True)
     report = two.reconcile(wanted("b"))
     assert [str(step) for step in report.steps] == ["remove public.a"]
     assert state(two) == [("b", "IUD", "OK", 0)]
     two.sql("INSERT INTO a VALUES (2)", "ALTER TABLE a ADD w int", "DROP TABLE a")
-    # No DROP item: no slave drops its table for that.
-    assert two.items(ddl=True) == before
+    *items, last = two.items(ddl=True)
+    assert items == before
+    assert (last.table.name, last.action, last.content) == ("a", "DROP", None) and 'table="a"' in str(last.oldcontent)
     assert two.value("SELECT count(*) FROM pg_proc WHERE proname LIKE 'demo_capture_a_%'") == 0
     assert two.rows(
         "SELECT tablename FROM demo_captures UNION SELECT tablename FROM demo_cols_table "

@@ -104,3 +104,14 @@ def test_the_run_that_loads_names_the_pair_and_the_same_tables_the_same_run() ->
 def test_many_tables_are_named_in_part() -> None:
     told = how_to_load(SHOP, "dr1", [TableName("public", f"t{number:02}") for number in range(25)])
     assert '"public.t19", …] (and 5 more).' in told
+
+
+def test_a_table_that_left_is_former_where_it_was_kept_and_until_another_one_has_its_name() -> None:
+    kept, dropped, never = TableName("public", "kept"), TableName("public", "dropped"), TableName("public", "never")
+    states = ALL_READY.put(never, TableState.ABSENT).left(kept, kept=True).left(dropped, kept=False)
+    states = TableStates.parse(states.left(never, kept=True).text())
+    assert (states.former, dict(states.not_ready)) == ({kept}, {}), "an absent table is none of the master's"
+    assert states.put(kept, TableState.ABSENT).former == {kept}, "until it is loaded"
+    for other in (states.put(kept, TableState.READY), states.load([kept], "now"), states.renamed(never, kept)):
+        assert not other.former
+    assert ALL_READY.put(kept, TableState.INCONSISTENT, "a reason").left(kept, kept=True).former == {kept}

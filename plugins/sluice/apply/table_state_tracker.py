@@ -5,6 +5,7 @@ a load brings them nothing of it is applied: the slave has no such table, or an 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sluice.apply.apply_plan import LeftOut, Step, Truncation
 from sluice.apply.load_filter import LoadFilter
@@ -59,12 +60,13 @@ class TableStateTracker:
         if cut.action is Action.DIFFER:
             return [] if left_out else [cut]
         if cut.action is Action.DROP:
-            self.states = self.states.put(cut.table, TableState.READY)
+            self.states = self.states.left(cut.table, kept=self.sessions.pair.slave.on_drop == "keep")
         else:
             assert cut.defined is not None, f"an item {cut.action} has a definition"
             now = cut.defined.table
             if now == cut.table:
                 return [] if left_out else [cut]
+            cut = replace(cut, replaces=now in self.states.former)
             self.states = self.states.renamed(cut.table, now)
         if left_out:
             return []
@@ -104,10 +106,11 @@ class TableStateTracker:
         return ""
 
     def _create(self, cut: CutItem) -> list[Step]:
+        cut = replace(cut, replaces=cut.table in self.states.former)
         state = state_after_create(
             complete=cut.defined is not None and cut.defined.complete,
             loading=self._loading(cut),
-            filled=cut.table not in self._vacated and self._filled(cut.table),
+            filled=not cut.replaces and cut.table not in self._vacated and self._filled(cut.table),
         )
         self.states = self.states.put(cut.table, state)
         if state is TableState.ABSENT:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -300,8 +300,21 @@ class WindowTransaction:
 
     def _define(self, change: CutItem) -> None:
         self.defining = change.table
-        self.sessions.alterer.apply(change)
+        alterer = self.sessions.alterer
+        if change.replaces and change.defined is not None and self._makes_way(change):
+            alterer.apply(replace(change, action=Action.DROP, table=change.defined.table))
+        if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
+            alterer.release(change.table)
+        else:
+            alterer.apply(change)
         self.defining = None
+
+    def _makes_way(self, change: CutItem) -> bool:
+        """Whether a kept table has still to go; a renamed one may have its name already where DDL commits by itself."""
+        if change.action is Action.CREATE:
+            return True
+        rows = vendor_of(self.pair.slave_info.vendor).rows
+        return rows.shape(self.sessions.slave, change.table) is not None
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:
         """Net changes as sets of rows, those of the attempt's replayed tables one by one."""

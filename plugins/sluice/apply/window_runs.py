@@ -27,6 +27,8 @@ class CutItem:
     oldcontent: str | None
     defined: TableDefinition | None = None
     """What `content` says of a change of a definition."""
+    replaces: bool = False
+    """Whether the table takes the name of one that left, which the slave has kept."""
 
     def __str__(self) -> str:
         now = self.defined

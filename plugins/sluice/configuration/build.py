@@ -235,6 +235,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     files = location(section)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
     on_error = section.choice("on_error", ON_ERROR, "stop", "policies")
+    on_drop = section.choice("on_drop", ("keep", "drop"), "keep", "policies")
     allow_superuser = section.flag("allow_superuser", False)
     trusted_ddl = section.flag("trusted_ddl", False)
     lossy = parts(
@@ -256,6 +257,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         files,
         new_tables,
         on_error,
+        on_drop,
         allow_superuser,
         trusted_ddl,
         lossy,

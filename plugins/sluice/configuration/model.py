@@ -85,6 +85,9 @@ class SlaveConfig:
     on_error: str = "stop"
     """What happens where changes of a table cannot be applied, and are not set aside: `stop` closes the gate, `isolate`
     leaves only that table out, inconsistent, until it is loaded again."""
+    on_drop: str = "keep"
+    """What becomes of the slave's table when it leaves, by a DROP on the master or taken out of the configuration:
+    `keep` leaves it with its rows, `drop` drops it."""
     allow_superuser: bool = False
     """Whether the account may be a superuser."""
     trusted_ddl: bool = False

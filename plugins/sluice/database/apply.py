@@ -185,6 +185,10 @@ class Alterer(Protocol):
         """Does what is missing, in either mode."""
         ...
 
+    def release(self, table: TableName) -> None:
+        """The table left the replication and stays: nothing ties it to others any more."""
+        ...
+
     def settle(self, changed: Collection[TableName]) -> None:
         """To be called when a window's rows are written."""
         ...

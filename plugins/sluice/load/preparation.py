@@ -97,7 +97,7 @@ class Preparation:
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
-        self.remade = self._inconsistent() - self.mine
+        self.remade = self._worthless() - self.mine
         """Tables that nothing is applied to, and that are made anew where they differ."""
 
     def examine(self) -> None:
@@ -246,11 +246,11 @@ class Preparation:
             definition.shape, self.there[definition.table], self.update.slave.lossy_columns
         )
 
-    def _inconsistent(self) -> frozenset[TableName]:
-        """Of a part: the tables that the slave has left out."""
+    def _worthless(self) -> frozenset[TableName]:
+        """Of a part: the tables that the slave has left out, or kept when they left the replication."""
         found = checkpoints_of(self.update, self.slave).read() if self.update.selection.partial else None
         states = found.tables if found is not None else ALL_READY
-        return frozenset(table for table in states if states.state(table) is TableState.INCONSISTENT)
+        return states.former.union(table for table in states if states.state(table) is TableState.INCONSISTENT)
 
     def _collations(self) -> list[str]:
         wanted = self._to_be_made()

@@ -39,6 +39,8 @@ class TableStates:
     """Why a table is inconsistent."""
     loading_since: str | None = None
     """The position of the slave, as text, when the load under way began: nothing after it may be purged."""
+    former: frozenset[TableName] = frozenset()
+    """Tables that left the replication and were kept: one that comes back under such a name replaces it."""
 
     def __contains__(self, table: object) -> bool:
         """Whether all changes of the table are left out."""
@@ -71,7 +73,14 @@ class TableStates:
         if reason and state is TableState.INCONSISTENT:
             reasons[table] = reason
         since = self.loading_since if TableState.LOADING in states.values() else None
-        return TableStates(states, reasons, since)
+        former = self.former if state in (TableState.ABSENT, TableState.INCONSISTENT) else self.former - {table}
+        return TableStates(states, reasons, since, former)
+
+    def left(self, table: TableName, *, kept: bool) -> "TableStates":
+        """The same without `table`, which left; `kept`: the slave has it still, with rows that were the master's."""
+        kept = kept and self.state(table) is not TableState.ABSENT
+        states = self.put(table, TableState.READY)
+        return replace(states, former=states.former | {table}) if kept else states
 
     def put_all(self, tables: Collection[TableName], state: TableState, reason: str = "") -> "TableStates":
         """The same with all of `tables` in `state`."""
@@ -94,10 +103,10 @@ class TableStates:
         return f"{self.state(table)}: {reason}" if reason else str(self.state(table))
 
     def text(self) -> str | None:
-        """As CHECKPOINT keeps it; None where all tables are ready."""
-        if not self.not_ready:
-            return None
-        return json.dumps([self._entry(table) for table in sorted(self.not_ready)], ensure_ascii=False)
+        """As CHECKPOINT keeps it; None where there is nothing to say."""
+        entries = [self._entry(table) for table in sorted(self.not_ready)]
+        entries += [[table.schema, table.name, _FORMER] for table in sorted(self.former)]
+        return json.dumps(entries, ensure_ascii=False) if entries else None
 
     @classmethod
     def parse(cls, text: str | None) -> "TableStates":
@@ -105,14 +114,18 @@ class TableStates:
         states: dict[TableName, TableState] = {}
         reasons: dict[TableName, str] = {}
         since = None
+        former: set[TableName] = set()
         for schema, name, state, *more in json.loads(text) if text else []:
             table = TableName(schema, name)
+            if state == _FORMER:
+                former.add(table)
+                continue
             states[table] = TableState(state)
             if more and states[table] is TableState.LOADING:
                 since = more[0]
             elif more:
                 reasons[table] = more[0]
-        return cls(states, reasons, since)
+        return cls(states, reasons, since, frozenset(former))
 
     def _entry(self, table: TableName) -> list[str]:
         more = self.loading_since if self.state(table) is TableState.LOADING else self.reasons.get(table)
@@ -120,6 +133,8 @@ class TableStates:
 
 
 ALL_READY = TableStates()
+_FORMER = "former"
+"""In place of a state, in what CHECKPOINT keeps."""
 
 _LISTED = 20
 

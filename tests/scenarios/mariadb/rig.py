@@ -43,7 +43,7 @@ CONFIG = """
 prefix: DEMO_
 master: {{conn_id: m, schema: public}}
 slaves:
-  dr1: {{conn_id: s, vendor: {vendor}{slave}}}
+  dr1: {{conn_id: s, vendor: {vendor}, on_drop: drop{slave}}}
 tables:
   public.*: {{}}
 {lines}apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}

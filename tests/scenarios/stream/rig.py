@@ -24,7 +24,7 @@ CONFIG = """
 prefix: REC_
 master: {capture: stream, location: LOCATION}
 slaves:
-  dr1: {conn_id: s, schema: public, OPTIONS}
+  dr1: {conn_id: s, schema: public, on_drop: drop, OPTIONS}
 tables: {"public.*": {}, '"My Schema".*': {}}
 apply: {lease: 2.0, checkpoint_interval: 0.1, max_batch_changes: BATCH, stage_above: STAGE}
 """

@@ -75,6 +75,9 @@ class Alterer:
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Nothing: there are no types of the master's own."""
 
+    def release(self, table: TableName) -> None:
+        """Nothing: foreign keys do not act in the apply's session."""
+
     def settle(self, changed: Collection[TableName]) -> None:
         """Nothing: a column whose values follow as changes may stay NULL here."""
 

@@ -75,6 +75,13 @@ class Alterer:
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Nothing: there are no types of the master's own."""
 
+    def release(self, table: TableName) -> None:
+        """Drops the foreign keys between the table and others: its rows stay as they are while those change."""
+        for own in catalog.foreign_keys(self.connection, [table]):
+            if own.key.parent != own.key.child:
+                self._do(table, f"ALTER TABLE {names.place(own.key.child)} DROP CONSTRAINT {quoted(own.name)}")
+        self.targets.forget()
+
     def settle(self, changed: Collection[TableName]) -> None:
         """Nothing: a column whose values follow as changes may stay NULL here."""
 

@@ -101,10 +101,15 @@ class Registry:
         return row[0] if row else None
 
     def remove(self, table: TableName) -> None:
-        """Ends the capture of `table`: triggers and row go, ITEMS stays."""
-        self.connection.execute(
-            f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", [table.schema, table.name]
-        )
+        """Ends the capture of `table`: triggers and row go, ITEMS stays. The last item of the table says so."""
+        place = [table.schema, table.name]
+        row = self.connection.execute(
+            f"SELECT {self._name('described')}(%s, %s) WHERE {self._name('relation')}(%s, %s) IS NOT NULL", place * 2
+        ).fetchone()
+        # Its writers have ended when the triggers are gone: what is queued from here on comes behind their changes.
+        self.connection.execute(f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", place)
+        if row is not None and row[0] is not None:
+            self.connection.execute(f"SELECT {self._name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*place, row[0]])
 
     def put_last(self, table: TableName) -> None:
         """Gives `table` the next REPL_KEY: it is loaded after all others."""

@@ -116,6 +116,14 @@ class Alterer:
                     for statement in enums.additions(*there, names):
                         self._do(item.table, statement)
 
+    def release(self, table: TableName) -> None:
+        """Drops the foreign keys between the table and others: its rows stay as they are while those change."""
+        for key in tables.foreign_keys(self.connection, [table]):
+            if key.parent != key.child:
+                child = quoted(key.child.schema, key.child.name)
+                self._do(table, f"ALTER TABLE {child} DROP CONSTRAINT IF EXISTS {quoted(key.name)}")
+        self.targets.forget()
+
     def settle(self, changed: Collection[TableName]) -> None:
         """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
 
@@ -209,11 +217,7 @@ class Alterer:
     def _drop(self, table: TableName) -> None:
         if self._shape(table) is None:
             return
-        # The master dropped it, hence nothing there refers to it any more.
-        for key in tables.foreign_keys(self.connection, [table]):
-            if key.parent == table and key.child != table:
-                child = quoted(key.child.schema, key.child.name)
-                self._do(table, f"ALTER TABLE {child} DROP CONSTRAINT IF EXISTS {quoted(key.name)}")
+        self.release(table)
         self._do(table, f"DROP TABLE {quoted(table.schema, table.name)}")
 
     def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
