@@ -1,6 +1,6 @@
 """A large window, staged: the executors reduce it and put the net changes on the slave, beside its tables.
 
-One job of Spark for a window, whatever cuts it: each share is read once and reduced run by run. Keys that
+One job of Spark for a window, also where it is cut: each share is read once and reduced run by run. Keys that
 change into one another are in no share; the driver reduces those. What follows a change of a definition is the
 driver's as well: the slave has the new definition only within the transaction.
 """
@@ -25,7 +25,7 @@ from sluice.apply.stage_task import ShareInterrupted, StageFailure, StageTask
 from sluice.apply.window_runs import CutItem, Run
 from sluice.counted import counted
 from sluice.database.apply import Staged
-from sluice.database.changes import Survey
+from sluice.database.changes import Cut, Survey
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Transient
@@ -72,13 +72,8 @@ class StageDriver:
         are not applied. What overtakes changes that were set aside is added to `overlaps`. Raises `ShareInterrupted`,
         `ExecutorsFailed`, and what `heartbeat` raises.
         """
-        whole, rest = span, None
-        truncations = list(survey.cuts)
-        definition = next((cut for cut in survey.cuts if cut.action != Action.TRUNCATE), None)
-        if definition is not None:
-            truncations = truncations[: truncations.index(definition)]
-            rest = replace(span, above=definition.repl_key - 1)
-            span = replace(span, up_to=definition.repl_key - 1)
+        whole = span
+        span, truncations, rest = _before_definitions(span, survey.cuts)
         places = [cut.repl_key for cut in truncations]
         try:
             keys = self._definitions(span, left_out)
@@ -135,8 +130,21 @@ class StageDriver:
             counted(parts, "task"),
             seconds,
         )
+        return self._in_order(span, truncations, runs, keys, left_out, images=images), rest
+
+    def _in_order(
+        self,
+        span: Window,
+        truncations: Sequence[Cut],
+        runs: Sequence[list[NetChanges | Staged]],
+        keys: Mapping[TableName, tuple[str, ...]],
+        left_out: TableStates,
+        *,
+        images: bool,
+    ) -> list[Step]:
+        """The steps of `span`: its `runs` of rows, and the truncations between them."""
         steps: list[Step] = []
-        bounds = [span.above, *places, None]
+        bounds = [span.above, *(cut.repl_key for cut in truncations), None]
         for number, (reduced, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
             assert begin is not None
             if reduced:
@@ -146,7 +154,7 @@ class StageDriver:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
                 steps.append(Truncation(item))
-        return steps, rest
+        return steps
 
     def drop(self, epoch: int) -> None:
         """Drops the stage tables of `epoch` and of all before it."""
@@ -237,3 +245,12 @@ class StageDriver:
             if isinstance(failure, ExecutorStuck):
                 self._deadline.failed()
             raise
+
+
+def _before_definitions(span: Window, cuts: Sequence[Cut]) -> tuple[Window, list[Cut], Window | None]:
+    """`span` up to the first change of a definition, the truncations in it, and the rest, None for nothing."""
+    definition = next((cut for cut in cuts if cut.action != Action.TRUNCATE), None)
+    if definition is None:
+        return span, list(cuts), None
+    last = definition.repl_key - 1
+    return replace(span, up_to=last), list(cuts[: cuts.index(definition)]), replace(span, above=last)

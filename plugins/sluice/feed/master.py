@@ -17,7 +17,7 @@ from sluice.model.shape import TableShape
 
 
 class NotReplicated(Terminal):
-    """A table was asked for whose changes are not captured."""
+    """The changes of the table that a reader names are not captured."""
 
     def __init__(self, prefix: Prefix, table: TableName, captured: Sequence[TableName]):
         some = ", ".join(map(str, captured[:20])) or "none"

@@ -30,7 +30,7 @@ class Answer:
 
     count: int = 0
     digest: str = ""
-    """Of all rows, in whatever order they came."""
+    """Of all rows, in any order."""
     columns: Row = ()
     """Their names, where the server says them."""
     rows: tuple[Row, ...] = ()

@@ -76,7 +76,7 @@ class Function:
         self.kind = kind
         """`scalar`, `aggregate`, `macro`, …"""
         self.stable = stability == "CONSISTENT"
-        """Whether it gives the same for the same row, whenever it is asked."""
+        """Whether it gives the same for the same row at any time."""
         self.definition = definition
         """Of a macro."""
 

@@ -23,7 +23,7 @@ def own_account(session: MySQLSession) -> str:
 
 
 def in_backticks(name: str) -> str:
-    """An identifier as every client takes it, whatever its sql_mode."""
+    """An identifier that clients of every sql_mode take."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -1,4 +1,4 @@
-"""Locks by name, which a session holds whatever its transactions do.
+"""Locks by name, which a session holds beyond its transactions.
 
 A server has one space of such names for all databases, and 64 characters for one.
 """

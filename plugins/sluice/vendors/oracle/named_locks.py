@@ -1,4 +1,4 @@
-"""Locks by name, which a session holds whatever its transactions do: DBMS_LOCK, which knows them by numbers."""
+"""Locks by name, which a session holds beyond its transactions: DBMS_LOCK, which knows them by numbers."""
 
 import contextlib
 import hashlib

@@ -1,6 +1,6 @@
 """What Sluice keeps on a slave, for the stores of `sluice.control`.
 
-The tables are in the connection's database, whatever `schema` says: there are no schemas.
+The tables are in the connection's database; the configured `schema` is not used.
 """
 
 import json

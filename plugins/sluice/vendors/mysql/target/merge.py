@@ -3,7 +3,7 @@
 The server checks unique values row by row, so all that goes goes first: rows that are deleted, and the old places of
 rows whose key or unique values change. Then rows that stay are updated, and rows that come are inserted. In normal mode
 every statement must touch exactly the rows it names; former values are compared by `<=>`, to which NULL is a value. In
-safe mode rows that should be there replace whatever has their key.
+safe mode rows that should be there replace those that have their keys.
 
 Raises, with everything it did undone and the transaction still usable: `Drift`, `Collision`, `ValueUnfit`,
 `ColumnMissing`, `SlaveTableMissing`.
@@ -45,7 +45,7 @@ class _Set:
 
     @property
     def key_places(self) -> list[str]:
-        """Where the key stands under which the slave has the row."""
+        """Where in a row the key is under which the slave has it."""
         if "k1" in self.rows.columns:
             return [f"k{number}" for number in range(1, len(self.key) + 1)]
         return [f"c{self.columns.index(name) + 1}" for name in self.key]

@@ -9,7 +9,7 @@ each change that does not fit, `overwrite` is safe mode.
 | UPDATE | UPDATE by key and, where they are known, former values | DELETE by the old key, REPLACE |
 | DELETE | DELETE, likewise | DELETE by key |
 
-REPLACE deletes every row that holds a unique value of the new one. Those of another key are found before, and told as
+REPLACE deletes every row that holds a unique value of the new one. Those of another key are found before, and named in
 `displaced`: the caller restores those that the master has. A table with columns of its own gets UPDATE, and INSERT
 where no row is there, in place of REPLACE, which would forget them. A row without a key is named by all its columns,
 and one copy is meant.
@@ -307,7 +307,7 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[State
 
 
 def safe(change: RowChange, target: SlaveTable) -> list[Statement]:
-    """Safe mode: whatever is there, the row is afterwards as the change says. Raises `ColumnMissing`."""
+    """Safe mode: afterwards the row is as the change says. Raises `ColumnMissing`."""
     place = target.place.replace("%", "%%")
     if not change.key:
         return _safe_keyless(change, target)

@@ -1,6 +1,6 @@
 """What Sluice keeps on a slave, for the stores of `sluice.control`.
 
-The tables are in the schema of the connection's account, whatever `schema` says.
+The tables are in the schema of the connection's account; the configured `schema` is not used.
 """
 
 from collections.abc import Sequence

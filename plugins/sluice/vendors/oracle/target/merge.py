@@ -48,7 +48,7 @@ class _Set:
 
     @property
     def key_places(self) -> list[str]:
-        """Where the key stands under which the slave has the row."""
+        """Where in a row the key is under which the slave has it."""
         if "k1" in self.names:
             return [f"k{number}" for number in range(1, len(self.key) + 1)]
         return self.new_key_places

@@ -9,7 +9,7 @@ each change that does not fit, `overwrite` is safe mode.
 | UPDATE | UPDATE by key and, where they are known, former values | the old key's row moves or goes; as INSERT |
 | DELETE | DELETE, likewise | DELETE by key |
 
-Rows of another key that hold a unique value of the new row are found before, deleted, and told as `displaced`: the
+Rows of another key that hold a unique value of the new row are found before, deleted, and reported as `displaced`: the
 caller restores those that the master has. A row without a key is named by all its columns, and one copy is meant.
 """
 
@@ -251,7 +251,7 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[State
 
 
 def safe(change: RowChange, target: SlaveTable) -> list[Statement]:
-    """Safe mode: whatever is there, the row is afterwards as the change says. Raises `ColumnMissing`."""
+    """Safe mode: afterwards the row is as the change says. Raises `ColumnMissing`."""
     if not change.key:
         statements = [_delete(target, change.old, counted=False, one=True)] if change.old else []
         return [*statements, _insert(target, change.new)] if change.new else statements

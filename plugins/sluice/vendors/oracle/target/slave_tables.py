@@ -191,7 +191,7 @@ class SlaveTables:
         return foreign_key_order.write_order(wanted, links)
 
     def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
-        """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them."""
+        """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
         wanted = list(among)
         links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
         found, more = {table}, True

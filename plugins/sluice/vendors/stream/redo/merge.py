@@ -85,7 +85,7 @@ class _Thread:
 
 
 class Merge:
-    """Takes what threads offer in whatever turn, and releases it in the order of commits."""
+    """Takes what threads offer, in any turn, and releases it in the order of commits."""
 
     def __init__(self, released: Released, incarnations: Iterable[tuple[int, int]] = ()):
         """`incarnations`: resetlogs and the SCN at which each begins, those of the master up to now."""
