@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from psycopg.conninfo import make_conninfo as conninfo
+
 from devstack.account import new_folder, service_account
 from devstack.postgres import PostgresServer
 from devstack.postgres_programs import programs
@@ -42,7 +44,7 @@ def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
     where = [f"--host={info.host}", f"--port={info.port}", f"--username={info.user}", f"--pgdata={standby.data}"]
     options["env"] = {**options["env"], "PGPASSWORD": info.password or ""}
     subprocess.run(
-        [str(programs(account) / "pg_basebackup"), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+        [str(programs(account) / "pg_basebackup"), *where, "--checkpoint=fast", "--no-sync"],
         check=True,
         **{
             name: value
@@ -50,4 +52,10 @@ def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
             if name not in ("stdout", "stderr", "stdin", "start_new_session")
         },
     )
+    # `--write-recovery-conf` would write options that the libpq of an older server does not know.
+    (standby.data / "standby.signal").touch()
+    connection = conninfo(host=info.host, port=info.port, user=info.user, password=info.password or "")
+    with open(standby.data / "postgresql.auto.conf", "a", encoding="utf-8") as settings:
+        quoted = connection.replace("'", "''")
+        settings.write(f"primary_conninfo = '{quoted}'\n")
     standby.start(die_with_parent=True)
