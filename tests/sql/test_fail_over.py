@@ -38,6 +38,7 @@ def master(server: Callable[[str], PostgresServer]) -> PostgresServer:
     made = server("master")
     made.start(die_with_parent=True)
     with session(made) as connection:
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # which servers before 15 grant
         connection.execute("CREATE TABLE public.t (id int)")
         resources.install(connection, PREFIX, "public")
         connection.execute(f"CREATE ROLE {CAUTIOUS}")

@@ -130,7 +130,7 @@ class StageDriver:
             counted(parts, "task"),
             seconds,
         )
-        return self._in_order(span, truncations, runs, keys, left_out, images=images), rest
+        return self._in_order(span, truncations, runs, keys, transforms, left_out, images=images), rest
 
     def _in_order(
         self,
@@ -138,6 +138,7 @@ class StageDriver:
         truncations: Sequence[Cut],
         runs: Sequence[list[NetChanges | Staged]],
         keys: Mapping[TableName, tuple[str, ...]],
+        transforms: Transforms,
         left_out: TableStates,
         *,
         images: bool,
