@@ -7,7 +7,7 @@ import pytest
 
 from sluice.apply.table_state_tracker import state_after_create
 from sluice.model import joining
-from sluice.model.joining import Rows, Slave
+from sluice.model.joining import Rows, Slave, StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_definition import parse
@@ -99,6 +99,17 @@ def test_the_run_that_loads_names_the_pair_and_the_same_tables_the_same_run() ->
     one = joining.run_id(SHOP, "dr 1", [T, U])
     assert one == joining.run_id(SHOP, "dr 1", [U, T]) != joining.run_id(SHOP, "dr 1", [T])
     assert re.fullmatch(r"new_tables_SHOP__dr-1_[0-9a-f]{8}", one)
+
+
+def test_who_is_told_to_start_a_load_is_told_which_one_was_started() -> None:
+    both = StartedLoad("new_tables_1", (T, U))
+    assert joining.what_loads(SHOP, "dr1", [T], None) == how_to_load(SHOP, "dr1", [T])
+    said = joining.what_loads(SHOP, "dr1", [T, U], both)
+    assert said == "The run new_tables_1 of initial_update was started and loads them."
+    said = joining.what_loads(SHOP, "dr1", [T, U], StartedLoad("new_tables_1", (U,)))
+    assert said == f"The run new_tables_1 of initial_update was started and loads {U}. {how_to_load(SHOP, 'dr1', [T])}"
+    assert joining.what_loads(SHOP, "dr1", [T], StartedLoad("r", (U,))) == how_to_load(SHOP, "dr1", [T])
+    assert joining.remaining([T, U], None) == [T, U] and joining.remaining([T, U], both) == []
 
 
 def test_many_tables_are_named_in_part() -> None:

@@ -8,11 +8,13 @@ from sluice.coordination.history import KEPT, History
 from sluice.coordination.items_state import Found, ItemsState
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.lease import Lease
+from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.queue_state import QueueState
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.backlog import Backlog
-from sluice.model.names import Prefix
+from sluice.model.joining import StartedLoad
+from sluice.model.names import Prefix, TableName
 from sluice.model.sample import Sample
 
 SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
@@ -28,6 +30,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     ItemsState(client, SHOP).write(Found(dropped={"a": "x"}), "now")
     QueueState(client, SHOP).measure(lambda: Backlog(7, 8192, ("a",)))
     History(client, SHOP, "a").append(Sample(1, 2.5, 3))
+    LoadStarted(client, SHOP, "a").note(StartedLoad("run", (TableName("public", 'T "1"'),)))
     lease = Lease(client, SHOP, "a", 10.0)
     lease.acquire()
     try:
@@ -39,6 +42,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     assert slave.closures == Gate(client, SHOP, "a").closures()
     assert slave.tables == VerificationLog(client, SHOP, "a").read()
     assert slave.lacks == Lacks(client, SHOP, "a").read() and master.lacks == Lacks(client, SHOP).read()
+    assert slave.started == LoadStarted(client, SHOP, "a").read() is not None
     assert slave.samples == [Sample(1, 2.5, 3)] and slave.holder is not None
     assert master.items == ItemsState(client, SHOP).read() and master.queue == QueueState(client, SHOP).read()
     assert known.slave(SHOP, "b").status == {} and known.slave(STOCK, "none").closures == ()
@@ -55,7 +59,18 @@ def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
         return int(redis.from_url(redis_url).info("stats")["total_reads_processed"]) - before
 
     client = redis_store.connect(redis_url)
-    assert reads(500) <= reads(1) + 40, "3,000 keys, not 3,000 questions"
+    assert reads(500) <= reads(1) + 40, "3,500 keys, not 3,500 questions"
+
+
+def test_a_load_is_said_to_be_started_until_that_run_is_over(redis_url: str) -> None:
+    started = LoadStarted(redis_store.connect(redis_url), SHOP, "a")
+    started.over("run")
+    load = StartedLoad("run", (TableName("public", 'T "1"'), TableName("a.b", "u")))
+    started.note(load)
+    started.over("another run")
+    assert started.read() == load
+    started.over("run")
+    assert started.read() is None
 
 
 def test_the_history_of_a_slave_is_bounded(redis_url: str) -> None:

@@ -21,7 +21,8 @@ from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lacks import Found
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue
-from sluice.model.names import Prefix
+from sluice.model.joining import StartedLoad
+from sluice.model.names import Prefix, TableName
 from sluice.model.sample import AppliedWindow, Sample, Sampler
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import DAGS
@@ -129,6 +130,9 @@ def test_what_the_slave_lacks_is_told_with_the_remedy() -> None:
     assert (load.remedy, load.table) == ("reload", 'public."<b>"')
     levels = [message.level for message in one.messages]
     assert levels == sorted(levels, reverse=True), "worst first"
+    started = StartedLoad("new_tables_1", (TableName("public", "<b>"),))
+    (load,) = [message for message in shown(status, started=started).messages if "not loaded" in message.text]
+    assert (load.remedy, load.level) == ("", Level.WARNING) and "The run new_tables_1 of initial_update" in load.text
 
 
 def test_it_is_verified_through_when_the_oldest_table_is() -> None:

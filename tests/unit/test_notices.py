@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sluice.airflow.notices import Notice, of_age, of_comparisons, of_lamp, of_tables
 from sluice.airflow.pages.slave_row import Level, Message
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, TableStates
@@ -66,6 +67,8 @@ def test_tables_that_are_not_loaded_are_told_with_what_loads_them_and_again_when
     assert notice.text.splitlines() == ['public."Coupons": absent', f"Its changes are left out. {remedy}"]
     more = Checkpoint("s", SlaveState.NORMAL, tables=absent.tables.put(TableName("a", "b"), TableState.ABSENT))
     assert of_tables("P → s", prefix, "s", more)[0].key != notice.key
+    assert of_tables("P → s", prefix, "s", more, StartedLoad("run", (TableName("a", "b"),))) == [notice]
+    assert of_tables("P → s", prefix, "s", absent, StartedLoad("run", (table,))) == [], "nobody need do anything"
     for other in (None, Checkpoint("s", SlaveState.NORMAL), Checkpoint("s", SlaveState.INITIAL, tables=absent.tables)):
         assert of_tables("P → s", prefix, "s", other) == []
 

@@ -10,6 +10,7 @@ from sluice.cli.status import Running, activity, folders, items, not_ready, stat
 from sluice.config import Survey
 from sluice.coordination.items_state import Found
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState, TableStates
@@ -61,6 +62,8 @@ def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
         'and tables ["public.\\"Coupons\\""].',
         '        public."Coupons": absent',
     ]
+    said = not_ready(Prefix("SHOP_"), "dr1", lacking, StartedLoad("new_tables_1", (table,)))
+    assert said[0].endswith("left out. The run new_tables_1 of initial_update was started and loads them.")
     many = states.put_all([TableName("public", f"t{number}") for number in range(40)], TableState.ABSENT)
     said = not_ready(Prefix("SHOP_"), "dr1", replace(lacking, tables=many))
     assert "41 tables not loaded" in said[0] and said[-1] == "        and 21 more"

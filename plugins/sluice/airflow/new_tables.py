@@ -6,7 +6,7 @@ are, the slave knows (CHECKPOINT), together with what ITEMS holds that it has no
 
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
 from airflow.sdk import Context
@@ -18,10 +18,12 @@ from sluice.airflow.step import RETRY, step
 from sluice.airflow.task_context import TaskContext
 from sluice.capture.plan import Add
 from sluice.capture.reconcile import ReconcileReport
+from sluice.coordination.load_started import LoadStarted
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Terminal
 from sluice.load.selection import Selection
 from sluice.model import joining
+from sluice.model.joining import StartedLoad
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_load
@@ -85,6 +87,7 @@ class LoadNewTables(TriggerDagRunOperator):
             name, known = str(self.trigger_run_id), context["ti"].get_dr_count
             if is_active(Owner(UPDATE_DAG, name, "begin")):
                 self.log.info("The run %s of %s is under way.", name, UPDATE_DAG)
+                self._note(context)
                 return
             earlier = 0
             while known(dag_id=UPDATE_DAG, run_ids=[str(self.trigger_run_id)]):
@@ -96,6 +99,14 @@ class LoadNewTables(TriggerDagRunOperator):
                 super().execute(context)
             except DagIsPaused:
                 raise UpdatesPaused from None
+            self._note(context)
+
+    def _note(self, context: Context) -> None:
+        """Says to people that the load was started."""
+        conf = cast("dict[str, Any]", self.conf)
+        load = StartedLoad(str(self.trigger_run_id), tuple(TableName.parse(table) for table in conf["tables"]))
+        task = TaskContext.of(context)
+        LoadStarted(task.redis, task.prefix, conf["slave"]).note(load)
 
 
 def _slave(task: TaskContext, name: str) -> joining.Slave:

@@ -13,6 +13,7 @@ from sluice.coordination.items_state import Found as ItemsFound
 from sluice.coordination.lacks import Found
 from sluice.counted import counted
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.joining import StartedLoad, remaining
 from sluice.model.names import Prefix
 from sluice.model.reject import Reject
 from sluice.model.slave_state import SlaveState
@@ -113,17 +114,22 @@ def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
     ]
 
 
-def of_tables(pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None) -> list[Notice]:
-    """Tables that a slave has not loaded, told again when there are others."""
-    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or not checkpoint.tables:
+def of_tables(
+    pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None, started: StartedLoad | None = None
+) -> list[Notice]:
+    """Tables that a slave has not loaded and that nobody loads, told again when there are others."""
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
         return []
-    lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in checkpoint.tables]
+    lacking = remaining(checkpoint.tables, started)
+    if not lacking:
+        return []
+    lines = [f"{table}: {checkpoint.tables.explain(table)}" for table in lacking]
     left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
     return [
         Notice(
             f"{pair}: not loaded: {lines}",
             f"{pair} has not loaded {counted(len(lines), 'table')}",
-            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, list(checkpoint.tables))}"]),
+            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, lacking)}"]),
         )
     ]
 

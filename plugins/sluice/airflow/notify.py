@@ -117,10 +117,11 @@ def needs(task: TaskContext) -> Iterable[Notice]:
             checkpoint = None
         if checkpoint is not None and not lease.held(task.redis, task.prefix, slave.name):
             Status(task.redis, task.prefix, slave.name).note(checkpoint.state, checkpoint.message)
+        started = known.slave(task.prefix, slave.name).started
         yield from notices.of_state(pair, checkpoint)
         yield from notices.of_differing(pair, _differing(task, slave))
         yield from notices.of_definitions(pair, Lacks(task.redis, task.prefix, slave.name).read())
-        yield from notices.of_tables(pair, task.prefix, slave.name, checkpoint)
+        yield from notices.of_tables(pair, task.prefix, slave.name, checkpoint, started)
         yield from notices.of_gate(pair, Gate(task.redis, task.prefix, slave.name).closures())
         seen = VerificationLog(task.redis, task.prefix, slave.name).read()
         reported = {table: one for table, one in seen.items() if not state_paths.is_unreported(str(one.get("run")))}

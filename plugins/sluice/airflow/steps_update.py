@@ -15,9 +15,10 @@ from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.used_locations import UsedLocations
 from sluice.counted import counted
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.transfer import transfer_steps
@@ -133,6 +134,7 @@ def settle(context: Context) -> str:
     slave **INCONSISTENT** with the reason, of a part only its tables, and fails the run.
     """
     ti, states = context["ti"], states_of_run(context)
+    _say_over(context)
     if states.get("finish") not in UNFINISHED:
         return "complete"
     reason = _reason(context, states)
@@ -159,6 +161,16 @@ def settle(context: Context) -> str:
         jobs.await_end(running, END_SECONDS)
     steps.end_sessions(update)
     raise UpdateIncomplete(update, reason, _left(task, cancelled))
+
+
+def _say_over(context: Context) -> None:
+    """People are no longer told that this run loads tables."""
+    try:
+        task = TaskContext.of(context)
+        for name in task.slave_names:
+            LoadStarted(task.redis, task.prefix, name).over(context["run_id"])
+    except SluiceError as error:
+        log.warning("%s", error)
 
 
 def _settle_list(context: Context, states: Mapping[str, Any], reason: str) -> str:

@@ -19,6 +19,7 @@ from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import Found, ItemsState
 from sluice.coordination.lacks import Lacks
+from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
@@ -32,10 +33,11 @@ from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import ALL_TABLES, FeedPosition
+from sluice.model.joining import StartedLoad, what_loads
 from sluice.model.names import Prefix
 from sluice.model.reject import how_to_settle
 from sluice.model.slave_state import SlaveState
-from sluice.model.table_state import how_to_capture, how_to_load
+from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import REDO
 from sluice.model.window import Window
 from sluice.pair import Pair
@@ -67,6 +69,8 @@ class Running:
     verified: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     """Definitions of the master that the slave lacks, with what to run."""
+    started: StartedLoad | None = None
+    """The load of new tables that was started."""
 
 
 def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
@@ -202,7 +206,7 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
     running, trouble = _running(store_url, replication.prefix, name)
     return [
         state(pair, checkpoint, running),
-        *not_ready(replication.prefix, name, checkpoint),
+        *not_ready(replication.prefix, name, checkpoint, running.started if running else None),
         *(f"    {reason}" for reason in differing),
         *(f"    {line}" for line in loading),
         *activity(checkpoint.state, running),
@@ -255,7 +259,7 @@ def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datet
     return f"{pair}: {checkpoint.state}{beside}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
 
 
-def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
+def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint, started: StartedLoad | None = None) -> list[str]:
     """The tables that the slave has not loaded, and what loads them."""
     tables = checkpoint.tables
     if checkpoint.state is not SlaveState.NORMAL or not tables:
@@ -264,7 +268,7 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
     rest = len(tables) - len(listed)
     return [
         f"    {counted(len(tables), 'table')} not loaded: what changes there is left out. "
-        f"{how_to_load(prefix, slave, list(tables))}",
+        f"{what_loads(prefix, slave, list(tables), started)}",
         *listed,
         *([f"        and {rest} more"] if rest else []),
     ]
@@ -303,6 +307,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
                 tuple(verified.summary_lines(VerificationLog(client, prefix, name).read())),
                 tuple(found.on_slave for found in Lacks(client, prefix, name).read()),
+                LoadStarted(client, prefix, name).read(),
             ), []
     except SluiceError as error:
         return None, [f"    {error}"]

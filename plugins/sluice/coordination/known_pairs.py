@@ -15,6 +15,7 @@ from sluice.coordination import (
     lacks,
     last_changes,
     lease,
+    load_started,
     redo_state,
     status,
     verification_log,
@@ -26,12 +27,14 @@ from sluice.coordination.items_state import ItemsState
 from sluice.coordination.lacks import Found, Lacks
 from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Holder
+from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.queue_state import MeasuredQueue, QueueState
 from sluice.coordination.redis_store import classified
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import Seen, VerificationLog
 from sluice.model.event import Event
+from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix
 from sluice.model.sample import Sample
 
@@ -52,6 +55,8 @@ class KnownSlave:
     lacks: Sequence[Found] = ()
     samples: Sequence[Sample] = ()
     """Of the last minutes, oldest first."""
+    started: StartedLoad | None = None
+    """The load of new tables that was started."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
                 pipe.hgetall(VerificationLog(client, prefix, slave).key)
                 pipe.get(Lacks(client, prefix, slave).key)
                 pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
+                pipe.get(LoadStarted(client, prefix, slave).key)
         answers = iter(pipe.execute())
     masters, known = {}, {}
     for prefix, slaves in pairs.items():
@@ -114,7 +120,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
             items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
-            said, held, closed, seen, lacking, samples = (next(answers) for _ in range(6))
+            said, held, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
             known[prefix, slave] = KnownSlave(
                 status.parsed(said),
                 lease.parsed(held),
@@ -122,6 +128,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
                 verification_log.parsed(seen),
                 lacks.parsed(lacking),
                 history.parsed(samples),
+                load_started.parsed(load),
             )
     return Known(masters, known)
 

@@ -41,6 +41,29 @@ class Slave:
         return self.state in (SlaveState.UNCONFIGURED, SlaveState.INCONSISTENT)
 
 
+@dataclass(frozen=True)
+class StartedLoad:
+    """A run of `initial_update` that was started and is not over."""
+
+    run: str
+    tables: tuple[TableName, ...]
+
+
+def remaining(lacking: Iterable[TableName], started: StartedLoad | None) -> list[TableName]:
+    """Of the tables that a slave lacks, those that nobody loads."""
+    return [table for table in lacking if started is None or table not in started.tables]
+
+
+def what_loads(prefix: Prefix, slave: str, lacking: Collection[TableName], started: StartedLoad | None) -> str:
+    """What loads the tables that a slave lacks, or who has to start that, for people."""
+    rest = remaining(lacking, started)
+    if started is None or len(rest) == len(lacking):
+        return how_to_load(prefix, slave, lacking)
+    them = "them" if not rest else ", ".join(map(str, sorted(set(lacking) - set(rest))))
+    running = f"The run {started.run} of initial_update was started and loads {them}."
+    return f"{running} {how_to_load(prefix, slave, rest)}" if rest else running
+
+
 def to_load(
     states: TableStates, pending: Mapping[TableName, bool], configured: Collection[TableName]
 ) -> list[TableName]:

@@ -9,7 +9,10 @@ import pytest
 
 from devstack.stack import Stack
 from sluice.control.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.coordination.load_started import LoadStarted
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
@@ -86,9 +89,12 @@ def test_reconcile_tables_says_what_joins_and_starts_its_load(stack: Stack) -> N
     assert by_hand in api.task_log("reconcile_tables", run, "new_tables", 1)
     assert api.run_state("reconcile_tables", run) == "success"
     (load,) = started(stack, "dr1")
+    said = LoadStarted(redis_store.connect(stack.redis_url), Prefix("DEMO_"), "dr1")
+    assert said.read() in (None, StartedLoad(load, (TableName("shop", "coupons"),)))
     with stack.master.connect("demo", "demo") as master:
         master.execute("UPDATE shop.coupons SET v = 'new' WHERE id <= 10")
     Run(stack, load).await_state("settle", "success")
+    assert said.read() is None
     until(lambda: equal(stack, "dr1", "coupons"), 60)
     assert checkpoint(stack, "dr1").state is checkpoint(stack, "dr2").state is SlaveState.NORMAL
     assert list(checkpoint(stack, "dr2").tables) == [TableName("shop", "coupons")]

@@ -11,11 +11,12 @@ from sluice.coordination.gate import ERROR, INITIAL_UPDATE
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration
 from sluice.model.event import outage
+from sluice.model.joining import remaining, what_loads
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
 from sluice.model.sample import Sample
 from sluice.model.slave_state import APPLYING, SlaveState
-from sluice.model.table_state import how_to_capture, how_to_load
+from sluice.model.table_state import how_to_capture
 
 SILENT_SECONDS = 30.0
 """An apply that holds the lease and has said nothing for so long is stuck."""
@@ -227,12 +228,13 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     found = []
     if one.not_ready:
         lacking = [TableName.parse(name) for name in one.not_ready]
-        remedy = how_to_load(replication.prefix, one.slave, lacking)
+        what = what_loads(replication.prefix, one.slave, lacking, known.started)
+        rest = "\n".join(map(str, remaining(lacking, known.started)))
         reasons = [f"{name} is {state}" for name, state in one.not_ready.items() if ": " in state]
         listed = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
         why = f" ({listed}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
-        text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {remedy}"
-        found.append(Message(text, Level.CRITICAL, "reload", "\n".join(one.not_ready)))
+        text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {what}"
+        found.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
     found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settle := how_to_settle(one.rejects):
         found.append(Message(settle, Level.CRITICAL, "rejects", lasting="rejects"))
