@@ -27,8 +27,11 @@ from sluice.vendors.oracle import errors, sessions
 from sluice.vendors.oracle.session import CLAIM, Found, OracleSession, Value
 from sluice.vendors.oracle.vendor import Oracle
 
-STAND_IN = Path(__file__).with_name("stand_in.sql")
+STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
 ENVIRONMENT = "SLUICE_TEST_IVORYSQL"
+_ITEM = re.compile(r"TYPE ITEM IS RECORD \((.*?)\);", re.DOTALL)
+SNAPSHOTS: dict[tuple[str, int], str] = {}
+"""By database and SCN, the name of what was committed then."""
 _BIND = re.compile(r"\"[^\"]*\"|'[^']*'|%|(?<!:):([A-Za-z]\w*)")
 CODES = {
     "23505": "ORA-00001", "23502": "ORA-01400", "23503": "ORA-02291", "23514": "ORA-02290", "22001": "ORA-12899",
@@ -48,12 +51,51 @@ REWRITTEN = {
     r"MODIFY \((\"[^\"]*\") DEFAULT NULL\)": r"ALTER COLUMN \1 DROP DEFAULT",
     r"MODIFY \((\"[^\"]*\") NULL\)": r"ALTER COLUMN \1 DROP NOT NULL",
     r" DEFERRABLE ENABLE NOVALIDATE$": " DEFERRABLE",
-    # There is no such setting.
-    r"^ALTER SESSION SET DDL_LOCK_TIMEOUT = .*": "SELECT 1 FROM DUAL",
+    # Another setting.
+    r"^ALTER SESSION SET DDL_LOCK_TIMEOUT = (\d+)": r"SET lock_timeout = '\1s'",
+    # No text holds that character.
+    r"INSTR\([^()]*, CHR\(0\)\) > 0": "1 = 0",
+    # Every commit waits for the disk.
+    r"^COMMIT WRITE IMMEDIATE WAIT$": "SELECT 1 FROM DUAL",
     # A cursor of which one row is fetched locks one row.
     rf"{CLAIM}$": f"LIMIT 1 {CLAIM}",
 }
 """Statements, by a pattern, that IvorySQL does not run as they are, and what is run in their place."""
+
+
+BLOCK = re.compile(r"(CREATE OR REPLACE PACKAGE|DECLARE|BEGIN)\b")
+REWRITTEN_IN_BLOCKS = {
+    # A trigger calls a function, which `make_trigger` makes of its text; its DROP names the table.
+    r"EXECUTE IMMEDIATE l_code;": "PERFORM make_trigger(l_code);",
+    r"EXECUTE IMMEDIATE 'DROP TRIGGER ' \|\| QUOTED\(g.TRIGGER_NAME\);": "PERFORM remove_trigger(g.TRIGGER_NAME);",
+    # How long it waits, the session says.
+    r" IN SHARE MODE WAIT 1'": " IN SHARE MODE'",
+    r"EXECUTE IMMEDIATE 'SELECT (.*?)' BULK COLLECT INTO l_names;.*?END LOOP;": "NULL;",
+    r"l_names SYS.ODCIVARCHAR2LIST;": "",
+    r"\n    remove_triggers;": "\n    remove_triggers();",
+    r"EXECUTE IMMEDIATE": "EXECUTE",
+    # A package has no types of its own: ITEM is one beside it.
+    r"    TYPE ITEM IS RECORD \(.*?\);\n": "",
+    r"\bITEM,": "DEMO_CODE_ITEM,",
+    r"\bNOCOPY ": "",
+    r"SQL%ROWCOUNT = 0": "NOT FOUND",
+    # A block is part of the session's transaction.
+    r"\b(COMMIT|ROLLBACK);": "NULL;",
+    r"PRAGMA AUTONOMOUS_TRANSACTION;": "",
+    r"DBMS_LOB\.(CALL|DEFAULT_LANG_CTX|LOBMAXSIZE)\b": "12",
+    # Numbers that a session keeps for itself come out of order.
+    r"CACHE 1000 ORDER": "NOCACHE",
+    # Functions under other names.
+    r"UTL_RAW\.TRANSLATE\(l_bytes, c_control, c_number_sign\)": "without_control(l_bytes)",
+    r"UTL_RAW\.LENGTH": "raw_length",
+    r"UTL_RAW\.CAST_TO_VARCHAR2": "text_of_raw",
+    r"TO_CHAR\(p_value, 'TM9', c_point\)": "plain_text(p_value)",
+    r"EXTRACT\((\w+) FROM p_value\)": r"part_of('\1', p_value)",
+    r"p_value IS NAN": "p_value = 'NaN'::binary_double",
+    r"= (-?)BINARY_DOUBLE_INFINITY": r"= '\1Infinity'::binary_double",
+    r" PURGE'": "'",
+}
+"""The same inside of blocks and packages."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +146,7 @@ class IvoryServer(PostgresServer):
         info = self.info(name)
         made = ConnectionInfo("oracle", HOST, self.oracle_port, name, info.user, info.password)
         with connect(made, application="stand-in") as session:
-            for statement in STAND_IN.read_text().split("\n/\n"):
+            for statement in (part for file in STAND_INS for part in file.read_text().split("\n/\n")):
                 psycopg.ClientCursor(session.driver).execute(statement.encode())
             session.driver.commit()
         return made
@@ -116,6 +158,8 @@ class IvorySession(OracleSession):
     def __init__(self, driver: psycopg.Connection[Any], info: ConnectionInfo, options: SessionOptions):
         super().__init__(info, options)
         self.driver = driver
+        self._moments: dict[int, psycopg.Connection[Any]] = {}
+        """By SCN, connections whose transaction sees what was committed when it was the present one."""
 
     @classmethod
     def open(cls, info: ConnectionInfo, application: str, options: SessionOptions) -> Self:
@@ -142,23 +186,85 @@ class IvorySession(OracleSession):
         return self.driver.broken
 
     def close(self) -> None:
+        self._forget(0)
         self.driver.close()
 
     def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
         if query.startswith(("SAVEPOINT", "ROLLBACK")):
             self.driver.execute(query.encode())
             return Found([], 0)
-        with self._classified(), self._statement():
-            cursor = psycopg.ClientCursor(self.driver)
+        if "CURRENT_SCN" in query:
+            return Found([(1, self._moment())], 1)
+        if item := _ITEM.search(query):
+            self._make_type(query, item[1])
+        scn = int(str(values["scn"])) if "AS OF SCN :scn" in query else self.seen
+        (_, *rows), count = self._fetched(query, values, scn)
+        return Found(rows, count)
+
+    def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
+        with self._alone():
+            (names, *rows), _ = self._fetched(query, values or {}, self.seen)
+        yield [names]
+        if rows:
+            yield rows
+
+    def _fetched(self, query: str, values: Mapping[str, Value], scn: int | None) -> tuple[list[tuple[Any, ...]], int]:
+        """The names of the columns, and the rows as of an SCN; how many were touched."""
+        driver = self.driver if scn is None else self._moments[scn]
+        with self._classified(), self._statement(driver, undone=scn is not None):
+            cursor = psycopg.ClientCursor(driver)
             cursor.execute(_wire(query), _own(values))
             if cursor.description is None:
-                return Found([], cursor.rowcount)
-            types = [_name_of(self.driver, column.type_code) for column in cursor.description]
+                return [()], cursor.rowcount
+            types = [_name_of(driver, column.type_code) for column in cursor.description]
             rows = [tuple(map(_read, row, types)) for row in cursor.fetchall()]
-            return Found(rows, len(rows))
+            return [tuple(column.name for column in cursor.description), *rows], len(rows)
+
+    # An SCN: a transaction that sees what was committed then, which others can take over by its name.
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        return type(self).open(self.info, "as of an SCN", self.options).driver
+
+    def _moment(self) -> int:
+        driver = self._connected()
+        driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        row = driver.execute("SELECT pg_catalog.pg_export_snapshot()::pg_catalog.text").fetchone()
+        with self._statement(self.driver):
+            number = psycopg.ClientCursor(self.driver).execute("SELECT scn.NEXTVAL FROM DUAL").fetchone()
+        assert row is not None and number is not None
+        SNAPSHOTS[self.info.database, int(number[0])] = str(row[0])
+        self._forget(2)
+        self._moments[int(number[0])] = driver
+        return int(number[0])
+
+    def _forget(self, kept: int) -> None:
+        """All moments but the last so many, and the one that is seen."""
+        for scn in list(self._moments)[: len(self._moments) - kept]:
+            if scn != self.seen or not kept:
+                self._moments.pop(scn).close()
+
+    def see(self, scn: int) -> None:
+        if scn not in self._moments:
+            driver = self._connected()
+            driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            name = SNAPSHOTS.get((self.info.database, scn), "00000000-00000000-1")
+            with self._classified():
+                driver.execute(f"SET TRANSACTION SNAPSHOT '{name}'".encode())
+            self._moments[scn] = driver
+        self.seen = scn
+
+    def see_now(self) -> None:
+        self.seen = None
+
+    def _make_type(self, query: str, fields: str) -> None:
+        name = f"{query.split()[4]}_ITEM"
+        asked = f"SELECT to_regtype('{name}') IS NULL FROM DUAL".encode()
+        row = psycopg.ClientCursor(self.driver).execute(asked).fetchone()
+        if row and row[0]:
+            self.driver.execute(f"CREATE TYPE {name} AS ({fields})".encode())
 
     def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
-        with self._classified(), self._statement():
+        with self._classified(), self._statement(self.driver):
             cursor, counts = psycopg.ClientCursor(self.driver), []
             for row in rows:
                 cursor.execute(_wire(query), _own(row))
@@ -187,7 +293,7 @@ class IvorySession(OracleSession):
         return 0
 
     def call(self, procedure: str, values: Mapping[str, Value]) -> None:
-        self.run(f"CALL {procedure}", values)
+        self.run(f"CALL {procedure if '(' in procedure else procedure + '()'}", values)
 
     def _commit(self) -> None:
         with self._classified():
@@ -203,16 +309,17 @@ class IvorySession(OracleSession):
         self.driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
     @contextmanager
-    def _statement(self) -> Iterator[None]:
-        """On Oracle a statement that fails leaves the transaction as it was."""
-        self.driver.execute("SAVEPOINT statement")
+    def _statement(self, driver: psycopg.Connection[Any], *, undone: bool = False) -> Iterator[None]:
+        """On Oracle a statement that fails leaves the transaction as it was. `undone`: so does this one, whose locks
+        are let go: readers have none there."""
+        driver.execute("SAVEPOINT statement")
         try:
             yield
         except BaseException:
-            if not self.driver.closed:
-                self.driver.execute("ROLLBACK TO SAVEPOINT statement")
+            if not driver.closed:
+                driver.execute("ROLLBACK TO SAVEPOINT statement")
             raise
-        self.driver.execute("RELEASE SAVEPOINT statement")
+        driver.execute(f"{'ROLLBACK TO' if undone else 'RELEASE'} SAVEPOINT statement".encode())
 
     @contextmanager
     def _classified(self) -> Iterator[None]:
@@ -254,7 +361,11 @@ def _wire(query: str) -> bytes:
     def put(found: re.Match[str]) -> str:
         return f"%({found[1]})s" if found[1] else found[0].replace("%", "%%")
 
-    text = query.strip()
+    text = query.strip().replace("AS OF SCN :scn", "")
+    if BLOCK.match(text):
+        for pattern, otherwise in REWRITTEN_IN_BLOCKS.items():
+            text = re.sub(pattern, otherwise, text, flags=re.DOTALL)
+        return text.replace("%", "%%").encode()
     for pattern, otherwise in REWRITTEN.items():
         text = re.sub(pattern, otherwise, text, flags=re.DOTALL)
     return _BIND.sub(put, text).encode()

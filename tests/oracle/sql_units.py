@@ -17,6 +17,8 @@ PLACEHOLDERS = {
     "ids": "id IN (:p_id_0)",
     "statuses": "status IN (:p_status_0)",
     "lock": "FOR UPDATE",
+    "window": "i.REPL_KEY > :floor",
+    "selection": "1 = 1",
 }
 
 _COMMAND = re.compile(r"^(?:SET DEFINE|WHENEVER) .*$", re.MULTILINE)
@@ -49,5 +51,8 @@ def units(name: str) -> dict[str, str]:
     if name == "blob_hex":
         # What begins a query, with the shortest one behind it.
         found = [f"{part.rstrip()} SELECT sluice_hex(NULL) FROM DUAL;" for part in found]
+    if name == "queue_window":
+        # A condition, in the shortest query.
+        found = [f"SELECT 1 FROM DEMO_ITEMS i WHERE {part.split(chr(10), 6)[-1].rstrip()};" for part in found]
     inner = [statement + ";" for part in found for statement in _INNER.findall(part)]
     return {f"{name} {number}": text for number, text in enumerate([*found, *inner], 1)}

@@ -9,26 +9,29 @@ $$ LANGUAGE sql IMMUTABLE
 /
 CREATE VIEW all_tables AS
 SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name,
-       CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples END AS num_rows, 100 AS avg_row_len
+       CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples END AS num_rows, 100 AS avg_row_len,
+       CASE c.relpersistence WHEN 't' THEN 'Y' ELSE 'N' END AS temporary, 'NO' AS external, 'N' AS secondary, 'NO' AS nested
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r'
 /
 CREATE VIEW all_objects AS
 SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS object_name,
-       CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END AS object_type
+       CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END AS object_type,
+       SYSDATE AS last_ddl_time
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-UNION ALL SELECT 'SYS', 'DBMS_LOCK', 'PACKAGE' UNION ALL SELECT 'SYS', 'DBMS_CRYPTO', 'PACKAGE'
+UNION ALL SELECT 'SYS', 'DBMS_LOCK', 'PACKAGE', SYSDATE UNION ALL SELECT 'SYS', 'DBMS_CRYPTO', 'PACKAGE', SYSDATE
+UNION ALL SELECT 'SYS', 'DBMS_FLASHBACK', 'PACKAGE', SYSDATE
 /
 CREATE VIEW all_tab_cols AS
 SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name,
        CASE WHEN f.type LIKE 'varchar2%' THEN 'VARCHAR2' WHEN f.type LIKE 'number%' THEN 'NUMBER'
-            WHEN f.type LIKE 'raw%' THEN 'RAW' ELSE upper(f.type) END AS data_type,
-       CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'raw%' THEN a.atttypmod - 4 END AS data_length,
-       CASE WHEN f.type LIKE 'varchar2%' THEN a.atttypmod - 4 END AS char_length,
+            WHEN f.type LIKE 'raw%' THEN 'RAW' WHEN f.type LIKE 'char%' THEN 'CHAR' ELSE upper(f.type) END AS data_type,
+       CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'raw%' OR f.type LIKE 'char%' THEN a.atttypmod - 4 END AS data_length,
+       CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'char%' THEN a.atttypmod - 4 END AS char_length,
        CASE WHEN f.type LIKE '%char)' THEN 'C' WHEN f.type LIKE '%byte)' THEN 'B' END AS char_used,
        CASE WHEN f.type LIKE 'number%' AND a.atttypmod >= 0 THEN ((a.atttypmod - 4) >> 16) & 65535 END AS data_precision,
        CASE WHEN f.type LIKE 'number%' AND a.atttypmod >= 0 THEN (a.atttypmod - 4) & 2047 END AS data_scale,
-       a.attnum AS internal_column_id, CASE WHEN a.attnotnull THEN 'N' ELSE 'Y' END AS nullable,
+       a.attnum AS internal_column_id, a.attnum AS column_id, NULL AS data_type_owner, 'NO' AS user_generated, CASE WHEN a.attnotnull THEN 'N' ELSE 'Y' END AS nullable,
        CASE WHEN a.attgenerated <> '' THEN 'YES' ELSE 'NO' END AS virtual_column,
        CASE WHEN a.attidentity <> '' THEN 'YES' ELSE 'NO' END AS identity_column, 'NO' AS hidden_column
 FROM pg_attribute a
@@ -58,8 +61,10 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
 /
 CREATE VIEW all_indexes AS
 SELECT ora_name(n.nspname) AS owner, ora_name(i.relname) AS index_name,
-       CASE WHEN x.indisunique THEN 'UNIQUE' ELSE 'NONUNIQUE' END AS uniqueness, 'NORMAL' AS index_type
+       ora_name(n.nspname) AS table_owner, ora_name(c.relname) AS table_name,
+       CASE WHEN x.indisunique AND x.indimmediate THEN 'UNIQUE' ELSE 'NONUNIQUE' END AS uniqueness, 'NORMAL' AS index_type
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = i.relnamespace
+JOIN pg_class c ON c.oid = x.indrelid
 /
 CREATE VIEW all_ind_columns AS
 SELECT ora_name(n.nspname) AS index_owner, ora_name(i.relname) AS index_name, ora_name(n.nspname) AS table_owner,
@@ -76,7 +81,8 @@ SELECT ora_name(n.nspname) AS table_owner, ora_name(c.relname) AS table_name, or
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT t.tgisinternal
 /
-CREATE VIEW session_privs AS SELECT 'CREATE SESSION' AS privilege UNION ALL SELECT 'CREATE TABLE'
+CREATE VIEW session_privs AS SELECT unnest(ARRAY['CREATE SESSION', 'CREATE TABLE', 'CREATE SEQUENCE', 'CREATE VIEW',
+                                                 'CREATE PROCEDURE', 'CREATE TRIGGER']) AS privilege
 /
 CREATE VIEW nls_database_parameters AS SELECT 'NLS_CHARACTERSET' AS parameter, 'AL32UTF8' AS value
 /
@@ -98,12 +104,88 @@ CREATE FUNCTION to_binary_double(value text) RETURNS binary_double AS $$ SELECT 
 /
 CREATE FUNCTION to_blob(value bytea) RETURNS blob AS $$ SELECT $1::blob $$ LANGUAGE sql IMMUTABLE
 /
+CREATE DOMAIN pls_integer AS integer
+/
 CREATE PACKAGE DBMS_LOB IS
     FUNCTION COMPARE(a clob, b clob) RETURN NUMBER;
     FUNCTION COMPARE(a blob, b blob) RETURN NUMBER;
+    FUNCTION GETLENGTH(a clob) RETURN NUMBER;
+    FUNCTION GETLENGTH(a blob) RETURN NUMBER;
+    FUNCTION INSTR(a clob, wanted VARCHAR2) RETURN NUMBER;
+    FUNCTION SUBSTR(a clob, amount NUMBER, place NUMBER) RETURN VARCHAR2;
+    FUNCTION SUBSTR(a blob, amount NUMBER, place NUMBER) RETURN raw;
+    PROCEDURE CREATETEMPORARY(a IN OUT clob, cached BOOLEAN, duration NUMBER);
+    PROCEDURE CREATETEMPORARY(a IN OUT blob, cached BOOLEAN, duration NUMBER);
+    PROCEDURE WRITEAPPEND(a IN OUT clob, amount NUMBER, given VARCHAR2);
+    PROCEDURE APPEND(a IN OUT clob, given clob);
+    PROCEDURE FREETEMPORARY(a IN OUT clob);
+    PROCEDURE FREETEMPORARY(a IN OUT blob);
+    PROCEDURE CONVERTTOBLOB(a IN OUT blob, given clob, amount NUMBER, to_place IN OUT INTEGER, from_place IN OUT INTEGER,
+                            characters NUMBER, language IN OUT INTEGER, warning IN OUT INTEGER);
 END;
 /
 CREATE PACKAGE BODY DBMS_LOB IS
+    FUNCTION GETLENGTH(a clob) RETURN NUMBER IS
+    BEGIN
+        RETURN pg_catalog.length(a::pg_catalog.text);
+    END;
+
+    FUNCTION GETLENGTH(a blob) RETURN NUMBER IS
+    BEGIN
+        RETURN pg_catalog.octet_length(a::pg_catalog.bytea);
+    END;
+
+    FUNCTION INSTR(a clob, wanted VARCHAR2) RETURN NUMBER IS
+    BEGIN
+        RETURN pg_catalog.strpos(a::pg_catalog.text, wanted::pg_catalog.text);
+    END;
+
+    FUNCTION SUBSTR(a clob, amount NUMBER, place NUMBER) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN pg_catalog.substr(a::pg_catalog.text, place::integer, amount::integer);
+    END;
+
+    FUNCTION SUBSTR(a blob, amount NUMBER, place NUMBER) RETURN raw IS
+    BEGIN
+        RETURN pg_catalog.substr(a::pg_catalog.bytea, place::integer, amount::integer)::raw;
+    END;
+
+    PROCEDURE CREATETEMPORARY(a IN OUT clob, cached BOOLEAN, duration NUMBER) IS
+    BEGIN
+        a := NULL;
+    END;
+
+    PROCEDURE CREATETEMPORARY(a IN OUT blob, cached BOOLEAN, duration NUMBER) IS
+    BEGIN
+        a := NULL;
+    END;
+
+    PROCEDURE WRITEAPPEND(a IN OUT clob, amount NUMBER, given VARCHAR2) IS
+    BEGIN
+        a := a || given;
+    END;
+
+    PROCEDURE APPEND(a IN OUT clob, given clob) IS
+    BEGIN
+        a := a || given;
+    END;
+
+    PROCEDURE FREETEMPORARY(a IN OUT clob) IS
+    BEGIN
+        a := NULL;
+    END;
+
+    PROCEDURE FREETEMPORARY(a IN OUT blob) IS
+    BEGIN
+        a := NULL;
+    END;
+
+    PROCEDURE CONVERTTOBLOB(a IN OUT blob, given clob, amount NUMBER, to_place IN OUT INTEGER, from_place IN OUT INTEGER,
+                            characters NUMBER, language IN OUT INTEGER, warning IN OUT INTEGER) IS
+    BEGIN
+        a := pg_catalog.convert_to(given::pg_catalog.text, 'UTF8')::blob;
+    END;
+
     FUNCTION COMPARE(a blob, b blob) RETURN NUMBER IS
     BEGIN
         IF a = b THEN RETURN 0; END IF;

@@ -31,7 +31,7 @@ def raised(code: int, text: str) -> oracledb.Error:
         (1034, kinds.DatabaseUnreachable),
         (3113, kinds.DatabaseUnreachable),
         (60, kinds.Contended),
-        (1555, kinds.Contended),
+        (1555, kinds.SnapshotTooOld),
         (54, kinds.LockNotAvailable),
         (1653, kinds.StatementInterrupted),
         (1, kinds.UniqueViolation),

@@ -1,6 +1,5 @@
 """What reads and purges ITEMS agrees with the positions. It runs on SQLite, where its words mean the same."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -9,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import sql_files
+from sluice.model.names import Prefix
+from sluice.model.window import Window
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition, trans_key_of
+from sluice.vendors.oracle.source.queue import Condition, listed
 
 TRANSACTIONS = [1, 2, 12, 1 << 48, (1 << 48) + 1]
 KEYS = range(1, 13)
@@ -26,16 +28,13 @@ def positions(draw: st.DrawFn) -> QueuePosition:
     )
 
 
-def listed(transactions: frozenset[int]) -> str:
-    return json.dumps([trans_key_of(number) for number in sorted(transactions)])
-
-
 @contextmanager
 def items(owners: list[int]) -> Iterator[sqlite3.Connection]:
     """A database with ITEMS: a change a key, by these transactions, and a row in LONGS_TABLE for each."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute(
-            "CREATE TABLE DEMO_ITEMS (REPL_KEY, TRANS_KEY, DB_SCHEMA, TABLENAME, GUID, DB_ACTION, CONTENT, OLDCONTENT)"
+            "CREATE TABLE DEMO_ITEMS "
+            "(REPL_KEY, TRANS_KEY, DB_SCHEMA, TABLENAME, GUID, DB_ACTION, CONTENT, OLDCONTENT, VERSION)"
         )
         rows = [(key, trans_key_of(number)) for key, number in zip(KEYS, owners, strict=True)]
         database.executemany("INSERT INTO DEMO_ITEMS (REPL_KEY, TRANS_KEY) VALUES (?, ?)", rows)
@@ -50,18 +49,8 @@ OWNERS = st.lists(st.sampled_from(TRANSACTIONS), min_size=len(KEYS), max_size=le
 def test_a_window_holds_what_its_end_covers_and_its_beginning_does_not(
     former: QueuePosition, target: QueuePosition, owners: list[int]
 ) -> None:
-    statement = sql_files.render("oracle", "queue_items", prefix="DEMO_")
-    binds = {
-        "floor": 0,
-        "low": target.low,
-        "high": target.high,
-        "open": listed(target.open),
-        "seen": listed(target.seen),
-        "former_low": former.low,
-        "former_high": former.high,
-        "former_open": listed(former.open),
-        "former_seen": listed(former.seen),
-    }
+    chosen = Condition(Window(former, target))
+    statement, binds = chosen.statement("queue_items", Prefix("DEMO_")), chosen.binds | {"floor": 0}
     with items(owners) as database:
         found = [row[0] for row in database.execute(statement, binds)]
     changes = zip(KEYS, owners, strict=True)

@@ -78,18 +78,13 @@ CASES = {
         ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at}}, compare_values: false,"),
         "4: slaves.dr1.conflict_rules: contradicts compare_values: false, under which conflicts are not seen",
     ),
-    "vendor unfinished": (
-        ("demo_master, vendor: postgres", "demo_master, vendor: oracle"),
-        "2: master.vendor: an Oracle database can be a slave, and no master yet: its capture and its positions are "
-        "written, what reads changes and rows there is not (docs/oracle.md); known vendors of a master:",
-    ),
     "vendor unknown": (
         ("vendor: postgres}\nslaves", "vendor: postgresql}\nslaves"),
         "2: master.vendor: 'postgresql' is not",
     ),
     "master of a slave's vendor": (
         ("conn_id: demo_master", "conn_id: demo_master, vendor: mysql"),
-        "2: master.vendor: 'mysql' is not known; known vendors of a master: postgres",
+        "2: master.vendor: 'mysql' is not known; known vendors of a master: oracle, postgres",
     ),
     "checkpoint in Redis where that is not supported": (
         ("demo_dr1, vendor: postgres", "demo_dr1, vendor: mysql, checkpoint: redis"),

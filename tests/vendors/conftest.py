@@ -1,9 +1,11 @@
 """`target` and `source`: an empty database of each vendor that offers to be one, in each release that tests run on."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from sluice.model.vendors import VENDORS
 from tests.vendors.contender import Contender
 from tests.vendors.servers import SERVERS, SOURCE, TARGET
 
@@ -22,11 +24,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(part, cases, indirect=True, ids=ids)
 
 
-def _contender(request: pytest.FixtureRequest) -> Iterator[Contender]:
+def _contender(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contender]:
     name, release = request.param
     server = SERVERS[name]
-    own = server.vendor() if server.vendor else None
-    made = Contender(server.make(request, release), server.schema, server.two_phase, own, server.oracle)
+    info = server.make(request, release)
+    if server.member:
+        monkeypatch.setitem(VENDORS, info.vendor, replace(VENDORS[info.vendor], member=server.member))
+    made = Contender(info, server.schema, server.two_phase, server.oracle)
     yield made
     made.close()
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 
 from sluice.apply import net_changes
@@ -21,6 +21,7 @@ from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.vendors import FIRST
+from sluice.vendors.oracle.session import native as oracle
 from tests.unit.changes import TABLE, History
 
 PREFIX = Prefix("DEMO_")
@@ -28,6 +29,47 @@ SLAVE = "dr1"
 INTEGER, TEXT = LogicalType(Kind.INTEGER, 32), LogicalType(Kind.TEXT, length=100)
 Row = tuple[str | None, ...]
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Writer:
+    """A session with transactions that a test begins and ends."""
+
+    def __init__(self, session: Session):
+        self.session = session
+        self.written = 0
+        """Changes since its transaction began, as far as a test counts them."""
+        self._open: ExitStack | None = None
+
+    @property
+    def open(self) -> bool:
+        return self._open is not None
+
+    def begin(self) -> None:
+        self._open = ExitStack()
+        self._open.enter_context(self.session.transaction())
+
+    def do(self, statement: str) -> None:
+        self.session.execute(statement.encode())
+
+    def commit(self) -> None:
+        held, self._open = self._open, None
+        assert held is not None
+        held.close()
+
+    def prepare(self, name: str) -> None:
+        """Its transaction is another one's to decide from here on."""
+        self.do(f"PREPARE TRANSACTION '{name}'")
+        self.commit()
+
+    def rollback(self) -> None:
+        held, self._open = self._open, None
+        assert held is not None
+        with suppress(Undone):
+            held.__exit__(Undone, Undone(), None)
+
+
+class Undone(Exception):
+    """Ends a transaction that is not to be committed."""
 
 
 @dataclass
@@ -38,15 +80,13 @@ class Contender:
     schema: str
     two_phase: bool = False
     """Whether a master has transactions that are prepared with PREPARE TRANSACTION."""
-    own_vendor: Vendor | None = None
-    """In place of the registry's."""
     oracle: bool = False
     """See `Server`."""
     sessions: list[Session] = field(default_factory=list)
 
     @property
     def vendor(self) -> Vendor:
-        return self.own_vendor or vendor_of(self.info.vendor)
+        return vendor_of(self.info.vendor)
 
     def session(self, *, autocommit: bool = True) -> Session:
         """One more; ends with the test."""
@@ -68,8 +108,37 @@ class Contender:
     def capture(self, *names: str) -> None:
         """Tables of the schema public, whose changes are in the queue from here on."""
         with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
-            wanted = [ResolvedTable(TableName("public", name), frozenset("IUD"), -1, None, False) for name in names]
+            wanted = [ResolvedTable(self.captured(name), frozenset("IUD"), -1, None, False) for name in names]
             reconcile.reconcile(session, PREFIX, self.schema, wanted)
+
+    def captured(self, name: str) -> TableName:
+        """A table that was made as `name`, without quotes, where the tests make tables."""
+        if not self.oracle:
+            return TableName("public", name)
+        with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
+            return TableName(oracle(session).schema, name.upper())
+
+    def place(self, name: str) -> str:
+        """The same in a statement."""
+        return name if self.oracle else f"public.{name}"
+
+    @property
+    def whole_number(self) -> str:
+        """A type of columns of a master."""
+        return "NUMBER(10)" if self.oracle else "int"
+
+    @property
+    def short_text(self) -> str:
+        return "VARCHAR2(20)" if self.oracle else "varchar(20)"
+
+    def change(self, statement: str) -> None:
+        """One statement on a session of its own, which commits."""
+        with closing(self.vendor.sessions.connect(self.info, application="contract", autocommit=True)) as session:
+            session.execute(statement.encode())
+
+    def writer(self) -> "Writer":
+        """Somebody who changes rows; ends with the test."""
+        return Writer(self.session())
 
     # A slave
 

@@ -10,10 +10,8 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
-from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
 from tests.oracle import server as oracle_server
-from tests.oracle.ivorysql import OnIvory
 
 SOURCE, TARGET = "source", "target"
 
@@ -30,8 +28,8 @@ class Server:
     """Whether a master has PREPARE TRANSACTION."""
     schema: str = "public"
     """Where Sluice's own tables are."""
-    vendor: Callable[[], Vendor] | None = None
-    """The vendor's object, where it is another than the registry's."""
+    member: str = ""
+    """Where the vendor's object is, where it is another than the registry's."""
     oracle: bool = False
     """Whether it is as Oracle: an empty text is NULL, a DATE has a time, no name holds a double quote."""
 
@@ -67,8 +65,8 @@ SERVERS = {
     "mysql": Server(_mariadb, frozenset({TARGET})),
 }
 _ON_ORACLE = {
-    "oracle": Server(_oracle, frozenset({TARGET}), oracle=True),
-    "ivorysql": Server(_ivory, frozenset({TARGET}), vendor=OnIvory, oracle=True),
+    "oracle": Server(_oracle, frozenset({SOURCE, TARGET}), oracle=True),
+    "ivorysql": Server(_ivory, frozenset({SOURCE, TARGET}), oracle=True, member="tests.oracle.ivorysql:ON_IVORY"),
 }
 SERVERS |= {name: _ON_ORACLE[name] for name in oracle_server.named()}
 """Those of Oracle's kind run where the environment names one."""

@@ -10,7 +10,7 @@ from tests.vendors.contender import PREFIX, Contender
 @pytest.fixture
 def orders(source: Contender) -> Contender:
     source.install()
-    source.session().execute(b"CREATE TABLE public.orders (id int PRIMARY KEY)")
+    source.change(f"CREATE TABLE {source.place('orders')} (id {source.whole_number} PRIMARY KEY)")
     source.capture("orders")
     return source
 
@@ -18,7 +18,7 @@ def orders(source: Contender) -> Contender:
 def insert(source: Contender, first: int, last: int) -> None:
     session = source.session()
     for number in range(first, last + 1):
-        session.execute(f"INSERT INTO public.orders VALUES ({number})".encode())
+        session.execute(f"INSERT INTO {source.place('orders')} VALUES ({number})".encode())
 
 
 def now(source: Contender, previous: Position | None = None) -> Position:
@@ -35,7 +35,8 @@ def rows(source: Contender, after: Position) -> list[str]:
     with source.vendor.changes.Reader(source.info, PREFIX, source.schema) as reader:
         items = reader.items(Window(after, now(source, after)))
     read = source.vendor.images.row
-    return [read(item["content"])["id"] or "" for item in items.to_pylist() if item["action"] == "INSERT"]
+    inserted = [read(item["content"]) for item in items.to_pylist() if item["action"] == "INSERT"]
+    return ["".join(map(str, row.values())) for row in inserted]
 
 
 def test_what_the_slowest_slave_lacks_stays(orders: Contender) -> None:
@@ -53,12 +54,12 @@ def test_what_the_slowest_slave_lacks_stays(orders: Contender) -> None:
 
 
 def test_a_late_commit_with_a_low_key_stays_and_is_in_the_next_window(orders: Contender) -> None:
-    start, late = now(orders), orders.session()
-    late.execute(b"BEGIN")
-    late.execute(b"INSERT INTO public.orders VALUES (1)")
+    start, late = now(orders), orders.writer()
+    late.begin()
+    late.do(f"INSERT INTO {orders.place('orders')} VALUES (1)")
     insert(orders, 2, 20)
     taken = now(orders, start)
-    late.execute(b"COMMIT")
+    late.commit()
     purge(orders, taken)
     assert rows(orders, taken) == ["1"]
     assert purge(orders, now(orders, taken)) == 1
@@ -84,12 +85,12 @@ def test_a_position_survives_its_text_and_covers_what_came_before_it(orders: Con
 
 
 def test_of_open_transactions_nothing_is_in_a_window_and_of_undone_ones_nothing_ever(orders: Contender) -> None:
-    start, undone = now(orders), orders.session()
-    undone.execute(b"BEGIN")
-    undone.execute(b"INSERT INTO public.orders VALUES (1)")
+    start, undone = now(orders), orders.writer()
+    undone.begin()
+    undone.do(f"INSERT INTO {orders.place('orders')} VALUES (1)")
     insert(orders, 2, 2)
     middle = now(orders, start)
     assert rows(orders, start) == ["2"]
-    undone.execute(b"ROLLBACK")
+    undone.rollback()
     insert(orders, 3, 3)
     assert rows(orders, middle) == ["3"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sluice.database.session import Session
 from sluice.model.position import Position
 from sluice.model.window import Window
+from tests.vendors import contender
 from tests.vendors.contender import PREFIX, Contender
 
 ROWS = 200
@@ -25,8 +25,7 @@ STEPS = 2_500
 class Writer:
     """One connection and what it did since its transaction began."""
 
-    connection: Session
-    open: bool = False
+    session: contender.Writer
     tokens: list[tuple[int, str]] = field(default_factory=list)
     """(row, token) of each change still to be committed."""
     savepoints: list[int] = field(default_factory=list)
@@ -54,14 +53,15 @@ class History:
 def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contender, seed: int) -> None:
     source.install()
     admin, changes = source.session(), source.vendor.changes
-    admin.execute(b"CREATE TABLE public.t (id int PRIMARY KEY, token varchar(20))")
+    table = source.place("t")
+    admin.execute(f"CREATE TABLE {table} (id {source.whole_number} PRIMARY KEY, token {source.short_text})".encode())
     for row in range(ROWS):
-        admin.execute(f"INSERT INTO public.t VALUES ({row}, '')".encode())
+        admin.execute(f"INSERT INTO {table} VALUES ({row}, '')".encode())
     source.capture("t")
 
     chance = random.Random(seed)
     history = History()
-    writers = [Writer(source.session()) for _ in range(CONNECTIONS)]
+    writers = [Writer(source.writer()) for _ in range(CONNECTIONS)]
     prepared: dict[str, list[tuple[int, str]]] = {}
     start = changes.take(admin, PREFIX, source.schema)
     seen: dict[int, list[str]] = {row: [] for row in range(ROWS)}
@@ -71,8 +71,8 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
     def read_window(start: Position) -> Position:
         target = changes.take(admin, PREFIX, source.schema, start)
         for content in reader.items(Window(start, target))["content"].to_pylist():
-            found = source.vendor.images.row(content)
-            seen[int(found["id"] or 0)].append(found["token"] or "")
+            row, token = source.vendor.images.row(content).values()
+            seen[int(row or 0)].append(token or "")
         return target
 
     for step in range(STEPS):
@@ -90,39 +90,38 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
             else:
                 admin.execute(f"ROLLBACK PREPARED '{gid}'".encode())
                 history.release(gid)
-        elif action < 0.60 or not writer.open:
+        elif action < 0.60 or not writer.session.open:
             free = [row for row in range(ROWS) if history.locked.get(row, writer) is writer]
             row = chance.choice(free)
             token = f"s{step}"
-            if not writer.open:
-                writer.connection.execute(b"BEGIN")
-            writer.connection.execute(f"UPDATE public.t SET token = '{token}' WHERE id = {row}".encode())
-            writer.open = True
+            if not writer.session.open:
+                writer.session.begin()
+            writer.session.do(f"UPDATE {table} SET token = '{token}' WHERE id = {row}")
             writer.tokens.append((row, token))
             history.locked[row] = writer
         elif action < 0.68:
-            writer.connection.execute(f"SAVEPOINT s{len(writer.savepoints)}".encode())
+            writer.session.do(f"SAVEPOINT s{len(writer.savepoints)}")
             writer.savepoints.append(len(writer.tokens))
         elif action < 0.76 and writer.savepoints:
             depth = chance.randrange(len(writer.savepoints))
-            writer.connection.execute(f"ROLLBACK TO SAVEPOINT s{depth}".encode())
+            writer.session.do(f"ROLLBACK TO SAVEPOINT s{depth}")
             # Rows locked since stay locked in this model; the database lets them go, which only helps.
             del writer.tokens[writer.savepoints[depth] :]
             del writer.savepoints[depth + 1 :]
         elif action < 0.80 and source.two_phase and len(prepared) < 20:
             gid = f"g{seed}_{step}"
-            writer.connection.execute(f"PREPARE TRANSACTION '{gid}'".encode())
+            writer.session.prepare(gid)
             prepared[gid] = list(writer.tokens)
             history.locked = {row: gid if held is writer else held for row, held in history.locked.items()}
-            writer.open, writer.tokens, writer.savepoints = False, [], []
+            writer.tokens, writer.savepoints = [], []
         elif action < 0.86:
-            writer.connection.execute(b"ROLLBACK")
+            writer.session.rollback()
             history.release(writer)
-            writer.open, writer.tokens, writer.savepoints = False, [], []
+            writer.tokens, writer.savepoints = [], []
         else:
-            writer.connection.execute(b"COMMIT")
+            writer.session.commit()
             history.commit(writer, writer.tokens)
-            writer.open, writer.tokens, writer.savepoints = False, [], []
+            writer.tokens, writer.savepoints = [], []
 
     start = read_window(start)
     assert seen == history.committed, "changes of transactions still open must not be there, all others must"

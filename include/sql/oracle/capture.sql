@@ -78,16 +78,16 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         RETURN l_found;
     END KEY_COLUMNS;
 
+    PROCEDURE NOTE(p_faults IN OUT NOCOPY VARCHAR2, p_fault VARCHAR2) IS
+    BEGIN
+        p_faults := SUBSTRB(p_faults || CASE WHEN p_faults IS NOT NULL THEN '; ' END || p_fault, 1, 1500);
+    END NOTE;
+
     FUNCTION UNFIT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS
         l_faults VARCHAR2(32767);
         l_unicode PLS_INTEGER;
         l_key_bytes NUMBER := 0;
         l_columns PLS_INTEGER := 0;
-
-        PROCEDURE note(p_fault VARCHAR2) IS
-        BEGIN
-            l_faults := SUBSTRB(l_faults || CASE WHEN l_faults IS NOT NULL THEN '; ' END || p_fault, 1, 1500);
-        END note;
     BEGIN
         SELECT COUNT(*) INTO l_unicode FROM NLS_DATABASE_PARAMETERS n
         WHERE n.PARAMETER = 'NLS_CHARACTERSET' AND n.VALUE IN ('AL32UTF8', 'UTF8');
@@ -98,27 +98,27 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
             l_columns := l_columns + 1;
             IF IS_NATIONAL(c.DATA_TYPE) OR c.DATA_TYPE = 'NCLOB' THEN
                 IF l_unicode = 0 THEN
-                    note('column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', and the database is not in Unicode');
+                    NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', and the database is not in Unicode');
                 END IF;
             ELSIF TEXT_CODE(c.DATA_TYPE, c.DATA_SCALE) IS NULL AND NOT IS_LOB(c.DATA_TYPE)
                 AND NOT IS_READ_AGAIN(c.DATA_TYPE) THEN
-                note('column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', which is not replicated');
+                NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', which is not replicated');
             END IF;
             IF c.KEYPOS > 0 THEN
                 l_key_bytes := l_key_bytes + GREATEST(c.DATA_LENGTH * 2, 50);
             END IF;
         END LOOP;
         IF l_columns = 0 THEN
-            note('there is no such table, or the account has no privilege on it');
+            NOTE(l_faults, 'there is no such table, or the account has no privilege on it');
         END IF;
         IF l_key_bytes > 4000 THEN
-            note('the key may have more than 4000 bytes as a text');
+            NOTE(l_faults, 'the key may have more than 4000 bytes as a text');
         END IF;
         FOR t IN (
             SELECT a.TEMPORARY, a.EXTERNAL FROM ALL_TABLES a WHERE a.OWNER = p_schema AND a.TABLE_NAME = p_table
         ) LOOP
             IF t.TEMPORARY = 'Y' OR t.EXTERNAL = 'YES' THEN
-                note('the table is temporary or external');
+                NOTE(l_faults, 'the table is temporary or external');
             END IF;
         END LOOP;
         RETURN l_faults;
@@ -126,13 +126,14 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
 
     -- One call a column.
     FUNCTION COLUMN_CODE(p_name VARCHAR2, p_type VARCHAR2, p_scale NUMBER, p_key PLS_INTEGER) RETURN VARCHAR2 IS
-        l_adds VARCHAR2(30) := CASE
-            WHEN IS_LOB(p_type) THEN 'ADD_' || p_type
-            WHEN IS_NATIONAL(p_type) THEN 'ADD_NATIONAL'
-            ELSE 'ADD_COLUMN'
-        END;
+        l_adds VARCHAR2(30) := 'ADD_COLUMN';
         l_text VARCHAR2(200) := NVL(TEXT_CODE(p_type, p_scale), '%s');
     BEGIN
+        IF IS_LOB(p_type) THEN
+            l_adds := 'ADD_' || p_type;
+        ELSIF IS_NATIONAL(p_type) THEN
+            l_adds := 'ADD_NATIONAL';
+        END IF;
         RETURN '    ${prefix}CODE.' || l_adds || '(i, ' || LITERAL(p_name) || ', '
             || REPLACE(l_text, '%s', ':OLD.' || QUOTED(p_name)) || ', ' || REPLACE(l_text, '%s', ':NEW.' || QUOTED(p_name))
             || CASE WHEN NOT IS_LOB(p_type) THEN ', ' || p_key END || ');' || CHR(10);

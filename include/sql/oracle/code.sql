@@ -32,7 +32,7 @@ CREATE OR REPLACE PACKAGE ${prefix}CODE AUTHID DEFINER AS
     -- Writes one line to DEBUG_TABLE, in a transaction of its own.
     PROCEDURE DEBUG(p_line VARCHAR2);
 
-    -- Values as texts. BINARY_FLOAT and BINARY_DOUBLE are their bits, 8 and 16 hexadecimal digits: exact.
+    -- Values as texts. BINARY_FLOAT and BINARY_DOUBLE are as many digits as say exactly which value it is.
     FUNCTION NUMBER_TEXT(p_value NUMBER) RETURN VARCHAR2;
     FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2;
     FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2;
@@ -56,8 +56,6 @@ CREATE OR REPLACE PACKAGE ${prefix}CODE AUTHID DEFINER AS
     -- Puts the item into ITEMS. p_rowid: the row's, of tables without a key, and of those that are read again.
     PROCEDURE PUT_ITEM(
         p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN);
-    -- Puts an UPDATE into ITEMS whose row is read again.
-    PROCEDURE PUT_AGAIN(p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2);
     -- Puts a change of a definition into ITEMS.
     PROCEDURE PUT_DEFINITION(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_content CLOB, p_oldcontent CLOB);
 END ${prefix}CODE;
@@ -134,7 +132,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
     BEGIN
         WHILE l_at <= l_length LOOP
             l_text := UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE(DBMS_LOB.SUBSTR(p_value, c_piece, l_at)));
-            l_text := REPLACE(REPLACE(l_text, CHR(13), NULL), CHR(10), NULL);
+            l_text := TRANSLATE(l_text, 'A' || CHR(13) || CHR(10), 'A');
             DBMS_LOB.WRITEAPPEND(p_to, LENGTH(l_text), l_text);
             l_at := l_at + c_piece;
         END LOOP;
@@ -236,20 +234,35 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         RETURN l_text;
     END NUMBER_TEXT;
 
+    -- Nine digits say which BINARY_FLOAT a number is, seventeen which BINARY_DOUBLE.
+    FUNCTION DIGITS_TEXT(p_value BINARY_DOUBLE, p_format VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN CASE
+            WHEN p_value IS NULL THEN NULL
+            WHEN p_value IS NAN THEN 'NaN'
+            WHEN p_value = BINARY_DOUBLE_INFINITY THEN 'Infinity'
+            WHEN p_value = -BINARY_DOUBLE_INFINITY THEN '-Infinity'
+            ELSE TRIM(TO_CHAR(p_value, p_format, c_point))
+        END;
+    END DIGITS_TEXT;
+
     FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2 IS
     BEGIN
-        RETURN LOWER(RAWTOHEX(UTL_RAW.CAST_FROM_BINARY_FLOAT(p_value, UTL_RAW.BIG_ENDIAN)));
+        RETURN DIGITS_TEXT(TO_BINARY_DOUBLE(p_value), '9.99999999EEEE');
     END FLOAT_TEXT;
 
     FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2 IS
     BEGIN
-        RETURN LOWER(RAWTOHEX(UTL_RAW.CAST_FROM_BINARY_DOUBLE(p_value, UTL_RAW.BIG_ENDIAN)));
+        RETURN DIGITS_TEXT(p_value, '9.9999999999999999EEEE');
     END DOUBLE_TEXT;
 
-    -- From a text that begins with the year's sign, a blank or a minus.
+    -- From a text that begins with the year's sign, a minus or a blank.
     FUNCTION WITH_ERA(p_text VARCHAR2) RETURN VARCHAR2 IS
     BEGIN
-        RETURN SUBSTR(p_text, 2) || CASE WHEN ASCII(p_text) = 45 THEN ' BC' END;
+        IF ASCII(p_text) = 45 THEN
+            RETURN SUBSTR(p_text, 2) || ' BC';
+        END IF;
+        RETURN LTRIM(p_text);
     END WITH_ERA;
 
     FUNCTION DATE_TEXT(p_value DATE) RETURN VARCHAR2 IS
@@ -262,24 +275,16 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         RETURN WITH_ERA(TO_CHAR(p_value, 'SYYYY-MM-DD HH24:MI:SS.FF' || p_digits, c_gregorian));
     END TIMESTAMP_TEXT;
 
-    -- With the offset from UTC; the name of a region is not kept.
+    -- In UTC: which moment it was is kept, in which zone it was written is not.
     FUNCTION ZONED_TEXT(p_value TIMESTAMP_TZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2 IS
-        l_text VARCHAR2(80);
     BEGIN
-        IF p_value IS NULL THEN
-            RETURN NULL;
-        END IF;
-        l_text := TO_CHAR(p_value, 'SYYYY-MM-DD HH24:MI:SS.FF' || p_digits || 'TZH:TZM', c_gregorian);
-        RETURN WITH_ERA(l_text);
+        RETURN TIMESTAMP_TEXT(SYS_EXTRACT_UTC(p_value), p_digits);
     END ZONED_TEXT;
 
     -- WITH LOCAL TIME ZONE: in UTC, whatever the session's zone.
     FUNCTION LOCAL_TEXT(p_value TIMESTAMP_LTZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2 IS
     BEGIN
-        IF p_value IS NULL THEN
-            RETURN NULL;
-        END IF;
-        RETURN ZONED_TEXT(FROM_TZ(SYS_EXTRACT_UTC(p_value), '+00:00'), p_digits);
+        RETURN TIMESTAMP_TEXT(SYS_EXTRACT_UTC(p_value), p_digits);
     END LOCAL_TEXT;
 
     -- ISO 8601, each part with its own sign.
@@ -427,18 +432,20 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
 
     -- The transaction gets its ID before its key is drawn: positions depend on it.
     PROCEDURE PUT(
-        p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2, p_content CLOB, p_oldcontent CLOB) IS
+        p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2, p_content CLOB, p_oldcontent CLOB,
+        p_version VARCHAR2) IS
         l_transaction VARCHAR2(30) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
     BEGIN
         INSERT INTO ${prefix}ITEMS
             (REPL_KEY, TRANS_KEY, DBID, TABLENAME, GUID, DB_ACTION, DB_SCHEMA, CONTENT, OLDCONTENT, VERSION)
         VALUES (${prefix}SEQ.NEXTVAL, l_transaction, SYS_CONTEXT('USERENV', 'DB_NAME'), p_table, p_guid, p_action, p_schema,
-            p_content, p_oldcontent, '1');
+            p_content, p_oldcontent, p_version);
     END PUT;
 
     PROCEDURE PUT_ITEM(
         p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN) IS
         l_guid VARCHAR2(32767);
+        l_version VARCHAR2(10) := '1';
     BEGIN
         IF p_item.CONTENT IS NOT NULL THEN
             FLUSH_BUFFER(p_item.CONTENT, p_item.NEW_BUFFER);
@@ -448,6 +455,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         END IF;
         IF p_rowid IS NOT NULL THEN
             l_guid := p_rowid;
+            l_version := '1R';
         ELSIF p_item.DB_ACTION = 'INSERT' OR (p_item.DB_ACTION = 'UPDATE' AND p_read_again) THEN
             -- By this one the row is read again. An UPDATE that changed the key has no GUID otherwise.
             l_guid := p_item.NEW_GUID;
@@ -455,10 +463,11 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
             l_guid := p_item.OLD_GUID;
         END IF;
         IF p_read_again AND p_item.DB_ACTION <> 'DELETE' THEN
-            PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NULL, NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER));
+            PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NULL, NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER),
+                l_version);
         ELSE
             PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NVL(p_item.CONTENT, p_item.NEW_BUFFER),
-                NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER));
+                NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER), l_version);
         END IF;
         IF p_item.CONTENT IS NOT NULL THEN
             DBMS_LOB.FREETEMPORARY(p_item.CONTENT);
@@ -468,14 +477,9 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         END IF;
     END PUT_ITEM;
 
-    PROCEDURE PUT_AGAIN(p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2) IS
-    BEGIN
-        PUT('UPDATE', p_schema, p_table, p_guid, NULL, NULL);
-    END PUT_AGAIN;
-
     PROCEDURE PUT_DEFINITION(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_content CLOB, p_oldcontent CLOB) IS
     BEGIN
-        PUT(p_action, p_schema, p_table, NULL, p_content, p_oldcontent);
+        PUT(p_action, p_schema, p_table, NULL, p_content, p_oldcontent, '1');
     END PUT_DEFINITION;
 END ${prefix}CODE;
 /

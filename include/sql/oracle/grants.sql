@@ -20,6 +20,10 @@ GRANT SELECT ON SYS.V_$DATABASE_INCARNATION TO ${account};
 GRANT SELECT ON SYS.V_$PDBS TO ${account};
 GRANT SELECT ON SYS.V_$PDB_INCARNATION TO ${account};
 GRANT SELECT ON SYS.DBA_2PC_PENDING TO ${account};
+-- Blocks and comparisons see tables as of one moment; tables are compared by hashes; installations do not meet.
+GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO ${account};
+GRANT EXECUTE ON SYS.DBMS_CRYPTO TO ${account};
+GRANT EXECUTE ON SYS.DBMS_LOCK TO ${account};
 -- What its packages call; PUBLIC has it unless somebody took it away.
 GRANT EXECUTE ON SYS.DBMS_LOB TO ${account};
 GRANT EXECUTE ON SYS.DBMS_TRANSACTION TO ${account};

@@ -1,5 +1,5 @@
 -- Which history of which database this is, whether it may be a master, and its clock.
--- Called by: sluice.vendors.oracle.source.position.Master.incarnation and time. Binds: none.
+-- Called by: sluice.vendors.oracle.source.server.Server.incarnation and time. Binds: none.
 -- Result: DBID, GUID of the pluggable database, RESETLOGS_ID, PDB_INCARNATION#, role, open mode, time in UTC.
 -- Privileges: SELECT on SYS.V_$DATABASE, V_$DATABASE_INCARNATION, V_$PDBS, V_$PDB_INCARNATION. Oldest version: Oracle 12.2.
 SELECT d.DBID,

@@ -1,5 +1,5 @@
 -- The transactions that have a change in ITEMS as of an SCN: one between two keys, or any if named in a JSON array.
--- Called by: sluice.vendors.oracle.source.position.Master.visible.
+-- Called by: sluice.vendors.oracle.source.server.Server.visible.
 -- Binds: :scn, :above (exclusive), :up_to (inclusive), :among. Result: IDs.
 -- Placeholders: ${prefix} as in resources_v1.sql.
 -- Privileges: owner of the tables. Oldest version: Oracle 12.2.

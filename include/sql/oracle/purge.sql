@@ -1,5 +1,5 @@
 -- Deletes changes that every slave has, of a range of keys: one batch.
--- Called by: a person, with the positions that the CHECKPOINT of every slave holds; leaving one out loses its changes. Then
+-- Called by: sluice.vendors.oracle.source.purge, with the checkpoints of every slave; leaving one out loses its changes. Then
 --   purge_longs.sql, and COMMIT.
 -- Binds: :above (exclusive) and :through (inclusive), the range. :low, the lowest `low` of all those positions. :open, the
 --   `open` transactions of all of them: each ID in double quotes, [] for none, never NULL.

@@ -1,5 +1,5 @@
 -- Deletes the rows of LONGS_TABLE whose changes were purged.
--- Called by: a person after purge.sql, in its transaction. Binds: none.
+-- Called by: sluice.vendors.oracle.source.purge after purge.sql, in its transaction. Binds: none.
 -- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
 -- Privileges: owner of the tables. Oldest version: Oracle 12.2.
 DELETE FROM ${prefix}LONGS_TABLE

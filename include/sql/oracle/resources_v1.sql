@@ -1,5 +1,5 @@
 -- DbResources of one prefix on an Oracle master, step 1: sequence, tables, index.
--- Called by: a person, as the account that captures, whose schema takes the objects, in this order:
+-- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures, whose schema takes the objects:
 --   for f in resources_v1 cols_view origin code capture structure; do sed -e 's/${prefix}/DEMO_/g' $f.sql; done | sqlplus USER@DATABASE
 -- Placeholders: ${prefix} upper-case prefix, e.g. DEMO_.
 -- Result: none. What exists stays as it is: a second run changes nothing.
@@ -22,16 +22,16 @@ BEGIN
         CREATE SEQUENCE ${prefix}SEQ MINVALUE 1 MAXVALUE 9223372036854775807 INCREMENT BY 1 CACHE 1000 ORDER NOCYCLE
     ~');
 
-    -- What is installed: ('version', number of the last step); up to which REPL_KEY definitions were compared.
+    -- What is installed: ('version', number of the last step); what the last purge knew, and up to where feeds have read.
     make('${prefix}INFO', q'~
         CREATE TABLE ${prefix}INFO (
-            NAME VARCHAR2(30) NOT NULL,
-            VALUE VARCHAR2(4000) NOT NULL,
+            NAME VARCHAR2(400) NOT NULL,
+            VALUE CLOB NOT NULL,
             CONSTRAINT ${prefix}INFO_PK PRIMARY KEY (NAME)
         )
     ~');
 
-    -- The queue of changes; one row a changed row.
+    -- The queue of changes; one row a changed row. VERSION is 1, or 1R where GUID is a ROWID because the table has no key.
     make('${prefix}ITEMS', q'~
         CREATE TABLE ${prefix}ITEMS (
             REPL_KEY NUMBER(19) NOT NULL,
@@ -102,6 +102,6 @@ BEGIN
 END;
 /
 
-MERGE INTO ${prefix}INFO i USING (SELECT 'version' AS NAME, '1' AS VALUE FROM DUAL) n ON (i.NAME = n.NAME)
-WHEN NOT MATCHED THEN INSERT (NAME, VALUE) VALUES (n.NAME, n.VALUE);
+INSERT INTO ${prefix}INFO (NAME, VALUE)
+SELECT 'version', '1' FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM ${prefix}INFO i WHERE i.NAME = 'version');
 COMMIT;

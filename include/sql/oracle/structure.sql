@@ -1,5 +1,5 @@
 -- Package STRUCTURE: definitions as XML, their comparison, and what the DDL trigger notes.
--- Called by: a person after capture.sql; then once a second or so: EXECUTE ${prefix}STRUCTURE.CHECK_STRUCTURE
+-- Called by: a person after capture.sql; then the apply now and then: EXECUTE ${prefix}STRUCTURE.CHECK_STRUCTURE
 -- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
 -- Privileges: as capture.sql. Oldest version: Oracle 12.2.
 SET DEFINE OFF
@@ -11,6 +11,8 @@ CREATE OR REPLACE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS
     -- Compares the definitions with those of the last time; queues CREATE, ALTER and DROP items, and renews the triggers.
     -- Raises ORA-20004 after all, naming the tables for which that failed.
     PROCEDURE CHECK_STRUCTURE;
+    -- The same for one registered table; makes its trigger where that is not in place. Raises what CAPTURE.CREATE_TRIGGER does.
+    PROCEDURE CHECK_TABLE(p_schema VARCHAR2, p_table VARCHAR2);
     -- Called by the DDL trigger, in the transaction of the DDL.
     PROCEDURE ON_DDL(p_event VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_statement VARCHAR2);
 END ${prefix}STRUCTURE;
@@ -55,40 +57,35 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
             || '">' || l_columns || '</desc>';
     END DEFINITION;
 
-    -- Changes that the former trigger captured since lack what it did not know: their rows are read again. CREATE_TRIGGER has
-    -- waited for those who wrote them.
-    PROCEDURE READ_AGAIN(p_schema VARCHAR2, p_table VARCHAR2, p_above NUMBER) IS
+    -- Rows that have a value in a column which was added: the slave lacks it. The master gave it by a default, or somebody wrote
+    -- it before the trigger knew the column.
+    PROCEDURE NOTE_ADDED(p_schema VARCHAR2, p_table VARCHAR2, p_then CLOB) IS
+        l_found PLS_INTEGER;
     BEGIN
-        FOR r IN (
-            SELECT DISTINCT i.GUID FROM ${prefix}ITEMS i
-            WHERE i.REPL_KEY > p_above AND i.DB_SCHEMA = p_schema AND i.TABLENAME = p_table AND i.GUID IS NOT NULL
-              AND i.DB_ACTION IN ('INSERT', 'UPDATE')
+        FOR c IN (
+            SELECT v.COLUMN_NAME FROM ${prefix}COLS_VIEW v WHERE v.SCHEMANAME = p_schema AND v.TABLENAME = p_table
         ) LOOP
-            ${prefix}CODE.PUT_AGAIN(p_schema, p_table, r.GUID);
+            IF DBMS_LOB.INSTR(p_then, '>' || ${prefix}CODE.XML_ESCAPE(c.COLUMN_NAME) || '</colname>') = 0 THEN
+                EXECUTE IMMEDIATE 'SELECT COUNT(*) FROM ' || DBMS_ASSERT.ENQUOTE_NAME(p_schema, FALSE) || '.'
+                    || DBMS_ASSERT.ENQUOTE_NAME(p_table, FALSE) || ' WHERE '
+                    || DBMS_ASSERT.ENQUOTE_NAME(c.COLUMN_NAME, FALSE) || ' IS NOT NULL AND ROWNUM <= 1' INTO l_found;
+                IF l_found > 0 THEN
+                    ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table,
+                        'rows have values in the column ' || c.COLUMN_NAME || ', which was added; load the table again', NULL);
+                END IF;
+            END IF;
         END LOOP;
-    END READ_AGAIN;
+    END NOTE_ADDED;
 
-    FUNCTION KEPT_NUMBER(p_name VARCHAR2) RETURN NUMBER IS
-    BEGIN
-        FOR i IN (SELECT f.VALUE FROM ${prefix}INFO f WHERE f.NAME = p_name) LOOP
-            RETURN TO_NUMBER(i.VALUE);
-        END LOOP;
-        RETURN 0;
-    END KEPT_NUMBER;
-
-    PROCEDURE KEEP_NUMBER(p_name VARCHAR2, p_value NUMBER) IS
-    BEGIN
-        UPDATE ${prefix}INFO f SET f.VALUE = TO_CHAR(p_value) WHERE f.NAME = p_name;
-        IF SQL%ROWCOUNT = 0 THEN
-            INSERT INTO ${prefix}INFO (NAME, VALUE) VALUES (p_name, TO_CHAR(p_value));
-        END IF;
-    END KEEP_NUMBER;
-
-    PROCEDURE CHECK_TABLE(p_schema VARCHAR2, p_table VARCHAR2, p_status VARCHAR2, p_above NUMBER) IS
+    PROCEDURE CHECK_TABLE(p_schema VARCHAR2, p_table VARCHAR2) IS
         l_now CLOB := DEFINITION(p_schema, p_table);
         l_then CLOB;
         l_known PLS_INTEGER;
+        l_status VARCHAR2(10);
+        l_fault VARCHAR2(2000);
     BEGIN
+        l_fault := ${prefix}CAPTURE.TRIGGER_FAULT(p_schema, p_table);
+        SELECT t.STATUS INTO l_status FROM ${prefix}TABLES t WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table;
         SELECT COUNT(*) INTO l_known FROM ${prefix}CURRENT_TABLES c WHERE c.SCHEMANAME = p_schema AND c.RELNAME = p_table;
         IF l_known > 0 THEN
             SELECT c.DEFINITION INTO l_then FROM ${prefix}CURRENT_TABLES c
@@ -110,22 +107,26 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
             -- What makes the trigger commits: until it is renewed the table says so.
             UPDATE ${prefix}TABLES t SET t.STATUS = 'CREATING' WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table;
             ${prefix}CAPTURE.CREATE_TRIGGER(p_schema, p_table);
-            READ_AGAIN(p_schema, p_table, p_above);
-        ELSIF p_status <> 'OK' OR ${prefix}CAPTURE.TRIGGER_FAULT(p_schema, p_table) IS NOT NULL THEN
+            -- As many columns as before: one has another name.
+            IF REGEXP_COUNT(l_now, '<colname ') > REGEXP_COUNT(l_then, '<colname ') THEN
+                NOTE_ADDED(p_schema, p_table, l_then);
+            END IF;
+        ELSIF l_fault IS NOT NULL OR l_status <> 'OK' THEN
             ${prefix}CAPTURE.CREATE_TRIGGER(p_schema, p_table);
-            READ_AGAIN(p_schema, p_table, p_above);
+            IF l_fault IS NOT NULL THEN
+                ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table, l_fault || ' since when is not known, and changes may have '
+                    || 'passed it by; load the table again', NULL);
+            END IF;
         END IF;
         COMMIT;
     END CHECK_TABLE;
 
     PROCEDURE CHECK_STRUCTURE IS
-        l_above NUMBER := KEPT_NUMBER('compared');
-        l_now NUMBER := ${prefix}CODE.INCREMENT;
         l_faults VARCHAR2(2000);
     BEGIN
-        FOR t IN (SELECT x.SCHEMANAME, x.TABLENAME, x.STATUS FROM ${prefix}TABLES x ORDER BY x.REPL_KEY) LOOP
+        FOR t IN (SELECT x.SCHEMANAME, x.TABLENAME FROM ${prefix}TABLES x ORDER BY x.REPL_KEY) LOOP
             BEGIN
-                CHECK_TABLE(t.SCHEMANAME, t.TABLENAME, t.STATUS, l_above);
+                CHECK_TABLE(t.SCHEMANAME, t.TABLENAME);
             EXCEPTION
                 WHEN OTHERS THEN
                     -- The other tables go on; this one is said at the end, and comes again.
@@ -140,10 +141,6 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
         ) LOOP
             DELETE FROM ${prefix}CURRENT_TABLES k WHERE k.SCHEMANAME = c.SCHEMANAME AND k.RELNAME = c.RELNAME;
         END LOOP;
-        -- Where a table was left for the next time, what lies behind the former key is looked through again then.
-        IF l_faults IS NULL THEN
-            KEEP_NUMBER('compared', l_now);
-        END IF;
         COMMIT;
         IF l_faults IS NOT NULL THEN
             RAISE_APPLICATION_ERROR(-20004, 'Some definitions could not be compared:' || l_faults);

@@ -1,5 +1,5 @@
 -- Removes all objects of a prefix: triggers first, so that no statement meets one without its packages.
--- Called by: a person, as the account that captures.
+-- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures.
 -- Placeholders: ${prefix} as in resources_v1.sql. Result: none. What is absent is passed over.
 -- Privileges: none beyond the account's own. Oldest version: Oracle 12.2.
 WHENEVER SQLERROR EXIT FAILURE ROLLBACK

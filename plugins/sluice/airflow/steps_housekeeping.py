@@ -131,7 +131,7 @@ def keep_definitions(task: TaskContext) -> str:
     kept = []
     sheet: Sheet | None = None
     for name, slave in task.replication.slaves.items():
-        if VENDORS[slave.vendor].slave_only:
+        if not (VENDORS[slave.vendor].fails_over and VENDORS[task.replication.master.vendor].fails_over):
             continue
         one = task.of_slave(name)
         try:

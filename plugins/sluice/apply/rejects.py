@@ -9,6 +9,7 @@ races with it, and whatever dies, the change is applied once or still asked for.
     forced           as in safe mode: the row becomes what the change made of it
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -114,8 +115,8 @@ class PairRejects:
         change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.content, None)
         reason = (
             f"{cut.table} differs from the master's: {cut.content}. Start the DAG initial_update for this slave with "
-            f'tables: ["{cut.table}"], or the DAG resync with the action repair. This is settled once resync finds the '
-            "table equal."
+            f"tables: {json.dumps([str(cut.table)], ensure_ascii=False)}, or the DAG resync with the action repair. "
+            "This is settled once resync finds the table equal."
         )
         return Rejected(change, reason, None)
 

@@ -23,7 +23,7 @@ from sluice.configuration.table_section import of_slave, tables
 from sluice.configuration.transformation_section import check_slaves
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import InvalidName, Prefix
-from sluice.model.vendors import FIRST, MASTERS, REDO, STREAM, UNFINISHED, VENDORS
+from sluice.model.vendors import FIRST, MASTERS, REDO, STREAM, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
@@ -155,7 +155,7 @@ def _endpoint(section: Section, vendor: str, vendors: Collection[str] = VENDORS)
         section.missing("conn_id", _CONN_ID + beside)
     conn_id = section.text("conn_id", "", _CONN_ID)
     what = "vendors of a master" if vendors is MASTERS else "vendors"
-    vendor = section.choice("vendor", vendors, vendor, what, UNFINISHED)
+    vendor = section.choice("vendor", vendors, vendor, what)
     schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
     return conn_id, vendor, schema
 
@@ -230,7 +230,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
             )
         )
     existing = section.choice("existing_tables", ("empty", "keep", "refuse", "current"), "empty", "policies")
-    places = ("slave",) if VENDORS[vendor].slave_only else ("slave", "redis")
+    places = ("slave", "redis") if VENDORS[vendor].redis_checkpoint else ("slave",)
     checkpoint = section.choice("checkpoint", places, "slave", "places")
     files = location(section)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")

@@ -117,10 +117,7 @@ class Section:
             return default
         return text.strip()
 
-    def choice(
-        self, name: str, choices: Iterable[str], default: str, what: str, reasons: Mapping[str, str] | None = None
-    ) -> str:
-        """`reasons`: why words that are none of the choices are not."""
+    def choice(self, name: str, choices: Iterable[str], default: str, what: str) -> str:
         allowed = sorted(choices)
         found = self.scalar(name, f"write one of {', '.join(allowed)}")
         if found is None:
@@ -128,9 +125,7 @@ class Section:
         node, text = found
         if text in allowed:
             return text
-        self.mistakes.append(
-            node.mistake((reasons or {}).get(text, f"{text!r} is not known"), suggestion(text, allowed, what))
-        )
+        self.mistakes.append(node.mistake(f"{text!r} is not known", suggestion(text, allowed, what)))
         return default
 
     def flag(self, name: str, default: bool) -> bool:

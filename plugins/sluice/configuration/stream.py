@@ -6,14 +6,14 @@ from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import Endpoint, VerifyOptions
 from sluice.configuration.nodes import Section
 from sluice.model.location import Location, NoLocation
-from sluice.model.vendors import FIRST, UNFINISHED, VENDORS
+from sluice.model.vendors import FIRST, VENDORS
 
 _FOLDER = "write the absolute folder of the recorded files, without .."
 
 
 def endpoint(section: Section, mistakes: list[Mistake]) -> Endpoint:
     """From the lines of the master."""
-    vendor = section.choice("vendor", VENDORS, FIRST, "vendors", UNFINISHED)
+    vendor = section.choice("vendor", VENDORS, FIRST, "vendors")
     location = section.text("location", "", _FOLDER)
     node = section.get("location")
     if node is None:

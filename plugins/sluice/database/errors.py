@@ -64,5 +64,9 @@ class Contended(StatementInterrupted):
     """Other transactions were in the way, or it took longer than it was allowed to."""
 
 
+class SnapshotTooOld(Contended):
+    """The server does not keep any longer what a statement wants to see: fewer rows would have been read in time."""
+
+
 class LockNotAvailable(Contended):
     """It waited too long for a lock, or in a circle."""

@@ -11,7 +11,7 @@ go; others are read first, and it comes again, half as large.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sluice.database.errors import Contended
+from sluice.database.errors import Contended, SnapshotTooOld
 from sluice.database.registry import vendor_of
 from sluice.database.rows import BlockRead, SnapshotGone
 from sluice.database.session import Session
@@ -31,6 +31,18 @@ class BlockYielded(Transient):
     def __init__(self, block: Block, reason: BaseException):
         super().__init__(
             f"block {block.number} of {block.table} waits for the application: {' '.join(str(reason).split())}"
+        )
+        self.block = block
+
+
+class BlockTooLong(BlockYielded):
+    """Reading the block took longer than the master keeps what it showed at the beginning."""
+
+    def __init__(self, block: Block, reason: BaseException):
+        Transient.__init__(
+            self,
+            f"block {block.number} of {block.table} took longer to read than the master keeps its rows as they were: "
+            f"{' '.join(str(reason).split())}",
         )
         self.block = block
 
@@ -64,6 +76,8 @@ def reading(update: Update, master: Session, shape: TableShape, block: Block) ->
     try:
         with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
             yield seen
+    except SnapshotTooOld as error:
+        raise BlockTooLong(block, error) from error
     except Contended as error:
         # Once the rows were taken, what fails is the slave's.
         if locked and (seen is None or seen.open):

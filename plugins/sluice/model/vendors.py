@@ -6,30 +6,27 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class VendorEntry:
     """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
-    `slave_only`: nothing captures changes there. `transforms`: slaves may have tables with `where` and `columns`."""
+    `slave_only`: nothing captures changes there. `transforms`: slaves may have tables with `where` and `columns`.
+    `fails_over`: a slave can become the master. `redis_checkpoint`: a slave's checkpoint can be kept in Redis."""
 
     member: str
     port: int
     slave_only: bool = False
     transforms: bool = True
+    fails_over: bool = False
+    redis_checkpoint: bool = False
 
 
 VENDORS = {
-    "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432),
+    "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
-    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, slave_only=True, transforms=False),
+    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, transforms=False),
 }
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""
 
 MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
 """Those that a master may have."""
-
-UNFINISHED = {
-    "oracle": "an Oracle database can be a slave, and no master yet: its capture and its positions are written, what "
-    "reads changes and rows there is not (docs/oracle.md)"
-}
-"""Vendors of which the part of a master is begun, and what is not there, by their word."""
 
 STREAM = "stream"
 REDO = "redo"

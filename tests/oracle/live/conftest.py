@@ -11,6 +11,7 @@ import pytest
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import VENDORS, VendorEntry
 from tests.oracle import server
+from tests.oracle.live.master_rig import OracleMasterRig
 from tests.oracle.live.rig import OracleRig
 
 NAMED = sorted(server.named())
@@ -18,17 +19,17 @@ collect_ignore_glob = [] if NAMED else ["test_*.py"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "oracle_slave" in metafunc.fixturenames:
-        metafunc.parametrize("oracle_slave", NAMED, indirect=True)
+    if "oracle_database" in metafunc.fixturenames:
+        metafunc.parametrize("oracle_database", NAMED, indirect=True)
 
 
 @pytest.fixture
-def oracle_slave(
+def oracle_database(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], ConnectionInfo]]:
     """A factory of empty databases."""
     if request.param == "ivorysql":
-        entry = VendorEntry("tests.oracle.ivorysql:ON_IVORY", 1521, slave_only=True)
+        entry = VendorEntry("tests.oracle.ivorysql:ON_IVORY", 1521)
         monkeypatch.setitem(VENDORS, "oracle", entry)
         yield request.getfixturevalue("ivorysql")
         return
@@ -41,7 +42,7 @@ def oracle_slave(
 @pytest.fixture
 def rig(
     database: Callable[..., ConnectionInfo],
-    oracle_slave: Callable[[], ConnectionInfo],
+    oracle_database: Callable[[], ConnectionInfo],
     redis_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -52,7 +53,29 @@ def rig(
     made: list[OracleRig] = []
 
     def make(tables: str, **options: object) -> OracleRig:
-        made.append(OracleRig.build(database, oracle_slave, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
+        made.append(OracleRig.build(database, oracle_database, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def master_rig(
+    database: Callable[..., ConnectionInfo],
+    oracle_database: Callable[[], ConnectionInfo],
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., OracleMasterRig]]:
+    """`master_rig(statements)`: an Oracle master with these tables, and a PostgreSQL slave."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    made: list[OracleMasterRig] = []
+
+    def make(tables: str, **options: object) -> OracleMasterRig:
+        made.append(OracleMasterRig.of(oracle_database, database, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
         return made[-1]
 
     yield make

@@ -20,9 +20,9 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 PREFIX, SLAVE, TABLE = Prefix("DEMO_"), "dr1", TableName("public", "t")
 
 
-def test_notes_throttles_and_imports_are_kept(oracle_slave: Callable[[], ConnectionInfo]) -> None:
+def test_notes_throttles_and_imports_are_kept(oracle_database: Callable[[], ConnectionInfo]) -> None:
     vendor = vendor_of("oracle")
-    with vendor.sessions.connect(oracle_slave(), application="test") as session:
+    with vendor.sessions.connect(oracle_database(), application="test") as session:
         checkpoint = CheckpointStore(session, PREFIX, "", SLAVE)
         blocks = BlockStore(session, PREFIX, "", SLAVE)
         throttle = ThrottleStore(session, PREFIX, "", SLAVE)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
@@ -12,6 +13,7 @@ from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_types import type_text
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
+_OF_COLUMNS = ("NORMAL", "IOT - TOP")
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
 
 
@@ -90,7 +92,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
     statement = sql_files.render("oracle", "indexes", tables=wanted.condition("c.TABLE_OWNER", "c.TABLE_NAME"))
     found: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
     for owner, name, index, unique, kind, column, constraint in session.run(statement, wanted.values):
-        entry = (unique == "UNIQUE", kind == "NORMAL", column, constraint == "P")
+        entry = (unique == "UNIQUE", kind in _OF_COLUMNS, column, constraint == "P")
         found.setdefault((wanted[owner, name], index), []).append(entry)
     made = [
         OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])
@@ -144,14 +146,40 @@ def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
     return {wanted[owner, name]: what for owner, name, what in session.run(statement, wanted.values)}
 
 
+def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+    """One entry for each of `tables` that exists, from statistics: nothing is counted."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return {}
+    statement = sql_files.render("oracle", "estimates", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
+    return {
+        wanted[owner, name]: Estimate(None if rows is None else int(rows), int(size))
+        for owner, name, rows, size in session.run(statement, wanted.values)
+    }
+
+
+def kinds(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Those of `tables` whose rows are not kept as those of others are: what they are, with an article."""
+    session = native(connection)
+    wanted = Wanted(session, tables)
+    if not wanted:
+        return {}
+    statement = sql_files.render("oracle", "table_kinds", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
+    return {wanted[owner, name]: str(kind) for owner, name, kind in session.run(statement, wanted.values)}
+
+
 def _keys(
     indexes: Sequence[OwnIndex], columns: Mapping[TableName, Sequence[Column]]
 ) -> dict[TableName, tuple[str, ...]]:
-    """Of each table the columns that name a row: of the primary key, else of a unique index of columns without NULL."""
+    """Of each table the columns that name a row: of the primary key, else of a unique index of columns without NULL.
+
+    As include/sql/oracle/cols_view.sql says it of a master, whose changes are captured so.
+    """
     keys: dict[TableName, tuple[str, ...]] = {}
     for index in indexes:
         nullable = {column.name for column in columns[index.table] if column.nullable}
-        if index.primary or (index.unique and index.whole and not nullable & set(index.columns)):
+        if index.unique and index.whole and not nullable & set(index.columns):
             keys.setdefault(index.table, index.columns)
     return keys
 

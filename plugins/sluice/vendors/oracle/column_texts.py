@@ -5,9 +5,10 @@ everywhere on Oracle.
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
-from sluice.model.logical_type import Kind
+from sluice.model.logical_type import Kind, Special
 from sluice.vendors.oracle.column_types import logical
 from sluice.vendors.oracle.session import quoted
 
@@ -47,6 +48,11 @@ class ColumnTexts:
     @property
     def lob(self) -> bool:
         return self.base in LOBS
+
+    @property
+    def national(self) -> bool:
+        """Of the national character set; as a text of the database's."""
+        return self.base in ("NVARCHAR2", "NCHAR", "NCLOB")
 
     @cached_property
     def _fraction(self) -> int:
@@ -89,6 +95,23 @@ class ColumnTexts:
             equal = f"{own} = {self.value(place)}"
         return f"({equal} OR ({own} IS NULL AND {place} IS NULL))"
 
+    def is_special(self, alias: str, special: Special, length: int) -> str | None:
+        """The condition that the column has such a value; None where it never has. `length`: the longest that fits."""
+        own = f"{alias}.{self.quoted}"
+        if special is Special.NAN and self.kind is Kind.FLOAT:
+            return f"{own} IS NAN"
+        if special is Special.INFINITY and self.kind is Kind.FLOAT:
+            return f"{own} IS INFINITE"
+        if special is Special.BEFORE_YEAR_1 and self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+            return f"{own} < DATE '0001-01-01'"
+        if special is Special.TOO_LONG and self.binary:
+            return f"{'DBMS_LOB.GETLENGTH' if self.lob else 'UTL_RAW.LENGTH'}({own}) > {length}"
+        if special is Special.TOO_LONG:
+            return f"LENGTH({own}) > {length}"
+        if special is Special.ZERO_CHARACTER and self.kind in (Kind.TEXT, Kind.CHAR):
+            return f"INSTR({own}, CHR(0)) > 0"
+        return None
+
     def _moment(self, text: str) -> str:
         plain = text.removesuffix("+00")
         whole, _, fraction = plain.partition(".")
@@ -114,11 +137,24 @@ class ColumnTexts:
             return self._number_text(own)
         if self.kind is Kind.FLOAT:
             return float_digits(own)
+        if self.national:
+            own = f"TO_CLOB({own})" if self.lob else f"TO_CHAR({own})"
         if self.kind is Kind.CHAR:
             return f"RTRIM({own})"
         if self.base == "RAW":
             return f"CASE WHEN {own} IS NOT NULL THEN '{_HEX}' || LOWER(RAWTOHEX({own})) END"
         return own
+
+    def ordered(self, text: str | None) -> Decimal | float | str | bytes:
+        """A key's canonical text as a value that Python orders as the server orders the column."""
+        given = text or ""
+        if self.kind is Kind.NUMBER:
+            return Decimal(given)
+        if self.kind is Kind.FLOAT:
+            return float(given)
+        if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+            return self._moment(given)
+        return (given.rstrip(" ") if self.kind is Kind.CHAR else given).encode()
 
     def text(self, alias: str) -> str:
         """What `shown` makes a text of: the same, but for bytes of a LOB."""

@@ -58,6 +58,16 @@ class DriverSession(OracleSession):
             rows = [row for row in [cursor.fetchone()] if row is not None] if first else cursor.fetchall()
             return Found([tuple(map(_read, row)) for row in rows], len(rows))
 
+    def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
+        given = {} if values is None else dict(values)
+        with self._alone(), self._classified(), self.driver.cursor() as cursor:
+            cursor.prefetchrows = cursor.arraysize = ROWS_AT_ONCE
+            cursor.setinputsizes(**sizes([given]))
+            cursor.execute(query, given)
+            yield [tuple(column[0] for column in cursor.description)]
+            while rows := cursor.fetchmany():
+                yield [tuple(map(_read, row)) for row in rows]
+
     def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
         names = binds_of(query)
         with self._classified(), self.driver.cursor() as cursor:

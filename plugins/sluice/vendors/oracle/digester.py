@@ -9,15 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.database.digests import Compared, DigestedRow, Method, Part, TableDigest, Texts
+from sluice.database.digests import ROWS_A_BLOCK, Compared, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
 from sluice.model.shape import TableShape
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.not_a_master import NotAMaster
-from sluice.vendors.oracle.session import Value, native
+from sluice.vendors.oracle.session import Value, native, quoted
 
 SHOWN = frozenset(
     {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
@@ -33,7 +32,7 @@ _DIGITS = 15
 
 @dataclass(frozen=True)
 class Digest:
-    """How the slave's table is digested."""
+    """How a table is digested."""
 
     shape: TableShape
     columns: tuple[Compared, ...]
@@ -152,7 +151,16 @@ class Digest:
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
-        raise NotAMaster
+        own = self.own(name)
+        if own.kind not in SHOWN:
+            return list(texts)
+        text = f"SELECT {self.text(name)} FROM (SELECT {own.value(':given')} AS {own.quoted} FROM DUAL) t"
+        session = native(connection)
+        return [
+            None if given is None else own.shown(row[0])
+            for given in texts
+            for row in session.run(text, {"given": own.bind(given)})
+        ]
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))
@@ -194,8 +202,17 @@ class Digester:
         return type_name.startswith("NUMBER(") and type_name.endswith(",0)")
 
     def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        """They are the master's."""
-        return []
+        """Of the first column of the key, a whole number: evenly between the lowest and the highest."""
+        name = f"t.{quoted(shape.key[0].name)}"
+        row = (
+            native(connection)
+            .run(f"SELECT TO_CHAR(MIN({name})), TO_CHAR(MAX({name})) FROM {names.place(shape.table)} t")
+            .fetchone()
+        )
+        if row is None or row[0] is None or rows <= ROWS_A_BLOCK:
+            return []
+        low, high, blocks = int(row[0]), int(row[1]), -(-rows // ROWS_A_BLOCK)
+        return [str(bound) for bound in sorted({low + (high - low) * place // blocks for place in range(1, blocks)})]
 
 
 def _md5_of(own: ColumnTexts) -> str:

@@ -1,7 +1,9 @@
 """Ranges of keys: conditions, and where a range ends."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sluice.database.session import Session
 from sluice.model.blocks import Key
@@ -10,7 +12,6 @@ from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.not_a_master import NotAMaster
 from sluice.vendors.oracle.session import literal, native, quoted
 
 _ALIKE = frozenset({Kind.NUMBER, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
@@ -57,7 +58,13 @@ class KeyOrder:
         canonical: bool = False,
         where: Sequence[RowCondition] = (),
     ) -> str:
-        raise NotAMaster
+        """Values are canonical texts in any case; all rows of the block come, whatever `where` would leave out."""
+        del locked, canonical, where
+        texts = [f"{ColumnTexts(each.name, each.type).text('t')} AS {quoted(each.name)}" for each in columns]
+        # Not by the names alone, which are those of the texts.
+        by = ", ".join(f"t.{quoted(column.name)}" for column in self.shape.key)
+        query = f"SELECT {', '.join(texts) or '1'} FROM {self.source} t WHERE {self.within(lo, hi)}"
+        return f"{query} ORDER BY {by}" if by else query
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         columns = [ColumnTexts(column.name, column.type) for column in self.shape.key]
@@ -77,6 +84,22 @@ class KeyOrder:
             below = f"{own.quoted} < {value}"
             condition = f"({below} OR ({own.quoted} = {value} AND {condition}))" if condition else below
         return f"({condition})"
+
+
+def locate(shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    """For each key how many of `bounds`, which are in order, are at or below it.
+
+    Sessions compare texts by their bytes (NLS_SORT = BINARY), so their order is known without the server.
+    """
+    ends = [ordered(shape, bound) for bound in bounds]
+    return [bisect_right(ends, ordered(shape, key)) for key in keys]
+
+
+def ordered(shape: TableShape, key: Key) -> tuple[Any, ...]:
+    """A key as Python orders it as the server does."""
+    return tuple(
+        ColumnTexts(column.name, column.type).ordered(text) for column, text in zip(shape.key, key, strict=True)
+    )
 
 
 def _literal(own: ColumnTexts, text: str | None) -> str:

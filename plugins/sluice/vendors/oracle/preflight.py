@@ -1,4 +1,4 @@
-"""What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
+"""What a server lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,30 +8,33 @@ from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
-from sluice.vendors.oracle import catalog
-from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle import catalog, row_source, schemas
+from sluice.vendors.oracle.lacks import NEVER_RAN, of_account, of_server
 from sluice.vendors.oracle.session import OracleSession, native
+from sluice.vendors.oracle.source import lacks_master
 
 __all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
 
-NEVER_RAN = (
-    "Sluice has never run on an Oracle server: what was shown, and on what, docs/oracle.md says. Try it with data that "
-    "you can spare"
-)
 _PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",
     "DBMS_CRYPTO": "tables are compared by it",
 }
-_PRIVILEGES = ("CREATE SESSION", "CREATE TABLE")
-_UNICODE = "AL32UTF8"
+_PRIVILEGES = {
+    "CREATE SESSION": "Sluice works over sessions",
+    "CREATE TABLE": "tables are made and filled there",
+}
 
 
 def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-    raise NotAMaster
+    """What the master lacks: privileges of the account, and what its tables are."""
+    return lacks_master.found(native(connection), replication, light=light)
 
 
 def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-    raise NotAMaster
+    """What the master's tables that `covers` chooses ask of a slave."""
+    tables = [each.table for each in replication.resolve(row_source.tables(master)) if covers(each.table)]
+    sizes = catalog.estimates(master, tables)
+    return Wanted(schemas.tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes.values()))
 
 
 def of_slave(
@@ -46,7 +49,7 @@ def of_slave(
     """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
     session = native(connection)
     found = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-    found += [*_of_server(session), *_of_account(session)]
+    found += [*of_server(session), *of_account(session, _PRIVILEGES, _PACKAGES)]
     if wanted is not None:
         found += _of_tables(session, [definition.table for definition in wanted.definitions])
     return found
@@ -58,38 +61,13 @@ def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
 
 
 def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    raise NotAMaster
+    """None: sequences are not taken along."""
+    return []
 
 
 def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
     """None: a slave draws no numbers."""
     return []
-
-
-def _of_server(session: OracleSession) -> list[Lack]:
-    row = session.run("SELECT n.VALUE FROM NLS_DATABASE_PARAMETERS n WHERE n.PARAMETER = 'NLS_CHARACTERSET'").fetchone()
-    characters = str(row[0]) if row else ""
-    if characters == _UNICODE:
-        return []
-    why = f"it is {characters}: other characters than those it has would be lost"
-    return [Lack("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")]
-
-
-def _of_account(session: OracleSession) -> list[Lack]:
-    held = {str(name) for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s")}
-    row = session.run("SELECT SYS_CONTEXT('USERENV', 'SESSION_USER') FROM DUAL").fetchone()
-    user = f'"{row[0]}"' if row else ""
-    found = [
-        Lack("", privilege, "tables are made and filled there", f"GRANT {privilege} TO {user}")
-        for privilege in _PRIVILEGES
-        if privilege not in held
-    ]
-    for package, why in _PACKAGES.items():
-        text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"
-        seen = session.run(text, {"package": package}).fetchone()
-        if not seen or not seen[0]:
-            found.append(Lack("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
-    return found
 
 
 def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:

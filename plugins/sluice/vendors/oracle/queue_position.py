@@ -96,6 +96,8 @@ class QueuePosition:
     """For each open transaction a key below all that it can have drawn."""
     time: str = field(default="", compare=False)
     """The master's clock, ISO 8601, UTC."""
+    prefix: str = field(default="", compare=False)
+    """Whose ITEMS it is about."""
 
     def covers(self, transaction: int, repl_key: int) -> bool:
         """True when the change `repl_key` of `transaction` could be seen when this position was taken.
@@ -151,6 +153,7 @@ class QueuePosition:
             "scn": self.scn,
             "time": self.time,
             "incarnation": self.incarnation.values,
+            "prefix": self.prefix,
         }
         return json.dumps(values, separators=(",", ":"))
 
@@ -169,6 +172,7 @@ class QueuePosition:
                 int(values["scn"]),
                 floors,
                 str(values["time"]),
+                str(values["prefix"]),
             )
         except (KeyError, TypeError, AttributeError) as wrong:
             raise ValueError(f"{text!r} is no position of an Oracle master: {wrong}") from None

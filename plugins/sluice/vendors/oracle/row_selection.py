@@ -1,10 +1,10 @@
-"""Parts of a slave's table that a person names (`sluice.database.selection.RowSelection`).
+"""Parts of a table that a person names (`sluice.database.selection.RowSelection`)."""
 
-Which rows those are the master says, whose rows come; here those are looked for that the master has not.
-"""
-
+import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 
+from sluice.counted import counted
 from sluice.database.errors import StatementFailed
 from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
@@ -14,7 +14,7 @@ from sluice.model.key_ranges import Range
 from sluice.model.shape import TableShape
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
-from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.key_order import ordered
 from sluice.vendors.oracle.session import native
 
 __all__ = ["check", "in_order", "key_of", "matching", "runs"]
@@ -23,7 +23,21 @@ _SOME = 5_000
 
 
 def key_of(connection: Session, shape: TableShape, text: str) -> Key:
-    raise NotAMaster
+    """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts."""
+    values = [text]
+    if len(shape.key) > 1 or text.lstrip().startswith("["):
+        try:
+            given = json.loads(text)
+        except ValueError:
+            given = None
+        if not isinstance(given, list) or len(given) != len(shape.key):
+            wanted = counted(len(shape.key), "value")
+            raise SelectionInvalid(f"{text!r} is no key of {shape.table}: write a JSON list of {wanted}")
+        values = [str(value) for value in given]
+    return tuple(
+        _recast(connection, ColumnTexts(column.name, column.type), value, shape)
+        for column, value in zip(shape.key, values, strict=True)
+    )
 
 
 def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
@@ -53,11 +67,56 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
 
 
 def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
-    raise NotAMaster
+    """The ranges of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`."""
+    columns = [ColumnTexts(column.name, column.type) for column in order.shape.key]
+    texts = ", ".join(column.text("t") for column in columns)
+    by = ", ".join(f"t.{column.quoted}" for column in columns)
+    query = (
+        f"SELECT CASE WHEN {_condition(where)} THEN 1 ELSE 0 END, {texts} FROM {order.source} t "
+        f"WHERE {order.within(lo, hi)} ORDER BY {by}"
+    )
+    found = native(connection).stream(query)
+    begun: Key | None = None
+    try:
+        next(found)  # names of columns
+        for rows in found:
+            for meets, *values in rows:
+                key = tuple(column.shown(text) or "" for column, text in zip(columns, values, strict=True))
+                if meets and begun is None:
+                    begun = key
+                elif not meets and begun is not None:
+                    yield begun, key
+                    begun = None
+    except StatementFailed as error:
+        raise SelectionInvalid(
+            f"where: {where!r} cannot be evaluated on {order.shape.table}: {refusal(error).code}"
+        ) from None
+    if begun is not None:
+        yield begun, hi
 
 
 def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
-    raise NotAMaster
+    """`keys` as the server orders them."""
+    del connection
+    return sorted(keys, key=partial(ordered, shape))
+
+
+def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape) -> str:
+    try:
+        row = (
+            native(connection)
+            .run(
+                f"SELECT {own.text('t')} FROM (SELECT {own.value(':given')} AS {own.quoted} FROM DUAL) t",
+                {"given": own.bind(value)},
+            )
+            .fetchone()
+        )
+    except (StatementFailed, ValueError):
+        row = None
+    text = own.shown(row[0]) if row else None
+    if text is None:
+        raise SelectionInvalid(f"{value!r} is no value of {shape.table}.{own.name}, which is {own.type}")
+    return text
 
 
 def _condition(where: str) -> str:

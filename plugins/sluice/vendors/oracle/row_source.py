@@ -1,26 +1,28 @@
-"""Tables and rows of a slave (`sluice.database.rows.RowSource`)."""
+"""Tables and rows, of a master and of a slave (`sluice.database.rows.RowSource`)."""
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 
 from sluice import sql_files
 from sluice.database.digests import Compared
-from sluice.database.rows import BlockRead, Estimate, RowFormat, RowStream, SnapshotGone
+from sluice.database.rows import RowFormat, SnapshotGone
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
-from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
+from sluice.model.names import TableName
 from sluice.model.shape import TableShape
-from sluice.vendors.oracle import catalog, names
-from sluice.vendors.oracle.catalog import shape, shapes
+from sluice.vendors.oracle import names
+from sluice.vendors.oracle.catalog import estimates, shape, shapes
 from sluice.vendors.oracle.column_texts import ColumnTexts
+from sluice.vendors.oracle.digester import Digest
 from sluice.vendors.oracle.key_order import key_order
-from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.vendors.oracle.key_order import locate as located
 from sluice.vendors.oracle.session import native, quoted
+from sluice.vendors.oracle.source import blocks
+from sluice.vendors.oracle.source.blocks import position_of_snapshot, reading, reading_exported
+from sluice.vendors.oracle.source.row_stream import RowStream as stream  # noqa: N813
 
 __all__ = [
     "begin_snapshot",
@@ -43,7 +45,7 @@ __all__ = [
     "whole",
 ]
 
-formats: frozenset[RowFormat] = frozenset()
+formats = frozenset({RowFormat.CSV})
 shared_snapshots = False
 
 
@@ -56,35 +58,26 @@ class TableChanged(Transient):
 
 
 def tables(connection: Session) -> list[TableName]:
-    """Every table of the account's schema, Sluice's own too."""
-    session = native(connection)
-    text = "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner ORDER BY t.TABLE_NAME"
-    return [TableName(names.HERE, name) for (name,) in session.run(text, {"owner": session.schema})]
-
-
-def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
-    session = native(connection)
-    wanted = catalog.Wanted(session, tables)
-    if not wanted:
-        return {}
-    statement = sql_files.render("oracle", "estimates", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
-    return {
-        wanted[owner, name]: Estimate(None if rows is None else int(rows), int(size))
-        for owner, name, rows, size in session.run(statement, wanted.values)
-    }
+    """Every table that the account has a privilege on, Sluice's own too, by its owner; none of Oracle's own."""
+    rows = native(connection).run(sql_files.render("oracle", "tables"))
+    return [TableName(owner, name) for owner, name in rows]
 
 
 def begin_snapshot(connection: Session, exported: str | None = None) -> None:
-    """A transaction that sees one moment; with `exported` it must be a moment at which CHECKPOINT says the same."""
+    """A master's snapshot is an SCN. A slave's is a transaction; with `exported` CHECKPOINT must say the same in it."""
     session = native(connection)
+    if exported is not None and blocks.enter(session, exported):
+        return
     session.begin_read_only()
     if exported is not None and export_snapshot(connection) != exported:
         raise SnapshotGone(f"{session.place}: the apply went on before the snapshot was taken over")
 
 
 def export_snapshot(connection: Session) -> str:
-    """What CHECKPOINT says in this transaction: whoever begins one while that stays as it is sees the same rows."""
+    """Of a master its SCN; of a slave what CHECKPOINT says: a transaction that begins while it stays sees the same."""
     session = native(connection)
+    if named := blocks.exported(session):
+        return named
     text = (
         "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner AND t.TABLE_NAME LIKE '%CHECKPOINT' "
         "ORDER BY t.TABLE_NAME"
@@ -106,7 +99,23 @@ def rows_under(
     alike: bool = False,
     canonical: bool = False,
 ) -> list[tuple[str | None, ...] | None]:
-    raise NotAMaster
+    """For each of `keys` the row under exactly these texts, None where there is none; `alike`: under an equal key."""
+    del canonical  # there are no other texts
+    session = native(connection)
+    there = shape(connection, table)
+    if there is None or {column.name for column in there.key} != set(key):
+        raise TableChanged(session.place, table)
+    about = Digest(there, tuple(columns), tuple(key))
+    try:
+        found = about.found(connection, [tuple(text or "" for text in texts) for texts in keys])
+    except KeyError as error:
+        raise TableChanged(session.place, table) from error
+    return [
+        None
+        if row is None or (not alike and tuple(row[name] for name in key) != texts)
+        else tuple(row[column.name] for column in columns)
+        for texts, row in found
+    ]
 
 
 def copies(
@@ -138,7 +147,28 @@ def copies(
 def special(
     connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
 ) -> tuple[str, Special, dict[str, str | None]] | None:
-    raise NotAMaster
+    """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes. Reads the table once."""
+    session = native(connection)
+    checks = [
+        (name, special, condition)
+        for name, made in wanted.items()
+        for special in sorted(made.excluded)
+        if (condition := ColumnTexts(name, table.column(name).type).is_special("t", special, made.length or 0))
+    ]
+    if not checks:
+        return None
+    keys = [ColumnTexts(column.name, column.type) for column in table.key]
+    which = ", ".join(f"CASE WHEN {condition} THEN 1 ELSE 0 END" for _, _, condition in checks)
+    texts = "".join(f", {column.text('t')}" for column in keys)
+    either = " OR ".join(condition for _, _, condition in checks)
+    row = session.run(
+        f"SELECT {which}{texts} FROM {names.place(table.table)} t WHERE ({either}) AND ROWNUM <= 1"
+    ).fetchone()
+    if row is None:
+        return None
+    found = next(place for place, holds in enumerate(row) if holds)
+    shown = {column.name: column.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
+    return (*checks[found][:2], shown)
 
 
 def whole(connection: Session, table: TableName) -> bool:
@@ -146,32 +176,7 @@ def whole(connection: Session, table: TableName) -> bool:
     return True
 
 
-# What a master is asked for
-
-
-def stream(
-    connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
-) -> RowStream:
-    raise NotAMaster
-
-
 def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-    raise NotAMaster
-
-
-def reading(
-    connection: Session, table: TableShape, prefix: Prefix, schema: str, lock_seconds: float | None = None
-) -> AbstractContextManager[BlockRead]:
-    raise NotAMaster
-
-
-def reading_exported(
-    connection: Session, table: TableShape, exported: str, marker: Position
-) -> AbstractContextManager[BlockRead]:
-    raise NotAMaster
-
-
-def position_of_snapshot(
-    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-) -> Position:
-    raise NotAMaster
+    """For each key how many `bounds` are at or below it."""
+    del connection
+    return located(shape, bounds, keys)

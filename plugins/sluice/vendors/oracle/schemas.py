@@ -1,9 +1,7 @@
-"""What tables of a slave are defined to be (`sluice.database.schema.Schemas`), compared with a master's.
-
-A slave's own definitions are read for a comparison alone: no table is made from them.
-"""
+"""What tables are defined to be (`sluice.database.schema.Schemas`), on a master and on a slave."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sluice.database.schema import (
     CollationDefinition,
@@ -18,7 +16,10 @@ from sluice.database.schema import (
 from sluice.database.session import Session
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
-from sluice.vendors.oracle.not_a_master import NotAMaster
+from sluice.model.shape import TableShape
+from sluice.vendors.oracle import catalog
+from sluice.vendors.oracle.catalog import OwnIndex
+from sluice.vendors.oracle.session import quoted
 from sluice.vendors.oracle.target.definitions import lacking, surplus
 
 __all__ = [
@@ -37,31 +38,64 @@ __all__ = [
 
 
 def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
-    raise NotAMaster
+    """The definitions of those of `tables` that exist, in that order."""
+    shapes = catalog.shapes(connection, tables)
+    keys: dict[TableName, OwnIndex] = {}
+    for index in catalog.own_indexes(connection, list(shapes)):
+        if index.unique and index.columns == tuple(column.name for column in shapes[index.table].key):
+            keys.setdefault(index.table, index)
+    return [_definition(shapes[table], keys.get(table)) for table in tables if table in shapes]
 
 
 def types(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
-    raise NotAMaster
+    """None: a table with a type of the database's own is not captured."""
+    return []
 
 
 def collations(connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
-    raise NotAMaster
+    """None: texts are compared by their bytes."""
+    return []
 
 
 def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
-    raise NotAMaster
+    """The indexes of columns alone; others are not told of."""
+    return [
+        Index(
+            own.table, own.name, own.unique, True, f"USING btree ({', '.join(map(quoted, own.columns))})",
+            "p" if own.primary else None, None, own.primary, [], list(own.columns),
+        )
+        for own in catalog.own_indexes(connection, tables)
+        if own.whole
+    ]  # fmt: skip
 
 
 def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
-    raise NotAMaster
+    """The foreign keys of `tables`. Checks stay on the master, where they hold."""
+    wanted = set(tables)
+    return [
+        Constraint(
+            own.key.child, own.name, "f", True, None, list(own.key.columns), own.key.parent.schema, own.key.parent.name,
+            list(own.key.parent_columns), "s", own.deferrable, False,
+        )
+        for own in catalog.foreign_keys(connection, tables)
+        if own.key.child in wanted
+    ]  # fmt: skip
 
 
 def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
-    raise NotAMaster
+    """None are taken along."""
+    return []
 
 
 def sequences(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
-    raise NotAMaster
+    """None: a slave draws no numbers."""
+    return []
+
+
+def _definition(shape: TableShape, key: OwnIndex | None) -> TableDefinition:
+    """Computed columns are expressions of this dialect: a slave has none of them."""
+    kind = "" if key is None else "p" if key.primary else "i"
+    return TableDefinition(replace(shape, columns=shape.replicated), key.name if key else None, kind, (), {})
 
 
 def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:

@@ -58,6 +58,8 @@ class OracleSession(ABC):
         self._depth = 0
         self._reading = False
         """A transaction reads one moment."""
+        self.seen: int | None = None
+        """The SCN as of which queries see all tables; None: as they are."""
 
     # What a driver does
 
@@ -76,6 +78,10 @@ class OracleSession(ABC):
     @abstractmethod
     def call(self, procedure: str, values: Mapping[str, Value]) -> None:
         """Calls a procedure of PL/SQL, as `NAME(:a, :b)`."""
+
+    @abstractmethod
+    def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
+        """The names of a query's columns, then its rows, some at a time."""
 
     @abstractmethod
     def _commit(self) -> None: ...
@@ -184,6 +190,18 @@ class OracleSession(ABC):
         """The end of what `begin_read_only` began."""
         self._reading = False
         self._undo(None)
+
+    def see(self, scn: int) -> None:
+        """From here on queries see all tables as of `scn`, and nothing can be changed. Outside a transaction."""
+        self.see_now()
+        self.call("DBMS_FLASHBACK.ENABLE_AT_SYSTEM_CHANGE_NUMBER(:scn)", {"scn": scn})
+        self.seen = scn
+
+    def see_now(self) -> None:
+        """The end of what `see` began."""
+        if self.seen is not None:
+            self.seen = None
+            self.call("DBMS_FLASHBACK.DISABLE", {})
 
     def expect_idle(self) -> None:
         if self._depth:

@@ -1,4 +1,4 @@
-"""Oracle as services see it: a slave only, so far. mypy holds each part to its protocol."""
+"""Oracle as services see it: which module is which part. mypy holds each to its protocol."""
 
 from sluice.database import addresses
 from sluice.database.accounts import Accounts, MasterContents
@@ -23,11 +23,11 @@ from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.position import Position
-from sluice.vendors.oracle.not_a_master import NotAMaster, NotSetUp
+from sluice.vendors.oracle.not_offered import NotOffered
 
 
 class Oracle:
-    """See `Vendor`. What only a master is asked for raises `NotAMaster`."""
+    """See `Vendor`. What is not offered raises `NotOffered`."""
 
     def position(self, text: str) -> Position:
         from sluice.vendors.oracle.queue_position import QueuePosition
@@ -45,7 +45,9 @@ class Oracle:
 
     @property
     def images(self) -> RowImageCodec:
-        raise NotAMaster
+        from sluice.database import xml_images
+
+        return xml_images
 
     @property
     def types(self) -> ColumnTypes:
@@ -84,7 +86,9 @@ class Oracle:
 
     @property
     def changes(self) -> ChangeQueue:
-        raise NotAMaster
+        from sluice.vendors.oracle.source import change_source
+
+        return change_source
 
     @property
     def rows(self) -> RowSource:
@@ -118,7 +122,9 @@ class Oracle:
 
     @property
     def capture(self) -> Capture:
-        raise NotAMaster
+        from sluice.vendors.oracle.source import capture
+
+        return capture
 
     @property
     def queries(self) -> Queries:
@@ -128,23 +134,29 @@ class Oracle:
 
     @property
     def broadcasts(self) -> Broadcasts:
-        raise NotAMaster
+        from sluice.vendors.oracle.source import broadcasts
+
+        return broadcasts
 
     @property
     def failover(self) -> FailoverSupport:
-        raise NotAMaster
+        raise NotOffered("failover", "Let Data Guard move the database; the slaves go on with it.")
 
     @property
     def accounts(self) -> Accounts:
-        raise NotSetUp
+        raise NotOffered("./sluice add and remove", "Write the configuration yourself: docs/configuration.md.")
 
     @property
     def contents(self) -> MasterContents:
-        raise NotAMaster
+        from sluice.vendors.oracle.source import contents
+
+        return contents
 
     @property
     def server_load(self) -> ServerLoadMeter:
-        raise NotAMaster
+        from sluice.vendors.oracle.source import server_load
+
+        return server_load
 
 
 ORACLE: Vendor = Oracle()

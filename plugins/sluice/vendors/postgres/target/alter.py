@@ -16,21 +16,25 @@ values arrive as changes, and NOT NULL is set as soon as they are there (`settle
 import contextlib
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
 from sluice.database.apply import DefinitionChange
+from sluice.database.column_types import ColumnTypes
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
+from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model import table_definition as definitions
 from sluice.model.change import Action
+from sluice.model.logical_type import Fit
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
-from sluice.vendors.postgres import catalog, errors
+from sluice.vendors.postgres import catalog, column_types, errors
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, row_of, type_of
@@ -70,11 +74,22 @@ class DefinitionRefused(Terminal):
 class Alterer:
     """Alters one slave over one connection. `targets` forgets what it knew of the tables.
 
-    `trusted`: whatever expression the master brings may be run.
+    `trusted`: whatever expression the master brings may be run. `of_master`: the master's types; None: they are these.
+    `lossy`: the slave's `lossy_columns`.
     """
 
-    def __init__(self, connection: Session, targets: SlaveTables, *, trusted: bool = False):
+    def __init__(
+        self,
+        connection: Session,
+        targets: SlaveTables,
+        *,
+        trusted: bool = False,
+        of_master: ColumnTypes | None = None,
+        lossy: Sequence[str] = (),
+    ):
         self.connection = connection
+        self._of_master = None if of_master is column_types else of_master
+        self._lossy = lossy
         self.targets = targets
         self._examiner = Examiner(connection, trusted=trusted)
         self._not_null = NotNull(connection)
@@ -86,14 +101,27 @@ class Alterer:
         then.
         """
         if item.action is Action.CREATE:
-            self._create(definitions.parse(item.content or ""))
+            self._create(self._defined(item.content))
         elif item.action is Action.DROP:
             self._drop(item.table)
         elif item.action is Action.ALTER:
-            self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
+            self._alter(self._defined(item.oldcontent), self._defined(item.content))
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
+
+    def _defined(self, text: str | None) -> TableDefinition:
+        """A definition of the master's in the types of this server. Raises `DefinitionRefused`."""
+        found = definitions.parse(text or "")
+        if self._of_master is None:
+            return found
+        columns = []
+        for column in found.shape.replicated:
+            made = column_types.column_type(self._of_master.logical(column.type))
+            if made.fit is not Fit.EXACT and not allows(self._lossy, found.table, column.name):
+                raise DefinitionRefused(found.table, f"{column.name} {made.type}", made.lost)
+            columns.append(replace(column, type=made.type))
+        return replace(found, shape=replace(found.shape, columns=tuple(columns)))
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Makes the enums and adds the labels that the items bring: a transaction that adds a label may not use it.

@@ -34,8 +34,7 @@ class Merger(merge.Merger):
         return Replayer(self.connection, self.targets, cascades=self.cascades)
 
     def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
-        """The master's types are this vendor's own, and lose nothing."""
-        return Alterer(self.connection, self.targets, trusted=trusted)
+        return Alterer(self.connection, self.targets, trusted=trusted, of_master=of_master, lossy=lossy)
 
 
 class Stager:

@@ -1,0 +1,8 @@
+-- The tables that the account has a privilege on, without those that come with Oracle.
+-- Called by: whatever resolves the tables of a master. Parameters: none. Result: owner, table.
+-- Privileges: any on the tables. Oldest version: Oracle 12.2.
+SELECT t.OWNER, t.TABLE_NAME
+FROM ALL_TABLES t
+JOIN ALL_USERS u ON u.USERNAME = t.OWNER
+WHERE u.ORACLE_MAINTAINED = 'N' AND t.TABLE_NAME NOT LIKE 'BIN$%' AND t.SECONDARY = 'N' AND t.NESTED = 'NO'
+ORDER BY t.OWNER, t.TABLE_NAME

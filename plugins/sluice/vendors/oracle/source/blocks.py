@@ -1,0 +1,137 @@
+"""Reading tables of an Oracle master as of an SCN: blocks with their markers, what several sessions see together.
+
+A position's SCN is the moment of which it says what was seen (`source/position.py`), so a session that sees the tables
+as of it sees what the position covers, and nothing else. Undo must reach back to it: seconds for a block, as long as
+they take for a comparison or a load in one snapshot.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sluice.database.rows import SnapshotGone
+from sluice.database.session import Session
+from sluice.errors import Terminal, Transient
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
+from sluice.vendors.oracle import catalog
+from sluice.vendors.oracle.queue_position import QueuePosition
+from sluice.vendors.oracle.session import OracleSession, native
+from sluice.vendors.oracle.source import positions
+
+_AS_OF = "scn "
+"""Begins the name of a snapshot of a master."""
+
+
+class TableGone(Transient):
+    """The table does not exist on the master (any more)."""
+
+    def __init__(self, place: str, shape: TableShape):
+        super().__init__(
+            f"{place}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
+            "reconcile_tables and start a new initial update."
+        )
+        self.table = shape.table
+
+
+class NoSharedLocks(Terminal):
+    """Rows cannot be locked against changes alone."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place}: `read: locked` cannot be had of an Oracle master, which locks rows for one session alone. Write "
+            "`read: committed` or `read: snapshot` under `initial`."
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """See `sluice.database.rows.BlockRead`."""
+
+    marker: Position
+    shape: TableShape
+    session: OracleSession
+    locked: bool = False
+
+    @property
+    def open(self) -> bool:
+        """No transaction lasts."""
+        return False
+
+    def end(self) -> None:
+        self.session.see_now()
+
+
+@contextmanager
+def reading(
+    connection: Session, table: TableShape, prefix: Prefix, schema: str, lock_seconds: float | None = None
+) -> Iterator[Block]:
+    """The table as of a position that is taken now. Raises `TableGone`, `NoSharedLocks`.
+
+    What a table is, its dictionary says as of now. So it is asked before and behind: a table that is altered meanwhile
+    is read again.
+    """
+    session = native(connection)
+    if lock_seconds is not None:
+        raise NoSharedLocks(session.place)
+    found = catalog.shape(connection, table.table)
+    if found is None:
+        raise TableGone(session.place, table)
+    marker = positions.take(connection, prefix, schema)
+    with _as_of(session, marker.scn):
+        yield Block(marker, found, session)
+    if catalog.shape(connection, table.table) != found:
+        raise SnapshotGone(f"{table.table} was altered while it was read")
+
+
+@contextmanager
+def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Block]:
+    """The same as of the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
+    session = native(connection)
+    found = catalog.shape(connection, table.table)
+    if found is None:
+        raise SnapshotGone(f"{table.table} was dropped or renamed since")
+    with _as_of(session, _scn(exported)):
+        yield Block(marker, found, session)
+    if catalog.shape(connection, table.table) != found:
+        raise SnapshotGone(f"{table.table} was altered while it was read")
+
+
+def position_of_snapshot(
+    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
+) -> QueuePosition:
+    """A position that is taken now; from here on the session sees all tables as of it."""
+    del earlier  # what a position needs is asked in its own order, see `source/position.py`
+    session = native(connection)
+    session.end_read_only()
+    taken = positions.take(connection, prefix, schema, previous)
+    session.see(taken.scn)
+    return taken
+
+
+def enter(session: OracleSession, exported: str) -> bool:
+    """Sees what the snapshot of a master `exported` sees; False where that is the name of none."""
+    if not exported.startswith(_AS_OF):
+        return False
+    session.see(_scn(exported))
+    return True
+
+
+def exported(session: OracleSession) -> str | None:
+    """The name of what the session sees of a master; None where it sees none as of an SCN."""
+    return None if session.seen is None else f"{_AS_OF}{session.seen}"
+
+
+def _scn(exported: str) -> int:
+    return int(exported.removeprefix(_AS_OF))
+
+
+@contextmanager
+def _as_of(session: OracleSession, scn: int) -> Iterator[None]:
+    session.see(scn)
+    try:
+        yield
+    finally:
+        if not session.closed:
+            session.see_now()

@@ -1,0 +1,67 @@
+"""An Oracle master as a source of changes, from ITEMS (`sluice.database.changes.ChangeQueue`)."""
+
+from collections.abc import Iterable
+
+from sluice.database.session import Session
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.names import TableName
+from sluice.vendors.oracle import catalog
+from sluice.vendors.oracle.source.definitions import check as check_definitions
+from sluice.vendors.oracle.source.definitions import compare as compare_definitions
+from sluice.vendors.oracle.source.definitions import digest as definitions_digest
+from sluice.vendors.oracle.source.definitions import joining
+from sluice.vendors.oracle.source.definitions import of_changes as definitions
+from sluice.vendors.oracle.source.definitions import reports as reports_definitions
+from sluice.vendors.oracle.source.pending_changes import first_transaction
+from sluice.vendors.oracle.source.pending_changes import read as changes_of
+from sluice.vendors.oracle.source.positions import beginning, secure, take, window_end
+from sluice.vendors.oracle.source.purge import (
+    backlog,
+    drop_feed,
+    feeds,
+    note,
+    note_feed,
+    note_held,
+    noted,
+    purge,
+    purged,
+    waiting,
+)
+from sluice.vendors.oracle.source.queue import Reader
+from sluice.vendors.oracle.source.tables_registry import captured, registered, row_counts
+
+__all__ = [
+    "Reader",
+    "backlog",
+    "beginning",
+    "captured",
+    "changes_of",
+    "check_definitions",
+    "compare_definitions",
+    "definitions",
+    "definitions_digest",
+    "drop_feed",
+    "feeds",
+    "first_transaction",
+    "foreign_keys",
+    "joining",
+    "note",
+    "note_feed",
+    "note_held",
+    "noted",
+    "purge",
+    "purged",
+    "registered",
+    "reports_definitions",
+    "row_counts",
+    "secure",
+    "take",
+    "waiting",
+    "window_end",
+]
+
+
+def foreign_keys(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
+    """Those by which `tables` refer to others, or to themselves."""
+    wanted = list(tables)
+    return [own.key for own in catalog.foreign_keys(connection, wanted) if own.key.child in wanted]

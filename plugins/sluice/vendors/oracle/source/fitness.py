@@ -1,0 +1,64 @@
+"""Which tables of an Oracle master can be captured."""
+
+import re
+from collections.abc import Sequence
+
+from sluice.model.names import TableName
+from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.session import OracleSession
+
+KEY_BYTES = 4_000
+"""Of a key as a text: what GUID holds."""
+_FIXED_KEY_BYTES = 50
+_CAPTURED = re.compile(
+    r"(VARCHAR2|CHAR|NVARCHAR2|NCHAR|RAW)\(.*\)|NUMBER(\(.*\))?|FLOAT(\(.*\))?|BINARY_FLOAT|BINARY_DOUBLE|DATE"
+    r"|TIMESTAMP(\(\d\))?( WITH (LOCAL )?TIME ZONE)?|CLOB|NCLOB|BLOB"
+)
+"""Types as `column_types.type_text` writes them."""
+_READ_AGAIN = frozenset({"LONG", "LONG RAW", "XMLTYPE"})
+_SIZE = re.compile(r"\((\d+)")
+_REMEDY = "leave it out of `tables`, or change it on the master"
+
+
+def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Of each of `tables` that cannot be captured why, and what to do."""
+    shapes = catalog.shapes(session, tables)
+    kinds = catalog.kinds(session, tables)
+    found: dict[TableName, str] = {}
+    for table in tables:
+        reasons = []
+        if table not in shapes:
+            reasons.append("does not exist, or the account has no privilege on it: GRANT SELECT, FLASHBACK on it")
+        elif table.schema == names.HERE:
+            reasons.append(f"must be named by its owner: write {session.schema}.{table.name}")
+        else:
+            columns = [(column.name, column.type) for column in shapes[table].columns if not column.generated]
+            reasons += of_columns(columns, [column.name for column in shapes[table].key])
+            if kinds.get(table):
+                reasons.append(f"is {kinds[table]}")
+        if reasons:
+            found[table] = f"{'; it '.join(reasons)}: {_REMEDY}"
+    return found
+
+
+def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[str]:
+    """What stands in the way of capturing a table with these columns and types, each the end of `the table …`."""
+    found = []
+    for name, kind in columns:
+        if kind in _READ_AGAIN:
+            found.append(f"has column {name} of type {kind}, which no trigger can read")
+        elif not _CAPTURED.fullmatch(kind):
+            found.append(f"has column {name} of type {kind}, which is not replicated")
+    size = sum(key_bytes(kind) for name, kind in columns if name in key)
+    if size > KEY_BYTES:
+        found.append(f"has a key that may take {size:,} bytes as a text; {KEY_BYTES:,} is the most")
+    return found
+
+
+def key_bytes(kind: str) -> int:
+    """Of a key's column as a text, at most."""
+    size = _SIZE.search(kind)
+    if size is None or not kind.startswith(("VARCHAR2", "CHAR", "NVARCHAR2", "NCHAR", "RAW")):
+        return _FIXED_KEY_BYTES
+    bytes_each = 2 if kind.startswith("RAW") else 4 if "CHAR)" in kind or kind.startswith("N") else 1
+    return max(int(size[1]) * bytes_each, _FIXED_KEY_BYTES)

@@ -1,0 +1,69 @@
+"""What an Oracle master lacks for a replication."""
+
+from sluice.configuration.model import Replication
+from sluice.database.errors import DatabaseRefused, StatementFailed
+from sluice.model.lack import Lack, Severity
+from sluice.vendors.oracle import row_source
+from sluice.vendors.oracle.lacks import NEVER_RAN, account, of_account, of_server
+from sluice.vendors.oracle.session import OracleSession
+from sluice.vendors.oracle.source import fitness
+
+_PRIVILEGES = {
+    "CREATE SESSION": "Sluice works over sessions",
+    "CREATE TABLE": "ITEMS, TABLES and others are made in its schema",
+    "CREATE SEQUENCE": "SEQ numbers the changes",
+    "CREATE VIEW": "COLS_VIEW shows the columns of the captured tables",
+    "CREATE PROCEDURE": "its packages are what triggers call",
+    "CREATE TRIGGER": "triggers capture the changes",
+}
+_OF_OTHERS = {"CREATE ANY TRIGGER": "tables of other accounts are captured by triggers of its own"}
+_NOTICES = "ADMINISTER DATABASE TRIGGER"
+_PACKAGES = {
+    "DBMS_LOCK": "installations keep out of one another's way by it",
+    "DBMS_FLASHBACK": "blocks and comparisons see tables as of one moment by it",
+    "DBMS_CRYPTO": "tables are compared by it",
+}
+_VIEWS = {
+    "GV$TRANSACTION": "SYS.GV_$TRANSACTION",
+    "GV$DATABASE": "SYS.GV_$DATABASE",
+    "GV$INSTANCE": "SYS.GV_$INSTANCE",
+    "V$THREAD": "SYS.V_$THREAD",
+    "V$DATABASE": "SYS.V_$DATABASE",
+    "V$DATABASE_INCARNATION": "SYS.V_$DATABASE_INCARNATION",
+    "V$PDBS": "SYS.V_$PDBS",
+    "V$PDB_INCARNATION": "SYS.V_$PDB_INCARNATION",
+    "DBA_2PC_PENDING": "SYS.DBA_2PC_PENDING",
+}
+"""What a position reads, and what is granted for it."""
+
+
+def found(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
+    """`light`: only privileges."""
+    lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
+    lacks += [*of_server(session), *_of_account(session, replication)]
+    if light:
+        return lacks
+    tables = [each.table for each in replication.resolve(row_source.tables(session))]
+    for table, why in fitness.unfit(session, tables).items():
+        reason, _, remedy = why.rpartition(": ")
+        lacks.append(Lack("", f"a table {table} that can be captured", f"it {reason}", None, remedy=_sentence(remedy)))
+    return lacks
+
+
+def _of_account(session: OracleSession, replication: Replication) -> list[Lack]:
+    user = account(session)
+    owners = {each.table.schema for each in replication.resolve(row_source.tables(session))}
+    lacks = of_account(session, _PRIVILEGES | (_OF_OTHERS if owners - {session.schema} else {}), _PACKAGES)
+    for view, granted in _VIEWS.items():
+        try:
+            session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
+        except (DatabaseRefused, StatementFailed):
+            why = "a position asks it which transactions run"
+            lacks.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {granted} TO {user}"))
+    why = "TRUNCATE and what happens to partitions are not noticed without it"
+    noticed = of_account(session, {_NOTICES: why}, {})
+    return lacks + [lack.softened() for lack in noticed]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

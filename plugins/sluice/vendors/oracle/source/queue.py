@@ -1,0 +1,243 @@
+"""Reading ITEMS on an Oracle master: windows as Arrow (`sluice.database.changes.ChangeReader`).
+
+A `Reader` keeps its session and is used by one thread at a time. After a `Transient` error it connects anew at the next
+call.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from sluice import sql_files
+from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.items import ITEMS
+from sluice.database.registry import vendor_of
+from sluice.errors import Transient
+from sluice.model import table_definition
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.window import Window
+from sluice.vendors.oracle.queue_position import QueuePosition, number_of, trans_key_of
+from sluice.vendors.oracle.session import OracleSession, Value, native
+from sluice.vendors.oracle.source.column_places import with_places
+
+BY_ROWID = "1R"
+"""VERSION of a change whose GUID is a ROWID, because its table has no key."""
+_SURVEYED = 50_000
+"""Rows that are looked at in one go."""
+_ENDLESS = 2**62
+_ROWS = "i.DB_ACTION IN ('INSERT', 'UPDATE', 'DELETE')"
+_KEY_CHANGES = "(i.DB_ACTION = 'UPDATE' AND i.GUID IS NULL)"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a statement reads of ITEMS."""
+
+    window: Window
+    selection: str = "1 = 1"
+    """A further condition on a change, `i`."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """Those of the parameters in `selection`."""
+
+    @property
+    def binds(self) -> dict[str, Value]:
+        """The values of all parameters."""
+        former, target = QueuePosition.of(self.window.previous), QueuePosition.of(self.window.target)
+        up_to = target.high if self.window.up_to is None else min(self.window.up_to, target.high)
+        return {
+            "floor": max(self.window.above, former.floor(target)),
+            "ceiling": up_to,
+            "low": target.low,
+            "open": listed(target.open),
+            "seen": listed(target.seen),
+            "former_low": former.low,
+            "former_high": former.high,
+            "former_open": listed(former.open),
+            "former_seen": listed(former.seen),
+            **self.values,
+        }
+
+    def statement(self, name: str, prefix: Prefix) -> str:
+        """The text of one of the files of the queue."""
+        placeholders = {"window": sql_files.render("oracle", "queue_window").strip(), "selection": self.selection}
+        if name == "queue_cuts":
+            del placeholders["selection"]
+        return sql_files.render("oracle", name, prefix=str(prefix), **placeholders)
+
+
+def listed(transactions: Collection[int]) -> str:
+    """A set of transactions as the statements take it."""
+    return json.dumps([trans_key_of(number) for number in sorted(transactions)])
+
+
+def of_table(table: TableName, number: int = 0) -> tuple[str, dict[str, Value]]:
+    """The condition that a change is of the table, and its values; `number` makes their names unique."""
+    schema, name = f"schema_{number}", f"name_{number}"
+    return f"i.DB_SCHEMA = :{schema} AND i.TABLENAME = :{name}", {schema: table.schema, name: table.name}
+
+
+def _of_share(share: Share) -> tuple[str, dict[str, Value]]:
+    # A table without a key is one unit: copies that come and copies that go must meet to cancel out.
+    unit = f"CASE WHEN i.VERSION = '{BY_ROWID}' THEN i.DB_SCHEMA || '.' || i.TABLENAME ELSE i.GUID END"
+    text = f"{_ROWS} AND NOT {_KEY_CHANGES} AND ORA_HASH({unit}, :last_part) = :part"
+    return text, {"last_part": share.of - 1, "part": share.number}
+
+
+class Reader:
+    """Reads windows of one prefix's ITEMS. `schema`: the account's own, where they are."""
+
+    def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
+        del schema
+        self.info = info
+        self.prefix = prefix
+        self.application = application
+        self._session: OracleSession | None = None
+
+    def items(
+        self,
+        window: Window,
+        *,
+        share: Share | None = None,
+        images: bool = False,
+        max_bytes: int | None = None,
+        rows_of: TableName | None = None,
+    ) -> pa.Table:
+        """The changes of the window in REPL_KEY order, columns as in `ITEMS`; old images are always among them.
+
+        Raises `TooManyBytes`, errors of `sluice.database.errors`.
+        """
+        del images
+        if rows_of is not None:
+            text, values = of_table(rows_of)
+            chosen = Condition(window, f"{text} AND {_ROWS}", values)
+        else:
+            chosen = Condition(window) if share is None else Condition(window, *_of_share(share))
+        return self._table(chosen, max_bytes)
+
+    def key_changes(
+        self,
+        window: Window,
+        *,
+        guids: Mapping[TableName, Collection[str]] | None = None,
+        images: bool = False,
+    ) -> pa.Table:
+        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Share` should apply."""
+        del images
+        conditions, values = [_KEY_CHANGES], dict[str, Value]()
+        for number, (table, keys) in enumerate((guids or {}).items()):
+            if keys:
+                text, own = of_table(table, number)
+                # A list of values has 1,000 of them at most; a JSON array any number.
+                wanted = (
+                    f"SELECT g.GUID FROM JSON_TABLE(:guids_{number}, '$[*]' COLUMNS (GUID VARCHAR2(4000) PATH '$')) g"
+                )
+                conditions.append(f"({text} AND i.GUID IN ({wanted}))")
+                values |= own | {f"guids_{number}": json.dumps(sorted(keys))}
+        return self._table(Condition(window, f"({' OR '.join(conditions)})", values))
+
+    def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
+        """Counts the window, or its first `limit` changes and `max_bytes` of contents. One change is always taken.
+
+        Bytes are counted as characters: how many bytes a LOB has, the server does not say without reading it.
+        """
+        most = _ENDLESS if limit is None else limit
+        changes = size = key_changes = 0
+        last: int | None = None
+        more = False
+        for key, characters, changes_key in self._surveyed(window, most + 1):
+            if changes >= most or (changes and max_bytes is not None and size + characters > max_bytes):
+                more = True
+                break
+            changes, size, last = changes + 1, size + characters, key
+            key_changes += changes_key
+        return Survey(changes, last, size, key_changes, self._cuts(window, last), more)
+
+    def has(self, window: Window, action: Action) -> bool:
+        """Whether a change of this action is in the window."""
+        chosen = Condition(window, "i.DB_ACTION = :action", {"action": str(action), "most": 1})
+        return bool(self._rows("queue_survey", chosen))
+
+    def close(self) -> None:
+        """Ends the session; the next call opens another one."""
+        held, self._session = self._session, None
+        if held is not None:
+            held.close()
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _surveyed(self, window: Window, most: int) -> Iterator[tuple[int, int, int]]:
+        above, left = window.above, most
+        while left > 0:
+            wanted = min(left, _SURVEYED)
+            found = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": wanted}))
+            for key, characters, changes_key in found:
+                yield int(key), int(characters), int(changes_key)
+            if len(found) < wanted:
+                return
+            above, left = int(found[-1][0]), left - wanted
+
+    def _cuts(self, window: Window, last: int | None) -> tuple[Cut, ...]:
+        if last is None:
+            return ()
+        rows = self._rows("queue_cuts", Condition(window.between(window.above, last)))
+        return tuple(
+            Cut(int(key), number_of(transaction), action, TableName(schema, table))
+            for key, transaction, action, schema, table in rows
+        )
+
+    def _table(self, chosen: Condition, max_bytes: int | None = None) -> pa.Table:
+        columns: list[list[object]] = [[] for _ in ITEMS]
+        size = 0
+        with self._connected() as session:
+            found = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
+            next(found)  # names of columns
+            for batch in found:
+                for row in batch:
+                    size += len(row[6] or "") + len(row[7] or "")
+                    if max_bytes is not None and size > max_bytes:
+                        raise TooManyBytes(max_bytes)
+                    for column, value in zip(columns, _item(row), strict=True):
+                        column.append(value)
+        return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
+
+    def _rows(self, name: str, chosen: Condition) -> list[tuple[Any, ...]]:
+        with self._connected() as session:
+            return session.run(chosen.statement(name, self.prefix), chosen.binds).fetchall()
+
+    @contextmanager
+    def _connected(self) -> Iterator[OracleSession]:
+        """The session; what fails for a while, or is left half-way, ends it."""
+        if self._session is None:
+            sessions = vendor_of(self.info.vendor).sessions
+            self._session = native(sessions.connect(self.info, application=self.application, autocommit=True))
+        try:
+            yield self._session
+        except (Transient, TooManyBytes):
+            self.close()
+            raise
+
+
+def _item(row: Sequence[Any]) -> tuple[object, ...]:
+    """A row of ITEMS as every source has it: without a key GUID is empty, and NULL where an UPDATE changed the key."""
+    key, transaction, schema, table, guid, action, content, oldcontent, version = row
+    if version == BY_ROWID:
+        guid = ""
+    if action == "UPDATE" and oldcontent is None:
+        oldcontent = ""  # nothing of it is other: an empty text is NULL on the server
+    if action == "ALTER" and content and oldcontent:
+        now, before = table_definition.parse(content), table_definition.parse(oldcontent)
+        content = table_definition.format_definition(with_places(now, before))
+    return int(key), number_of(transaction), schema, table, guid, action, content, oldcontent

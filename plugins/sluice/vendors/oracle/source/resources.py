@@ -1,0 +1,200 @@
+"""The DbResources of a prefix on an Oracle master, in the account's own schema: installed, upgraded, removed by files.
+
+DDL commits by itself there, so an installation that is interrupted is there in part: what is there stays, and the next
+run makes the rest.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from sluice import sql_files
+from sluice.database.capture import Installation
+from sluice.database.errors import LockNotAvailable
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.names import Prefix
+from sluice.vendors.oracle import named_locks
+from sluice.vendors.oracle.session import OracleSession, native
+from sluice.vendors.oracle.source.info import Info
+
+STEPS: tuple[str, ...] = ("resources_v1",)
+"""Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
+CODE: tuple[str, ...] = ("cols_view", "origin", "code", "capture", "structure")
+"""Files of what may be made again and again, in the order in which they refer to one another."""
+DDL_TRIGGER = "ddl_trigger"
+"""File of the trigger on the database, where the account may make one."""
+_MAY_TRIGGER = "ADMINISTER DATABASE TRIGGER"
+_COMMAND = re.compile(r"^(?:SET DEFINE|WHENEVER) .*$", re.MULTILINE)
+"""Commands of SQL*Plus, for those who run the files by hand."""
+RESOURCES: tuple[str, ...] = (
+    *("SEQ", "INFO", "ITEMS", "TABLES", "CURRENT_TABLES", "DEBUG_TABLE", "LONGS_TABLE"),
+    *("COLS_VIEW", "ORIGIN", "CODE", "CAPTURE", "STRUCTURE", "DDL"),
+)
+"""Names, after the prefix, of what the files make."""
+_VERSION, _CODE = "version", "functions"
+"""Names in INFO."""
+
+
+class ResourcesMissing(Terminal):
+    """The prefix is not installed."""
+
+    def __init__(self, prefix: Prefix, account: str):
+        super().__init__(
+            f"{prefix}: there are no DbResources in schema {account}. Run the DAG install_resources for this prefix."
+        )
+
+
+class ResourcesOutdated(Terminal):
+    """The resources are of an older release than this one, or were not installed to the end."""
+
+    def __init__(self, prefix: Prefix, account: str):
+        super().__init__(
+            f"{prefix}: the DbResources in schema {account} are of another release, or an installation did not come "
+            "to its end. Run the DAG install_resources for this prefix; it goes on in place."
+        )
+
+
+class ResourcesNewer(Terminal):
+    """A newer release installed the resources; this one must not touch them."""
+
+    def __init__(self, prefix: Prefix, found: int):
+        super().__init__(
+            f"{prefix}: the DbResources have version {found}, this release knows up to {len(STEPS)}. "
+            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
+        )
+
+
+class NamesTaken(Terminal):
+    """Objects that are not Sluice's bear names the prefix needs."""
+
+    def __init__(self, prefix: Prefix, account: str, names: list[str]):
+        super().__init__(
+            f"{prefix}: the schema {account} already has {', '.join(names)}, and no DbResources of this prefix. "
+            "Choose another prefix or account, or remove these objects."
+        )
+        self.names = names
+
+
+class NotCompiled(Terminal):
+    """The server refuses code of Sluice's."""
+
+    def __init__(self, prefix: Prefix, name: str, line: int, reason: str):
+        super().__init__(
+            f"{prefix}: {name} does not compile, line {line}: {reason.strip()}. Mostly the account lacks a privilege: "
+            "include/sql/oracle/grants.sql grants it, not by a role but to the account itself. Then run the DAG "
+            "install_resources again."
+        )
+        self.name = name
+
+
+def digest() -> str:
+    """Identifies the text of all files of this release that may be run again."""
+    text = "\0".join(sql_files.render("oracle", name, prefix="DEMO_") for name in (*CODE, DDL_TRIGGER))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def units(name: str, prefix: Prefix) -> list[str]:
+    """The statements and blocks of a file, each as the server takes it."""
+    text = _COMMAND.sub("", sql_files.render("oracle", name, prefix=str(prefix)))
+    found = []
+    for part in re.split(r"^/$", text, flags=re.MULTILINE):
+        block = re.match(r"\s*(?:DECLARE|BEGIN|CREATE OR REPLACE (?:PACKAGE|TRIGGER))\b", part)
+        found += [part.strip()] if block else [each.strip() for each in part.split(";\n")]
+    return [each for each in found if each not in ("", "COMMIT")]
+
+
+def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
+    """What the account's schema holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
+    del schema
+    session = native(connection)
+    if f"{prefix}INFO" not in _names(session, prefix):
+        return None
+    values = dict(Info(session, prefix).all())
+    version = int(values.get(_VERSION, 0))
+    if version > len(STEPS):
+        raise ResourcesNewer(prefix, version)
+    return Installation(version, values.get(_CODE) == digest(), len(STEPS))
+
+
+def require(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Passes when the resources are there and current.
+
+    Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
+    """
+    have = installed(connection, prefix, schema)
+    if have is None:
+        raise ResourcesMissing(prefix, native(connection).schema)
+    if not have.current:
+        raise ResourcesOutdated(prefix, native(connection).schema)
+
+
+def lock(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Keeps other installers of the prefix out until the session ends: DDL commits, and so ends transactions."""
+    if not named_locks.take(connection, f"install {prefix}", named_locks.SECONDS):
+        raise LockNotAvailable(f"{native(connection).place}: another session installs {prefix}")
+
+
+def version() -> int:
+    """To which `upgrade` brings an installation."""
+    return len(STEPS)
+
+
+def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+    """Runs the files that `have` lacks; the names of those run. Each statement of definitions commits.
+
+    Raises `NamesTaken`, `NotCompiled`.
+    """
+    session = native(connection)
+    if have is None and (taken := _names(session, prefix)):
+        raise NamesTaken(prefix, session.schema, sorted(taken))
+    files = list(STEPS[have.version if have else 0 :])
+    if files or have is None or not have.functions_current:
+        files += CODE
+        if _may_trigger(session):
+            files.append(DDL_TRIGGER)
+    for name in files:
+        for unit in units(name, prefix):
+            session.run(unit)
+    if files:
+        _expect_compiled(session, prefix)
+        info = Info(session, prefix)
+        info.write(_VERSION, str(len(STEPS)))
+        info.write(_CODE, digest())
+    return files
+
+
+def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+    """False: what an apply writes on an Oracle master is never captured. Raises `Terminal` where it is to be."""
+    if others := sorted(map(str, cascade)):
+        raise Terminal(
+            f"{prefix}: `cascade` names {', '.join(others)}, but an Oracle master passes on nothing that an apply "
+            "writes. Take `cascade` out of the configuration."
+        )
+    return False
+
+
+def remove(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Drops all objects of the prefix. Each is gone for itself: what an interruption leaves, the next run removes."""
+    for unit in units("uninstall", prefix):
+        native(connection).run(unit)
+
+
+def _names(session: OracleSession, prefix: Prefix) -> set[str]:
+    """Names of the prefix's resources that the account's schema has something under."""
+    wanted = {f"{prefix}{name}" for name in RESOURCES}
+    found = session.run(
+        "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE o.OBJECT_NAME LIKE :like", {"like": f"{prefix}%"}
+    )
+    return wanted & {str(name) for (name,) in found}
+
+
+def _may_trigger(session: OracleSession) -> bool:
+    return any(name == _MAY_TRIGGER for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s"))
+
+
+def _expect_compiled(session: OracleSession, prefix: Prefix) -> None:
+    """What does not compile is made all the same, and fails where it is called."""
+    statement = sql_files.render("oracle", "compile_errors")
+    for name, line, reason in session.run(statement, {"like": f"{prefix}%"}):
+        raise NotCompiled(prefix, str(name), int(line), str(reason))

@@ -1,0 +1,77 @@
+"""What a position asks of an Oracle master: each question is a statement of its own, outside a transaction."""
+
+import json
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sluice import sql_files
+from sluice.errors import Terminal
+from sluice.model.names import Prefix
+from sluice.vendors.oracle.queue_position import Incarnation, number_of, trans_key_of
+from sluice.vendors.oracle.session import OracleSession, Value
+from sluice.vendors.oracle.source.position import Thread
+
+PAUSE_SECONDS = 0.05
+"""Between two looks at instances whose SCN lags behind."""
+
+
+class NoPrimary(Terminal):
+    """The server is a standby, or open for reading only."""
+
+    def __init__(self, place: str, role: str, mode: str):
+        super().__init__(
+            f"{place}: the database is {role}, {mode}: what runs on it cannot be seen there, and nothing is captured. "
+            "Name the primary database, open READ WRITE, in the Airflow connection of the master."
+        )
+        self.place = place
+
+
+@dataclass
+class Server:
+    """See `sluice.vendors.oracle.source.position.Master`."""
+
+    session: OracleSession
+    prefix: Prefix
+
+    def incarnation(self) -> Incarnation:
+        """Raises `NoPrimary`."""
+        dbid, pdb, resetlogs, pdb_incarnation, role, mode, _ = self._identity()
+        if role != "PRIMARY" or mode != "READ WRITE":
+            raise NoPrimary(self.session.place, str(role), str(mode))
+        return Incarnation(int(dbid), str(pdb or ""), int(resetlogs), int(pdb_incarnation or 0))
+
+    def time(self) -> str:
+        return str(self._identity()[-1])
+
+    def threads(self) -> Collection[Thread]:
+        return [Thread(int(number), str(run or "")) for number, run in self._rows("position_threads")]
+
+    def draw(self) -> int:
+        ((drawn,),) = self._rows("position_draw")
+        return int(drawn)
+
+    def listed(self) -> Collection[int]:
+        return [number_of(key) for (key,) in self._rows("position_listed")]
+
+    def prepared(self) -> Collection[int]:
+        return [number_of(key) for (key,) in self._rows("position_prepared")]
+
+    def scns(self) -> Collection[int]:
+        return [int(scn) for _, scn in self._rows("position_scns")]
+
+    def pause(self) -> None:
+        time.sleep(PAUSE_SECONDS)
+
+    def visible(self, scn: int, above: int, up_to: int, among: Collection[int]) -> Collection[int]:
+        named = json.dumps([trans_key_of(number) for number in sorted(among)])
+        values: dict[str, Value] = {"scn": scn, "above": above, "up_to": up_to, "among": named}
+        return [number_of(key) for (key,) in self._rows("position_visible", values)]
+
+    def _identity(self) -> tuple[Any, ...]:
+        (row,) = self._rows("position_incarnation")
+        return row
+
+    def _rows(self, name: str, values: dict[str, Value] | None = None) -> list[tuple[Any, ...]]:
+        return self.session.run(sql_files.render("oracle", name, prefix=str(self.prefix)), values).fetchall()

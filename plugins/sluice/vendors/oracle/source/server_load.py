@@ -1,0 +1,29 @@
+"""How busy an Oracle master is, for the throttle of a load: what a query of the user's says."""
+
+from decimal import Decimal
+
+from sluice.database.server_load import NoNumber, ServerLoad
+from sluice.database.session import Session
+from sluice.vendors.oracle.not_offered import NotOffered
+from sluice.vendors.oracle.session import native
+
+GRANT = "Sluice does not look at V$SESSION"
+
+
+def read(connection: Session) -> ServerLoad:
+    """Raises `NotOffered`."""
+    del connection
+    raise NotOffered(
+        "limit on sessions, lock waits or standbys of a load", "Limit it by `query` under `initial.throttle`."
+    )
+
+
+def number(connection: Session, query: str) -> float:
+    """What a user's query returns. Raises `NoNumber`, and errors of the server: it may be anything."""
+    rows = native(connection).run(query.strip().rstrip(";")).fetchall()
+    if len(rows) != 1 or len(rows[0]) != 1:
+        raise NoNumber("it returns no row with one number alone")
+    (value,) = rows[0]
+    if not isinstance(value, int | float | Decimal) or value != value:  # NaN is unlike itself
+        raise NoNumber(f"it returns {'NULL' if value is None else f'{value!r:.80}'} instead of a number")
+    return float(value)

@@ -1,0 +1,243 @@
+"""From an Oracle master's first row to a PostgreSQL slave that is proved equal."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from sluice.capture import resources, uninstall
+from sluice.coordination import redis_store
+from sluice.database.capture import TablesUnfit
+from sluice.database.registry import vendor_of
+from sluice.vendors.oracle.errors import made
+from sluice.vendors.oracle.session import OracleSession, Value
+from sluice.verify.findings import Kind, Outcome
+from sluice.verify.repair import repair
+from tests.oracle.live.master_rig import OracleMasterRig
+from tests.vendors.contender import Writer
+
+TABLES = """
+CREATE TABLE ORDERS (
+    ID NUMBER(10) PRIMARY KEY, CUSTOMER NUMBER(10), NOTE VARCHAR2(400 CHAR), AMOUNT NUMBER(12,2), PLAIN NUMBER,
+    RATE BINARY_DOUBLE, AT TIMESTAMP(6), MOMENT TIMESTAMP(6) WITH TIME ZONE, DAY DATE, BODY BLOB, LONGER CLOB,
+    SHORT RAW(20), CODE CHAR(6)
+);
+CREATE INDEX ORDERS_CUSTOMER ON ORDERS (CUSTOMER, DAY);
+CREATE TABLE LINES (
+    ORDER_ID NUMBER(10), LINE NUMBER(5), ITEM VARCHAR2(40) NOT NULL, CONSTRAINT LINES_PK PRIMARY KEY (ORDER_ID, LINE)
+);
+CREATE TABLE PARENTS (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(20));
+CREATE TABLE CHILDREN (ID NUMBER(10) PRIMARY KEY, PARENT NUMBER(10) REFERENCES PARENTS);
+CREATE TABLE LOG (AT TIMESTAMP(6), WORDS VARCHAR2(40), N NUMBER(20,5));
+"""
+
+
+def fill(pair: OracleMasterRig) -> None:
+    insert = (
+        "INSERT INTO ORDERS (ID, CUSTOMER, NOTE, AMOUNT, PLAIN, RATE, AT, MOMENT, DAY, BODY, LONGER, SHORT, CODE) "
+        "VALUES (:id, :customer, :note, :amount, CAST(:plain AS NUMBER), TO_BINARY_DOUBLE(:rate), "
+        "TO_TIMESTAMP(:at, 'YYYY-MM-DD HH24:MI:SS.FF6'), "
+        "TO_TIMESTAMP_TZ(:moment, 'YYYY-MM-DD HH24:MI:SS.FF6 TZH:TZM'), TO_DATE(:day, 'YYYY-MM-DD HH24:MI:SS'), "
+        ":body, :longer, :short, :code)"
+    )
+    texts = (None, "NULL", 'a,"b"\n\\\\ é 😀 <&]]>', "x" * 300, "'")
+    rows = [
+        {
+            "id": n, "customer": n % 7, "note": texts[n % 5], "amount": n / 4, "plain": f"{n}.125" if n % 2 else None,
+            "rate": str(n / 7), "at": f"2020-02-29 12:{n % 60:02}:00.000{n % 10}00",
+            "moment": f"2020-02-29 12:{n % 60:02}:00.000001 +02:00", "day": f"2020-01-{n % 28 + 1:02} 10:00:00",
+            "body": n.to_bytes(4, "big") if n % 3 else None, "longer": "long " * (n % 50) or None,
+            "short": n.to_bytes(3, "big"), "code": f"c{n % 10}",
+        }
+        for n in range(1, 401)
+    ]  # fmt: skip
+    with pair.master.transaction():
+        pair.master.run_many(insert, rows)
+        lines = "INSERT INTO LINES (ORDER_ID, LINE, ITEM) VALUES (:id, 1, :item)"
+        pair.master.run_many(lines, [{"id": n, "item": f"item {n}"} for n in range(1, 151)])
+        pair.master.run_many("INSERT INTO PARENTS VALUES (:id, 'p')", [{"id": n} for n in range(1, 21)])
+        children = [{"id": n, "parent": n % 20 + 1} for n in range(1, 61)]
+        pair.master.run_many("INSERT INTO CHILDREN VALUES (:id, :parent)", children)
+        pair.master.run_many("INSERT INTO LOG VALUES (NULL, 'x', :n)", [{"n": n % 3} for n in range(20)])
+
+
+CHANGES = (
+    "UPDATE ORDERS SET NOTE = NOTE || '!', RATE = -RATE, AMOUNT = AMOUNT + 1 WHERE MOD(ID, 5) = 0",
+    "DELETE FROM ORDERS WHERE MOD(ID, 11) = 0",
+    "UPDATE ORDERS SET ID = ID + 100000 WHERE MOD(ID, 13) = 0 AND ID < 100000",
+    "UPDATE ORDERS SET LONGER = LONGER || ' <&]]> é', BODY = NULL WHERE MOD(ID, 7) = 0",
+    "UPDATE LINES SET LINE = LINE + 1",
+    "UPDATE LINES SET ITEM = 'a key that moved', ORDER_ID = -ORDER_ID WHERE ORDER_ID = 5",
+    "DELETE FROM CHILDREN WHERE PARENT = 3",
+    "DELETE FROM PARENTS WHERE ID = 3",
+    "INSERT INTO PARENTS VALUES (3, 'again')",
+    "INSERT INTO CHILDREN VALUES (3000, 3)",
+    "DELETE FROM CHILDREN WHERE ID = 3000",
+    "UPDATE LOG SET WORDS = 'y' WHERE N = 2",
+    "DELETE FROM LOG WHERE N = 1",
+    "INSERT INTO LOG VALUES (NULL, NULL, NULL)",
+    "INSERT INTO LOG VALUES (NULL, NULL, NULL)",
+)
+
+
+def equal(pair: OracleMasterRig) -> None:
+    findings = pair.compared()
+    assert {str(table): finding.outcome for table, finding in findings.items()} == {
+        str(table): Outcome.IDENTICAL for table in findings
+    }
+    assert all(finding.rows_master == finding.rows_slave for finding in findings.values())
+
+
+@pytest.mark.parametrize("read", ["committed", "snapshot"])
+def test_loaded_applied_and_proved_equal(master_rig: Callable[..., OracleMasterRig], read: str) -> None:
+    pair = master_rig(TABLES, stage=500, block_rows=150, read=read)
+    fill(pair)
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        equal(pair)
+        assert dict(pair.finish(update).left_out) == {}
+        for _ in range(2):
+            pair.change(*CHANGES)
+            pair.await_current()
+            equal(pair)
+        running.await_normal_mode()
+        pair.change(*CHANGES)
+        pair.await_current()
+        equal(pair)
+    assert [v for _, v in pair.rows("PARENTS", "ID")].count("again") == 1
+
+
+def test_definitions_follow(master_rig: Callable[..., OracleMasterRig]) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(10), W VARCHAR2(10))")
+    pair.change("INSERT INTO T VALUES (1, 'a', 'x')")
+    pair.load()
+    with pair.apply():
+        pair.await_current()
+        pair.master.run("ALTER TABLE T ADD (N NUMBER(10))")
+        check_definitions(pair)
+        pair.change("INSERT INTO T (ID, V, N) VALUES (2, 'b', 8)")
+        pair.await_current()
+        assert pair.rows("T", "ID") == [(1, "a", "x", None), (2, "b", None, 8)]
+        pair.master.run("ALTER TABLE T RENAME COLUMN V TO U")
+        check_definitions(pair)
+        pair.change("UPDATE T SET U = 'c' WHERE ID = 1")
+        pair.await_current()
+        assert pair.rows("T", "ID") == [(1, "c", "x", None), (2, "b", None, 8)]
+        pair.master.run("ALTER TABLE T DROP COLUMN U")
+        check_definitions(pair)
+        pair.change("UPDATE T SET W = 'y' WHERE ID = 2")
+        pair.await_current()
+        assert pair.rows("T", "ID") == [(1, "x", None), (2, "y", 8)]
+        equal(pair)
+
+
+def test_a_column_that_comes_with_values_is_told_and_other_tables_go_on(
+    master_rig: Callable[..., OracleMasterRig],
+) -> None:
+    pair = master_rig(
+        "CREATE TABLE T (ID NUMBER(10) PRIMARY KEY);\nCREATE TABLE U (ID NUMBER(10) PRIMARY KEY);\n"
+        "INSERT INTO T VALUES (1)"
+    )
+    pair.load()
+    with pair.apply():
+        pair.await_current()
+        pair.master.run("ALTER TABLE T ADD (N NUMBER(10) DEFAULT 7)")
+        check_definitions(pair)
+        pair.change("INSERT INTO U VALUES (5)")
+        pair.await_current()
+        (told,) = pair.rejects.open()
+        assert told.table.name == "T" and "rows have values in the column N, which was added" in told.reason
+        assert pair.rows("U", "ID") == [(5,)]
+
+
+def check_definitions(pair: OracleMasterRig) -> None:
+    """As the apply does now and then."""
+    vendor_of("oracle").changes.check_definitions(pair.master, pair.pair.prefix, "")
+
+
+def test_what_was_damaged_is_found_and_repaired(master_rig: Callable[..., OracleMasterRig]) -> None:
+    pair = master_rig("CREATE TABLE ITEMS (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40), WEIGHT BINARY_DOUBLE)")
+    rows = [{"id": n, "name": f"é {n}", "weight": str(n / 3)} for n in range(1, 301)]
+    with pair.master.transaction():
+        pair.master.run_many("INSERT INTO ITEMS VALUES (:id, :name, TO_BINARY_DOUBLE(:weight))", rows)
+    pair.load()
+    with pair.apply() as running:
+        running.await_normal_mode()
+        table = f'"{pair.master.schema}"."ITEMS"'
+        pair.slave.execute(f'UPDATE {table} SET "WEIGHT" = 5 WHERE "ID" = 7'.encode())
+        pair.slave.execute(f'DELETE FROM {table} WHERE "ID" BETWEEN 100 AND 120'.encode())
+        pair.slave.execute(f'INSERT INTO {table} ("ID", "NAME") VALUES (-1, $$mine$$)'.encode())
+        ((_, finding),) = pair.compared().items()
+        assert {str(kind): finding.found[kind].count for kind in Kind} == {"missing": 21, "extra": 1, "different": 1}
+        repair(pair.pair, redis_store.connect(pair.redis_url), finding)
+        equal(pair)
+
+
+def test_a_block_whose_undo_is_gone_is_read_again_half_as_large(
+    master_rig: Callable[..., OracleMasterRig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)", block_rows=100)
+    with pair.master.transaction():
+        pair.master.run_many("INSERT INTO T VALUES (:id)", [{"id": n} for n in range(300)])
+    kind = type(pair.master)
+    real = kind.stream
+
+    def stream(self: OracleSession, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[Any]]:
+        names, *batches = real(self, query, values)
+        if sum(map(len, batches)) > 60 and "ITEMS" not in query:
+            raise made("ORA-1555", "ORA-01555: snapshot too old", self.place)
+        yield from (names, *batches)
+
+    monkeypatch.setattr(kind, "stream", stream)
+    pair.load()
+    with pair.apply():
+        pair.await_current()
+        assert len(pair.rows("T", "ID")) == 300
+
+
+def test_changes_that_commit_in_another_order_than_they_were_written_all_come_once(
+    master_rig: Callable[..., OracleMasterRig],
+) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V NUMBER(10))")
+    pair.load()
+    chance = random.Random(7)
+    writers = [Writer(pair.connect_master(pair.pair.master_info)) for _ in range(6)]
+    committed = 0
+    with pair.apply():
+        for step in range(150):
+            writer = chance.choice(writers)
+            if not writer.open:
+                writer.begin()
+                writer.written = 0
+            writer.do(f"INSERT INTO T VALUES ({step}, 1)")
+            writer.written += 1
+            if chance.random() < 0.3:
+                if chance.random() < 0.8:
+                    writer.commit()
+                    committed += writer.written
+                else:
+                    writer.rollback()
+        for writer in writers:
+            if writer.open:
+                writer.rollback()
+            writer.session.close()
+        pair.await_current()
+        assert len(pair.rows("T", "ID")) == committed
+        equal(pair)
+
+
+def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable[..., OracleMasterRig]) -> None:
+    with pytest.raises(TablesUnfit, match=r"T.* has column V of type INTERVAL YEAR"):
+        master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V INTERVAL YEAR(4) TO MONTH)")
+
+
+def test_the_resources_go_and_the_tables_stay(master_rig: Callable[..., OracleMasterRig]) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
+    assert not resources.install(pair.master, pair.pair.prefix, "").changed, "a second run changes nothing"
+    assert uninstall.uninstall(pair.master, pair.pair.prefix, "")
+    pair.change("INSERT INTO T VALUES (1)")
+    left = vendor_of("oracle").rows.tables(pair.master)
+    assert [table.name for table in left if table.schema == pair.master.schema] == ["T"]
+    assert not uninstall.uninstall(pair.master, pair.pair.prefix, "")

@@ -1,0 +1,66 @@
+"""What is decided of an Oracle master without a server: columns, keys and their order, which tables fit."""
+
+import pytest
+
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
+from sluice.vendors.oracle.key_order import locate
+from sluice.vendors.oracle.source import fitness
+from sluice.vendors.oracle.source.column_places import with_places
+from sluice.vendors.oracle.source.row_stream import record
+
+TABLE = TableName("SHOP", "T")
+
+
+def defined(*names: str) -> TableDefinition:
+    """Numbered as Oracle does: anew after each change."""
+    columns = [Column(name, "NUMBER", place) for place, name in enumerate(names, start=1)]
+    return TableDefinition(TableShape(TABLE, tuple(columns)))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "places"),
+    [
+        ("abc", "bc", {"b": 2, "c": 3}),  # dropped: the others stay what they are
+        ("abc", "abcd", {"a": 1, "b": 2, "c": 3, "d": 4}),  # added
+        ("abc", "axc", {"a": 1, "x": 2, "c": 3}),  # renamed
+        ("abc", "bcd", {"b": 2, "c": 3, "d": 4}),  # the first dropped, another added behind
+        ("abc", "bx", {"b": 2, "x": 4}),  # two dropped, one added
+    ],
+)
+def test_a_column_keeps_its_place_when_others_go(before: str, now: str, places: dict[str, int]) -> None:
+    found = with_places(defined(*now), defined(*before))
+    assert {column.name: column.position for column in found.shape.columns} == places
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "keys", "places"),
+    [
+        ("NUMBER(10,0)", ["10", "100"], ["9", "10", "99", "100", "-5"], [0, 1, 1, 2, 0]),
+        ("NUMBER", ["0.5", "1E10"], [".25", "2", "20000000000"], [0, 1, 2]),
+        ("VARCHAR2(10 CHAR)", ["B", "a"], ["A", "B", "Z", "a", "é"], [0, 1, 1, 2, 2]),  # by their bytes
+        ("CHAR(3 CHAR)", ["a"], ["a  ", "a", "b"], [1, 1, 1]),
+        ("DATE", ["2024-01-01 00:00:00"], ["2023-12-31 23:59:59.000000", "2024-01-01 00:00:00.000000"], [0, 1]),
+        ("RAW(4)", ["\\x80"], ["\\x7f", "\\x80"], [0, 1]),
+    ],
+)
+def test_keys_lie_in_blocks_as_the_server_orders_them(
+    kind: str, bounds: list[str], keys: list[str], places: list[int]
+) -> None:
+    shape = TableShape(TABLE, (Column("K", kind, 1, False, 1),))
+    assert locate(shape, [(bound,) for bound in bounds], [(key,) for key in keys]) == places
+
+
+def test_what_cannot_be_captured_is_named() -> None:
+    columns = [("ID", "NUMBER(10,0)"), ("WHEN", "TIMESTAMP(9) WITH LOCAL TIME ZONE"), ("L", "LONG"), ("A", "ADDRESS_T")]
+    assert fitness.of_columns(columns, ["ID"]) == [
+        "has column L of type LONG, which no trigger can read",
+        "has column A of type ADDRESS_T, which is not replicated",
+    ]
+    (reason,) = fitness.of_columns([("K", "VARCHAR2(1000 CHAR)"), ("R", "RAW(100)")], ["K", "R"])
+    assert reason == "has a key that may take 4,200 bytes as a text; 4,000 is the most"
+
+
+def test_a_row_is_written_as_csv() -> None:
+    assert record((1, None, "", 'a,"b"\n', b"\x00\xff")) == '"1",,"","a,""b""\n",\\x00ff'
