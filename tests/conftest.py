@@ -28,6 +28,7 @@ from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
 from tests.mysql_server import VARIABLE, GivenServer
 from tests.oracle import server as oracle_server
+from tests.oracle.ivorysql import ENVIRONMENT as IVORYSQL
 from tests.oracle.ivorysql import IvoryServer, installation
 from tests.scenarios.faults import seeds
 from tests.tiers import has_turn
@@ -110,7 +111,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.oracle and not (oracle_server.wanted() or installation()):
         raise pytest.UsageError(
-            f"--oracle: {oracle_server.ENVIRONMENT} names no server: oracle://sys:password@host:1521/service"
+            f"--oracle needs a server: {oracle_server.ENVIRONMENT}=oracle://sys:password@host:1521/service, or "
+            f"{IVORYSQL}, the folder of an IvorySQL that was built. docs/oracle-slave.md starts one in a container"
         )
     given: dict[str, int] | None = getattr(config, "workerinput", None)
     if given is not None:

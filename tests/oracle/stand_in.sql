@@ -7,8 +7,13 @@ CREATE FUNCTION ora_name(n name) RETURNS text AS $$
                 WHEN $1::text = upper($1::text) THEN lower($1::text) ELSE $1::text END
 $$ LANGUAGE sql IMMUTABLE
 /
+-- A session's temporary tables are its account's, as the definitions of such tables are.
+CREATE FUNCTION owner_name(n pg_namespace) RETURNS text AS $$
+    SELECT CASE WHEN ($1).oid = pg_my_temp_schema() THEN 'PUBLIC' ELSE ora_name(($1).nspname) END
+$$ LANGUAGE sql STABLE
+/
 CREATE VIEW all_tables AS
-SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name,
+SELECT owner_name(n) AS owner, ora_name(c.relname) AS table_name,
        CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples END AS num_rows, 100 AS avg_row_len,
        CASE c.relpersistence WHEN 't' THEN 'Y' ELSE 'N' END AS temporary, 'NO' AS external, 'N' AS secondary, 'NO' AS nested
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -23,7 +28,7 @@ UNION ALL SELECT 'SYS', 'DBMS_LOCK', 'PACKAGE', SYSDATE UNION ALL SELECT 'SYS', 
 UNION ALL SELECT 'SYS', 'DBMS_FLASHBACK', 'PACKAGE', SYSDATE
 /
 CREATE VIEW all_tab_cols AS
-SELECT ora_name(n.nspname) AS owner, ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name,
+SELECT owner_name(n) AS owner, ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name,
        CASE WHEN f.type LIKE 'varchar2%' THEN 'VARCHAR2' WHEN f.type LIKE 'number%' THEN 'NUMBER'
             WHEN f.type LIKE 'raw%' THEN 'RAW' WHEN f.type LIKE 'char%' THEN 'CHAR' ELSE upper(f.type) END AS data_type,
        CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'raw%' OR f.type LIKE 'char%' THEN a.atttypmod - 4 END AS data_length,

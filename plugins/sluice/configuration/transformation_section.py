@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.configuration.nodes import Node, Section, suggestion
 from sluice.configuration.rule import TableRule
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
-from sluice.model.vendors import VENDORS
+from sluice.model.vendors import FIRST
 
 if TYPE_CHECKING:
     from sluice.configuration.mistakes import Mistake
@@ -91,10 +91,9 @@ def check_slaves(
         if master.capture != "trigger":
             problem = f"gets changes of a recorded stream (capture: {master.capture}), and tables have where or columns"
             mistakes.append(node.mistake(problem, "take where and columns out: a recorded stream is applied as it is"))
+        elif master.vendor != FIRST:
+            problem = f"gets tables of the vendor {master.vendor}, and tables have where or columns"
+            mistakes.append(node.mistake(problem, f"take where and columns out: a master of {FIRST} has them"))
         elif slave.conflict_rules:
             problem = "has conflict_rules, and tables have where or columns"
             mistakes.append(node.mistake(problem, "take one of the two out: conflict_rules decide between whole rows"))
-        elif not VENDORS[slave.vendor].transforms:
-            problem = f"is of the vendor {slave.vendor}, and tables have where or columns"
-            able = " and ".join(name for name, entry in VENDORS.items() if entry.transforms)
-            mistakes.append(node.mistake(problem, f"take where and columns out: slaves of {able} have them"))

@@ -25,6 +25,12 @@ UNLOCKED_AFTER = 5
 """A table without key is one block and cannot be made smaller: after so many tries it is read without locks."""
 
 
+_KEPT_LONGER = (
+    "If that comes again, let the master keep former rows for longer than the load takes, or write `read: committed` "
+    "under `initial`"
+)
+
+
 class BlockYielded(Transient):
     """The application holds rows of the block, or would have had to wait too long for them."""
 
@@ -68,6 +74,9 @@ def reading(update: Update, master: Session, shape: TableShape, block: Block) ->
                 yield exported
         except SnapshotGone as gone:
             raise SnapshotLost(update, gone) from gone
+        except SnapshotTooOld as error:
+            # All blocks need the same moment: to read fewer rows in one go helps none of them.
+            raise SnapshotLost(update, f"{str(error).rstrip('.')}. {_KEPT_LONGER}") from error
         return
     alone = shape.keyless and block.tries >= UNLOCKED_AFTER
     locked = update.options.read == "locked" and not alone

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class VendorEntry:
     """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
-    `slave_only`: nothing captures changes there. `transforms`: slaves may have tables with `where` and `columns`.
-    `fails_over`: a slave can become the master. `redis_checkpoint`: a slave's checkpoint can be kept in Redis."""
+    `slave_only`: nothing captures changes there. `fails_over`: a slave can become the master. `redis_checkpoint`: a
+    slave's checkpoint can be kept in Redis."""
 
     member: str
     port: int
     slave_only: bool = False
-    transforms: bool = True
     fails_over: bool = False
     redis_checkpoint: bool = False
 
@@ -20,7 +19,7 @@ class VendorEntry:
 VENDORS = {
     "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
-    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521, transforms=False),
+    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521),
 }
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""

@@ -10,6 +10,7 @@ from sluice.capture import resources, uninstall
 from sluice.coordination import redis_store
 from sluice.database.capture import TablesUnfit
 from sluice.database.registry import vendor_of
+from sluice.load.read_modes import SnapshotLost
 from sluice.vendors.oracle.errors import made
 from sluice.vendors.oracle.session import OracleSession, Value
 from sluice.verify.findings import Kind, Outcome
@@ -175,26 +176,53 @@ def test_what_was_damaged_is_found_and_repaired(master_rig: Callable[..., Oracle
         equal(pair)
 
 
-def test_a_block_whose_undo_is_gone_is_read_again_half_as_large(
-    master_rig: Callable[..., OracleMasterRig], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)", block_rows=100)
-    with pair.master.transaction():
-        pair.master.run_many("INSERT INTO T VALUES (:id)", [{"id": n} for n in range(300)])
-    kind = type(pair.master)
+def undo_lasts(monkeypatch: pytest.MonkeyPatch, master: OracleSession, rows: int) -> None:
+    """From here on whoever reads more rows in one go finds the undo gone."""
+    kind = type(master)
     real = kind.stream
 
     def stream(self: OracleSession, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[Any]]:
         names, *batches = real(self, query, values)
-        if sum(map(len, batches)) > 60 and "ITEMS" not in query:
+        if sum(map(len, batches)) > rows and "ITEMS" not in query:
             raise made("ORA-1555", "ORA-01555: snapshot too old", self.place)
         yield from (names, *batches)
 
     monkeypatch.setattr(kind, "stream", stream)
+
+
+def test_a_block_whose_undo_is_gone_is_read_again_half_as_large(
+    master_rig: Callable[..., OracleMasterRig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = with_300_rows(master_rig)
+    undo_lasts(monkeypatch, pair.master, rows=60)
     pair.load()
     with pair.apply():
         pair.await_current()
         assert len(pair.rows("T", "ID")) == 300
+
+
+def test_a_snapshot_whose_undo_is_gone_is_taken_anew(
+    master_rig: Callable[..., OracleMasterRig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = with_300_rows(master_rig, read="snapshot")
+    update = pair.begin_load()
+    with monkeypatch.context() as patch:
+        undo_lasts(patch, pair.master, rows=60)
+        with pytest.raises(
+            SnapshotLost, match=r"ORA-01555: snapshot too old\. If that comes again, let the master keep"
+        ):
+            pair.load(update)
+    pair.load(update)
+    with pair.apply():
+        pair.await_current()
+        assert len(pair.rows("T", "ID")) == 300
+
+
+def with_300_rows(master_rig: Callable[..., OracleMasterRig], read: str = "committed") -> OracleMasterRig:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)", block_rows=100, read=read)
+    with pair.master.transaction():
+        pair.master.run_many("INSERT INTO T VALUES (:id)", [{"id": n} for n in range(300)])
+    return pair
 
 
 def test_changes_that_commit_in_another_order_than_they_were_written_all_come_once(

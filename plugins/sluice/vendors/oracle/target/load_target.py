@@ -17,7 +17,6 @@ from sluice.database.schema import (
     TypeDefinition,
 )
 from sluice.database.session import Session
-from sluice.errors import Terminal
 from sluice.model.blocks import Block, Key
 from sluice.model.foreign_key_order import write_order
 from sluice.model.names import TableName
@@ -55,17 +54,6 @@ __all__ = [
 
 ROWS_AT_ONCE = 2_000
 _REFERRED = "ORA-2266"
-
-
-class NoScratch(Terminal):
-    """Rows that were changed on their way cannot be compared here."""
-
-    def __init__(self, table: TableName):
-        super().__init__(
-            f"{table}: a table whose columns are changed on their way (`where`, `columns`) is not compared on Oracle: "
-            "leave it out of the comparison, or of the changes."
-        )
-        self.table = table
 
 
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
@@ -136,8 +124,8 @@ def create_table(connection: Session, definition: TableDefinition, *, trusted: b
 
 
 def create_scratch(connection: Session, like: TableShape) -> TableName:
-    """Raises `NoScratch`: before 18c there are no tables of a session's own that are made without a commit."""
-    raise NoScratch(like.table)
+    """As of `made_tables`."""
+    return made_tables.create_scratch(native(connection), like)
 
 
 def drop_table(connection: Session, table: TableName) -> None:

@@ -1,13 +1,17 @@
 """Tables that are made on an Oracle slave."""
 
+import hashlib
+
 from sluice.database.errors import StatementFailed
 from sluice.database.schema import TableDefinition
-from sluice.model.shape import Column
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, quoted
 
 _NO_SUCH_USER = "ORA-1918"
+_NAME_USED = "ORA-955"
 
 
 def create_table(session: OracleSession, definition: TableDefinition) -> None:
@@ -29,6 +33,21 @@ def create_table(session: OracleSession, definition: TableDefinition) -> None:
             f"{session.place}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
             f"{quoted(table.schema)} NO AUTHENTICATION, with a quota, and let this account create tables there"
         ) from error
+
+
+def create_scratch(session: OracleSession, like: TableShape) -> TableName:
+    """Makes a temporary table with these columns, where no session did before: its definition is everybody's, and
+    stays; its rows are each session's own, and end with it."""
+    columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in like.columns)
+    name = hashlib.sha256(columns.encode()).hexdigest()[:16].upper()
+    scratch = TableName(names.HERE, f"SLUICE_SCRATCH_{name}")
+    if catalog.shape(session, scratch) is None:
+        try:
+            session.run(f"CREATE GLOBAL TEMPORARY TABLE {names.place(scratch)} ({columns}) ON COMMIT PRESERVE ROWS")
+        except StatementFailed as error:
+            if refusal(error).code != _NAME_USED:  # another session was faster
+                raise
+    return scratch
 
 
 def column_clause(column: Column, *, default: str = "") -> str:
