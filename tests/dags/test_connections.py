@@ -36,6 +36,12 @@ def test_all_that_is_needed_is_taken_over(connection: Any) -> None:
     assert "p@ss" not in repr(info)
 
 
+def test_a_generic_connection_serves_where_airflow_has_no_provider_of_the_vendor(connection: Any) -> None:
+    connection("one", conn_type="generic", port=None)
+    info = connections.info("one", "mysql", "DEMO.yaml")
+    assert (info.vendor, info.host, info.port, info.password) == ("mysql", "db", 3306, "p@ss/w:rd")
+
+
 def test_the_port_has_a_default(connection: Any) -> None:
     connection("one", port=None)
     assert connections.info("one", "postgres", "DEMO.yaml").port == 5432

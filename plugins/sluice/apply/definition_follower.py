@@ -69,6 +69,8 @@ class DefinitionFollower:
         self._thread: threading.Thread | None = None
         self._error: Terminal | None = None
         self._altered = False
+        self._refused: dict[Defined, str] = {}
+        """What the slave could not have, with the reason that was logged."""
 
     # What the apply says; its thread
 
@@ -226,8 +228,9 @@ class DefinitionFollower:
                 following.drop(slave, one)
                 store.forget(one)
         except NotMade as refused:
-            message = f"{self.pair}: {one} does not follow: {refused.reason}. The statement was: {statement}"
-            self._limiter.log(logging.WARNING, f"{type(step).__name__} {one} {refused.reason}", message)
+            if self._refused.get(one) != refused.reason:  # else each round would say it
+                self._refused[one] = refused.reason
+                log.warning("%s: %s does not follow: %s. Wanted: %s", self.pair, one, refused.reason, statement)
             return False
         except LockNotAvailable as busy:
             log.info("%s: %s waits: %s", self.pair, one, busy)

@@ -305,7 +305,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 str(said.get("safe_mode") or ""),
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
-                tuple(verified.summary_lines(VerificationLog(client, prefix, name).read())),
+                tuple(verified.summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),
                 tuple(found.on_slave for found in Lacks(client, prefix, name).read()),
                 LoadStarted(client, prefix, name).read(),
             ), []

@@ -11,6 +11,7 @@ from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.registry import UnknownVendor
 from sluice.errors import SluiceError
+from sluice.model.names import Prefix
 
 LISTED = 40
 """Tables of a pair that are listed; `--json` has all."""
@@ -32,11 +33,11 @@ def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
         return []
 
 
-def summary_lines(found: Tables) -> list[str]:
-    """A line a table that was compared, and how many never were."""
+def summary_lines(found: Tables, prefix: Prefix, slave: str) -> list[str]:
+    """A line a table of the pair that was compared, and how many never were."""
     compared = {name: seen for name, seen in found.items() if seen.get("outcome") or seen.get("time")}
     never = len(found) - len(compared)
-    untried = [f"    {counted(never, 'table')} never compared: ./sluice verify does it"] if never else []
+    untried = [f"    {counted(never, 'table')} never compared: ./sluice verify {prefix} {slave}"] if never else []
     if not compared:
         return untried
     rows = [("table", "last compared", "verified through", "position")]

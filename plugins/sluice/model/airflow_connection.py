@@ -7,6 +7,9 @@ from sluice.errors import Terminal
 from sluice.model.connection import OPTIONS, ConnectionInfo, option_fault
 from sluice.model.vendors import VENDORS
 
+GENERIC = "generic"
+"""A type that Airflow's form always offers, those of vendors only where their providers are installed."""
+
 
 class AirflowConnection(Protocol):
     """The fields of one, as Airflow names them."""
@@ -35,8 +38,8 @@ class ConnectionUnusable(Terminal):
 
 def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
     """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`."""
-    if connection.conn_type != vendor:
-        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r}.")
+    if connection.conn_type not in (vendor, GENERIC):
+        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r} or {GENERIC!r}.")
     host, login, database = connection.host, connection.login, connection.schema
     if not host or not login or not database:
         lacking = next(name for name, value in (("host", host), ("login", login), ("database", database)) if not value)

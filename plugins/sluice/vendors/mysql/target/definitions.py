@@ -146,6 +146,9 @@ def _lacking_indexes(connection: Session, master: Sequence[Index]) -> tuple[list
         same = [own for own in there.get(index.table, ()) if own.columns[: len(columns)] == columns]
         if any(not index.unique or (own.unique and own.columns == columns) for own in same):
             continue
+        if not {column.name for column in shape.columns}.issuperset(columns):
+            left_out.append((what, "the slave's table lacks a column of it"))
+            continue
         clauses = _clauses(shape, columns, unique=index.unique)
         if clauses is None:
             left_out.append((what, "a text of its columns is too long for a unique index"))
@@ -158,10 +161,7 @@ def _clauses(shape: TableShape, columns: Sequence[str], *, unique: bool) -> tupl
     """Columns as an index names them, long texts by their beginning; None where that cannot keep them apart."""
     clauses = []
     for name in columns:
-        try:
-            own = ColumnTexts(name, shape.column(name).type)
-        except KeyError:
-            return None
+        own = ColumnTexts(name, shape.column(name).type)
         long = own.base.endswith(("text", "blob")) or own.length > KEY_CHARACTERS
         if long and unique:
             return None

@@ -67,7 +67,10 @@ def rename(connection: Session, defined: Defined, name: str) -> None:
 def statement(wanted: Described) -> str:
     """See `Following`."""
     assert isinstance(wanted, Index | Constraint)
-    return f"make {wanted.name} on {names.place(wanted.table)} as the master has it"
+    place = names.place(wanted.table)
+    if isinstance(wanted, Index):
+        return f"make {'a unique' if wanted.unique else 'an'} index {quoted(wanted.name)} on {place} {wanted.rest}"
+    return f"make the foreign key {quoted(wanted.name)} of {place}"
 
 
 def drop_statement(connection: Session, defined: Defined) -> str:
