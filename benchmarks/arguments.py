@@ -10,7 +10,7 @@ BENCHES = {
     "lag": "from a commit on the master until the slave shows it, under traffic; beside logical replication",
     "verify": "a large table compared with the slave's; beside reladiff, where it is installed",
     "scale": "the same with few and many changes waiting, tables, row sizes, one hot row, one huge transaction",
-    "mariadb": "load and drain of a MariaDB slave; beside its own client, and a PostgreSQL slave",
+    "mariadb": "load, drain and lag of a MariaDB slave; beside its own client, and a PostgreSQL slave",
     "monitor": "the monitor's overview of 500 and of 100 slaves",
     "cluster": "the same with a Spark master and two workers, one of them killed",
 }

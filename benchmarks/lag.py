@@ -11,11 +11,9 @@ the master's commits asynchronous, which wait for the WAL writer before they are
 import argparse
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-import psycopg
 
 from benchmarks import machine
 from benchmarks.clients import HUNDREDS, TENS, Clients, finish
@@ -24,8 +22,9 @@ from benchmarks.native import Native
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
-from benchmarks.side import Side, SideFailed
+from benchmarks.side import Side, SideFailed, scalar
 from devstack.demo.heartbeat import percentile
+from sluice.model.connection import ConnectionInfo
 from workload import mixes
 
 PROBE = "public.probe"
@@ -58,12 +57,23 @@ class Traffic:
 TRAFFIC = {"1000": Traffic(TENS, 10, 0.2, 0.4), "10000": Traffic(HUNDREDS, 100, None, 1.0)}
 
 
+Beats = Callable[[ConnectionInfo], AbstractContextManager[Callable[[], int]]]
+"""A session on a slave, and what reads the probe's number there; 0 while there is none."""
+
+
+@contextmanager
+def beats_of_postgres(info: ConnectionInfo) -> Iterator[Callable[[], int]]:
+    with connect(info) as slave:
+        yield lambda: scalar(slave, f"SELECT beat FROM {PROBE} WHERE id = 1") or 0
+
+
 @dataclass
 class Probe:
     """Commits numbers on one side, and sees them arrive."""
 
     side: Side
     asynchronous: bool
+    beats: "Beats"
     lags: list[float] = field(default_factory=list)
     """Seconds, after `run`."""
     failure: BaseException | None = None
@@ -99,18 +109,17 @@ class Probe:
 
     def _watch(self, stop: threading.Event) -> None:
         try:
-            with connect(self.side.infos["slave"]) as slave:
+            with self.beats(self.side.infos["slave"]) as beat:
                 while not stop.is_set():
                     begun = time.monotonic()
-                    self._look(slave)
+                    self._look(beat)
                     time.sleep(max(0.0, begun + LOOK - time.monotonic()))
         except BaseException as failure:
             self.failure = failure
 
-    def _look(self, slave: psycopg.Connection[Any]) -> None:
-        row = slave.execute(f"SELECT beat FROM {PROBE} WHERE id = 1").fetchone()
+    def _look(self, look: Callable[[], int]) -> None:
+        beat = look()
         at = time.monotonic()
-        beat = int(row[0]) if row else 0
         if beat <= self._seen or not self._sent:
             return
         # A beat that is seen before its commit has returned to the probe has no lag at all.
@@ -135,7 +144,7 @@ def run(args: argparse.Namespace) -> Report:
             native = sides["reference"] = Native(servers, DDL)
             stack.callback(native.close)
         for side in sides.values():
-            _prepare(side)
+            prepare(side)
         for name in chosen:
             if name in TRAFFIC:
                 figures += _under_traffic(servers, sides, TRAFFIC[name], seconds, args)
@@ -145,7 +154,8 @@ def run(args: argparse.Namespace) -> Report:
     return Report("lag", figures, setting)
 
 
-def _prepare(side: Side) -> None:
+def prepare(side: Side) -> None:
+    """The probe's row is on both sides."""
     side.master.execute(f"INSERT INTO {PROBE} VALUES (1, 0)")
     side.await_current()
 
@@ -178,6 +188,17 @@ def _under_traffic(
 def _one(
     servers: Servers, side: Side, traffic: Traffic, seconds: float, asynchronous: bool
 ) -> tuple[list[float], dict[str, float], float]:
+    """See `under`; then the tables are compared."""
+    found = under(servers, side, traffic, seconds, beats_of_postgres, asynchronous=asynchronous)
+    digests = [mixes.digest(connection) for connection in (side.master, side.slave)]
+    if digests[0] != digests[1]:
+        raise SideFailed(f"{side.name}: the slave differs from the master: {digests}")
+    return found
+
+
+def under(
+    servers: Servers, side: Side, traffic: Traffic, seconds: float, beats: Beats, *, asynchronous: bool
+) -> tuple[list[float], dict[str, float], float]:
     """Lags in seconds, CPU seconds by part, and row changes a second that the traffic really made."""
     side.forget()
     with connect(side.infos["master"]) as admin:
@@ -194,15 +215,12 @@ def _one(
     lead = min(2.0, seconds / 4)
     pgbench = clients.start("-T", str(round(seconds + lead)), "--rate", str(TRANSACTIONS))
     try:
-        probe = Probe(side, asynchronous)
+        probe = Probe(side, asynchronous, beats)
         with CpuWatch(servers.roots, side.roots) as watch:
             probe.run(seconds, lead)
     finally:
         said = finish(pgbench)
     side.await_current()
-    found = [mixes.digest(connection) for connection in (side.master, side.slave)]
-    if found[0] != found[1]:
-        raise SideFailed(f"{side.name}: the slave differs from the master: {found}")
     done = next(int(line.rsplit(" ", 1)[1].split("/")[0]) for line in said.splitlines() if "actually processed" in line)
     return probe.lags, watch.seconds, done * traffic.changes / round(seconds + lead)
 

@@ -3,7 +3,8 @@
 `load`: the loaders of an initial update, all that they need being up, beside `LOAD DATA LOCAL` of the same rows from a
 file by the client `mariadb`, into a table with its key. `drain`: changes wait behind a closed gate, then it opens;
 beside the same changes as statements of many rows that the client reads from a file, and beside a PostgreSQL slave
-that drains them. After each of our runs the table is compared with the master's, by canonical texts.
+that drains them. `lag`: under steady traffic, beside a PostgreSQL slave under the same. After each of our runs the
+table is compared with the master's, by canonical texts.
 """
 
 import argparse
@@ -12,13 +13,13 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import redis
 
-from benchmarks import drain, machine
+from benchmarks import drain, lag, machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.load import DDL as SALES_DDL
 from benchmarks.load import FILL, TABLE, started
@@ -28,6 +29,7 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed
 from devstack.demo.compare_vendors import compare
+from devstack.demo.heartbeat import percentile
 from devstack.mariadb import MariaDBServer, ensure_installed, program
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
@@ -58,12 +60,15 @@ SALES = f"""CREATE TABLE sales (
     status longtext NOT NULL, note longtext, created datetime(6) NOT NULL
 ) {COLLATION}"""
 """As Sluice makes them."""
+PROBE = "CREATE TABLE probe (id int PRIMARY KEY, beat bigint NOT NULL)"
 ROWS_A_STATEMENT = 1_000
+LAG_GOAL = 0.2
+"""Seconds, of p95."""
 
 
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a slave's table differs from the master's."""
-    chosen = args.figure or ("load", "drain")
+    chosen = args.figure or ("load", "drain", "lag")
     ensure_installed()
     figures: list[Figure] = []
     with ExitStack() as stack:
@@ -75,6 +80,8 @@ def run(args: argparse.Namespace) -> Report:
             figures.append(_load(servers, mariadb, args))
         if "drain" in chosen:
             figures += _drain(servers, mariadb, args)
+        if "lag" in chosen:
+            figures += _lag(servers, mariadb, args)
         with mariadb.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT VERSION()")
             (version,) = cursor.fetchone() or ("",)
@@ -196,8 +203,9 @@ class OnMariaDB(Ours):
         self.store = redis.from_url(servers.redis_url, decode_responses=True)
         self.gate, self.status = Gate(self.store, PREFIX, SLAVE), Status(self.store, PREFIX, SLAVE)
         self.log, self.process = servers.folder / "apply-mariadb.log", None
-        self.master.execute(mixes.DDL.encode())
+        self.master.execute(lag.DDL.encode())
         self.session.run(ORDERS)
+        self.session.run(PROBE)
         capture(self.master, replication)
         with self.session.transaction():
             store = self.on_slave
@@ -285,6 +293,51 @@ def _drain(servers: Servers, server: MariaDBServer, args: argparse.Namespace) ->
         Figure(title, "changes/s", runs["ours"], runs["reference"], "statements of many rows by the client"),
         Figure(title, "changes/s", runs["ours"], beside, "a PostgreSQL slave"),
     ]
+
+
+# -- lag
+
+
+def _lag(servers: Servers, server: MariaDBServer, args: argparse.Namespace) -> list[Figure]:
+    traffic, beside = lag.TRAFFIC["1000"], "a PostgreSQL slave"
+    seconds = max(2.0, 60 * min(args.scale, 1.0)) / args.rounds
+
+    def measured(side: Ours, beats: lag.Beats) -> dict[float, list[Run]]:
+        found: dict[float, list[Run]] = {0.5: [], 0.95: []}
+        try:
+            side.start()
+            lag.prepare(side)
+            for _ in range(args.rounds):
+                lags, cpu, achieved = lag.under(servers, side, traffic, seconds, beats, asynchronous=False)
+                detail = {"samples": len(lags), "changes_per_second": achieved, "worst": max(lags)}
+                for share, runs in found.items():
+                    runs.append(Run(percentile(lags, share) or 0.0, seconds, cpu, detail))
+            if isinstance(side, OnMariaDB):
+                expect_equal(side.infos["master"], side.infos["slave"], "orders")
+        finally:
+            side.close()
+        return found
+
+    ours = measured(OnMariaDB(servers, args, server), _beats)
+    reference = measured(Ours(servers, args, lag.DDL), lag.beats_of_postgres)
+    return [
+        Figure(
+            f"lag: {traffic.rate:,} changes/s, p{share * 100:.0f}", "s", ours[share], reference[share], beside,
+            less_is_better=True, at_most=LAG_GOAL if share == 0.95 else None,
+        )
+        for share in (0.5, 0.95)
+    ]  # fmt: skip
+
+
+@contextmanager
+def _beats(info: ConnectionInfo) -> Iterator[Callable[[], int]]:
+    with connect_slave(info, application="sluice bench") as session:
+
+        def beat() -> int:
+            row = session.run("SELECT beat FROM probe WHERE id = 1").fetchone()
+            return int(row[0]) if row else 0
+
+        yield beat
 
 
 def _statements(mix: Mix) -> Iterable[str]:
