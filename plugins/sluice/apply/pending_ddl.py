@@ -5,7 +5,7 @@ that may end after any of them:
 
 1. what comes before it is committed as a slice, with a checkpoint that ends just before it: it is pending;
 2. it is done, in its own transaction. A second time that does nothing (`Alterer.apply`);
-3. the checkpoint that ends with it is committed.
+3. the checkpoint that ends with it is committed, with what it changes in rows: labels of enums that are texts there.
 
 Whatever ends the apply after the first step, the next one begins with the second. Until the third the slave is catching
 up: it shows no state of the master.

@@ -195,6 +195,7 @@ class WindowTransaction:
             self.checkpoints.lock(plan.before)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
             for change in plan.definition_changes:
+                self.sessions.alterer.rename_labels(change)
                 if plan.load_filter is not None and change.action is Action.DROP:
                     plan.load_filter.forget(change.table)
             self._still_valid(plan)

@@ -189,6 +189,11 @@ class Alterer(Protocol):
         """The table left the replication and stays: nothing ties it to others any more."""
         ...
 
+    def rename_labels(self, item: DefinitionChange) -> None:
+        """Where DDL commits by itself, after `apply`: labels of enums that rows hold as texts are what they are called
+        now. In the transaction of the checkpoint: two labels may have changed places."""
+        ...
+
     def settle(self, changed: Collection[TableName]) -> None:
         """To be called when a window's rows are written."""
         ...

@@ -12,7 +12,9 @@ from tests.waiting import until
 NOTES = (
     "CREATE TYPE public.mood AS ENUM ('sad', 'ok'); CREATE DOMAIN public.price AS numeric(12,2) CHECK (VALUE >= 0); "
     "CREATE TABLE public.notes (id int PRIMARY KEY, title varchar(20), body text, n int NOT NULL); "
-    "INSERT INTO public.notes SELECT n, 'title ' || n, 'body', n FROM generate_series(1, 50) AS n"
+    "INSERT INTO public.notes SELECT n, 'title ' || n, 'body', n FROM generate_series(1, 50) AS n; "
+    "CREATE TABLE public.moods (id int PRIMARY KEY, mood public.mood); "
+    "INSERT INTO public.moods VALUES (1, 'sad'), (2, 'ok'), (3, NULL), (4, 'sad'), (5, 'ok')"
 )
 COURSE = [
     "ALTER TABLE public.notes ADD COLUMN added timestamptz NOT NULL DEFAULT '2020-01-01 00:00+00'",
@@ -29,6 +31,9 @@ COURSE = [
     "UPDATE public.notes SET price = 1.5, mood = 'ok' WHERE id < 5",
     "ALTER TYPE public.mood ADD VALUE 'much longer than before'",
     "UPDATE public.notes SET price = 2.25, mood = 'much longer than before' WHERE id < 3",
+    "ALTER TYPE public.mood RENAME VALUE 'sad' TO 'it''s \\ sad'",
+    "ALTER TYPE public.mood RENAME VALUE 'ok' TO 'sad'",
+    "UPDATE public.moods SET mood = 'much longer than before' WHERE id > 3",
     "ALTER TABLE public.notes RENAME TO memos",
     "INSERT INTO public.memos (id, title) VALUES (102, 'after')",
     "CREATE TABLE public.later (id uuid PRIMARY KEY, at timestamp, price public.price NOT NULL)",
@@ -51,7 +56,7 @@ def test_definitions_are_followed_in_their_order_with_the_rows_around_them(rig: 
             pair.capture()
         pair.await_current()
         assert pair.differences() == {}
-    assert {table.name for table in pair.tables()} == {"memos", "later"}
+    assert {table.name for table in pair.tables()} == {"memos", "later", "moods"}
     assert pair.slave.run("SHOW TABLES LIKE 'notes'").fetchall() == []
 
 
@@ -133,7 +138,9 @@ def test_plain_indexes_and_foreign_keys_follow_and_the_rest_is_named(
         pair.await_current()
         pair.finish(update)
         running.await_normal_mode()
-        pair.master.execute("CREATE INDEX plain ON public.notes (n, title)")
+        pair.master.execute(
+            "CREATE INDEX plain ON public.notes (n, title); CREATE UNIQUE INDEX once ON public.notes (title)"
+        )
         until(lambda: {"plain", "once"} <= indexes(pair), 60)
         pair.master.execute("ALTER INDEX public.plain RENAME TO other; DROP INDEX public.once")
         pair.master.execute("INSERT INTO public.notes VALUES (200, 'same', '', 1), (201, 'same', '', 1)")

@@ -10,6 +10,7 @@ TRUNCATE deletes rows, in the window's transaction: the server's own would commi
 
 from collections.abc import Collection, Mapping, Sequence
 
+from sluice.database import enum_labels
 from sluice.database.apply import DefinitionChange
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.errors import StatementFailed
@@ -77,6 +78,20 @@ class Alterer:
 
     def release(self, table: TableName) -> None:
         """Nothing: foreign keys do not act in the apply's session."""
+
+    def rename_labels(self, item: DefinitionChange) -> None:
+        """See `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
+        if item.action is not Action.ALTER:
+            return
+        old, new = definitions.parse(item.oldcontent or ""), definitions.parse(item.content or "")
+        for column, labels in enum_labels.renamed(self._of_master, old, new).items():
+            text = f"CONVERT({quoted(column)} USING utf8mb4) COLLATE {self.session.collation}"
+            cases = " ".join(f"WHEN {literal(former)} THEN {literal(label)}" for former, label in labels.items())
+            self._do(
+                new.table,
+                f"UPDATE {names.place(new.table)} SET {quoted(column)} = CASE {text} {cases} END "
+                f"WHERE {text} IN ({', '.join(map(literal, labels))})",
+            )
 
     def settle(self, changed: Collection[TableName]) -> None:
         """Nothing: a column whose values follow as changes may stay NULL here."""

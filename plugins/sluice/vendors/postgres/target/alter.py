@@ -152,6 +152,9 @@ class Alterer:
                 self._do(table, f"ALTER TABLE {child} DROP CONSTRAINT IF EXISTS {quoted(key.name)}")
         self.targets.forget()
 
+    def rename_labels(self, item: DefinitionChange) -> None:
+        """Nothing: a label is its type's, and is renamed there."""
+
     def settle(self, changed: Collection[TableName]) -> None:
         """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
 

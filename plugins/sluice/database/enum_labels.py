@@ -1,0 +1,28 @@
+"""Labels of enums that the master renamed, for slaves on which a label is a text in each row."""
+
+from collections.abc import Mapping
+
+from sluice.database.column_types import ColumnTypes
+from sluice.database.schema import defined_in
+from sluice.model.logical_type import Kind
+from sluice.model.names import split_qualified
+from sluice.model.table_definition import TableDefinition
+
+
+def renamed(of_master: ColumnTypes, old: TableDefinition, new: TableDefinition) -> dict[str, Mapping[str, str]]:
+    """Of each column whose enum has other labels in `new`: the former label → what it is called now."""
+    former = {number: label for enum in old.enums for number, label in enum.labels}
+    found: dict[tuple[str, ...], dict[str, str]] = {
+        (enum.schema, enum.name): {
+            former[number]: label for number, label in enum.labels if former.get(number, label) != label
+        }
+        for enum in new.enums
+    }
+    defined = defined_in(new)
+    columns: dict[str, Mapping[str, str]] = {}
+    for column in new.shape.replicated:
+        logical = of_master.logical(column.type, defined)
+        labels = found.get(tuple(split_qualified(logical.name))) if logical.kind is Kind.ENUM else None
+        if labels:
+            columns[column.name] = labels
+    return columns
