@@ -13,7 +13,7 @@ import sys
 
 from sluice import library
 
-NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "cryptography", "boto3")
+NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "cryptography", "boto3", "duckdb")
 """Modules that tasks import, beside pyspark and pyarrow, without which Spark runs no such task."""
 
 

@@ -68,9 +68,13 @@ CASES = {
     ),
     "a rule of two words": (
         ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at, wins: slave}},"),
-        "4: slaves.dr1.conflict_rules.public.*: needs one of newest and wins; write one of",
+        "4: slaves.dr1.conflict_rules.public.*: needs one of newest, wins and exit; write one of",
     ),
-    "a rule for nobody": (
+    "a rule without a function": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {exit: shop}},"),
+        "4: slaves.dr1.conflict_rules.public.*.exit: 'shop' names no function; write package.module:function",
+    ),
+    "a rule with another winner": (
         ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {wins: me}},"),
         "4: slaves.dr1.conflict_rules.public.*.wins: 'me' is not known; known sides: master, slave",
     ),

@@ -28,7 +28,7 @@ def test_a_line_says_which_rows_and_columns_slaves_get(folder: Path) -> None:
     found = read(
         folder,
         "public.people: {where: id < 9, columns: {a: {exclude: true}, b: {rename: B}, c: {constant: null}, "
-        "d: {constant: 0}, e: {expression: upper(b)}}}",
+        "d: {constant: 0}, e: {expression: upper(b)}}, exit: shop.exits:people}",
     )
     rule = found.transformation(PEOPLE, found.slave("dr1"))
     assert rule is not None and rule.where == "id < 9" and rule.place.endswith("DEMO.yaml:6: tables.public.people")
@@ -36,7 +36,7 @@ def test_a_line_says_which_rows_and_columns_slaves_get(folder: Path) -> None:
         "a": Excluded(), "b": Renamed("B"), "c": Constant(None), "d": Constant("0"), "e": Computed("upper(b)"),
     }  # fmt: skip
     assert rule.text == "where id < 9; a is excluded; b is B on the slave; c is constant: null; d is constant: '0'; " \
-        "e is upper(b)"  # fmt: skip
+        "e is upper(b); exit shop.exits:people"  # fmt: skip
     assert found.transformation(ORDERS, found.slave("dr1")) is None
 
 
@@ -72,6 +72,9 @@ def test_a_slaves_line_takes_the_place_of_that_for_all(folder: Path) -> None:
         ("{columns: {a: {constant: [1]}}}", "columns.a.constant: is a list; write a text"),
         ("{columns: {a: {rename: ''}}}", "columns.a.rename: is empty; write the column's name"),
         ("{where: id < 9, replicate: false}", "has where although replicate is false"),
+        ("{exit: shop.people}", "exit: 'shop.people' names no function; write package.module:function"),
+        ("{exit: 'shop:f(x)'}", "exit: 'shop:f(x)' names no function"),
+        ("{exit: ''}", "exit: is empty; write package.module:function"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_what_to_write(folder: Path, line: str, told: str) -> None:

@@ -40,6 +40,7 @@ LAYERS: dict[str, int] = {
     "library": 0,
     "pair": 0,
     "sql_files": 0,
+    "user_function": 0,
     "__init__": 0,
 }
 """Of the names directly below `sluice`; the greater may import the smaller."""
@@ -153,6 +154,7 @@ def test_vendors_never_import_each_other() -> None:
 LOOKS_UP_BY_NAME = {
     "database/registry.py": "finds a vendor by the word that the configuration uses",
     "airflow/notify.py": "the configuration names notifiers of Airflow",
+    "user_function.py": "the configuration names functions of its owner",
     "cli/command.py": "the help needs no package, so a subcommand is imported when it runs",
 }
 """Files that may import a module whose name is a value."""

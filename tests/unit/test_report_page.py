@@ -14,12 +14,13 @@ IDENTICAL: dict[str, Any] = {
     "transformed": "",
     "waiting": None, "rows_master": 10, "rows_slave": 11, "missing": 0, "extra": 0, "different": 0, "reason": "",
     "position_time": "2026-11-21T00:41:10Z", "seconds": 1.25, "upper_bound": 0.0, "to_repair": 0, "blocks": 3,
-    "blocks_different": 1, "apply_seconds": 0.05, "causes": {}, "set_aside": 0, "rejects_settled": 0,
+    "blocks_different": 1, "apply_seconds": 0.05, "causes": {}, "set_aside": 0, "rule": "",
+    "proposed": {}, "rejects_settled": 0,
     "after_repair": None, "not_repaired_because": "", "columns": {}, "looked_at": 0,
 }  # fmt: skip
 EXAMPLE: dict[str, Any] = {
     "kind": "different", "key": {"id": "7"}, "master": {"id": "7", "x": None}, "slave": {"id": "7", "x": ""},
-    "copies": 2, "cause": "",
+    "copies": 2, "cause": "", "changes": "",
 }  # fmt: skip
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from sluice.model.mask import Mask
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
-from sluice.transform.table_transform import TransformationInvalid, bind
+from sluice.transform.binding import bind
+from sluice.transform.table_transform import TransformationInvalid
 from sluice.vendors.postgres import column_types
 from tests.unit.transforming import ENGINE, NO_SESSION, bound, rows, shape
 

@@ -9,8 +9,9 @@ from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.transformation import ColumnChange, Transformation
+from sluice.transform.binding import bind
 from sluice.transform.engine import TEXT, Engine
-from sluice.transform.table_transform import TableTransform, bind
+from sluice.transform.table_transform import TableTransform
 from sluice.vendors.postgres import column_types
 
 ENGINE = Engine()
@@ -30,9 +31,14 @@ def shape(**columns: str) -> TableShape:
 
 
 def bound(
-    table: TableShape, where: str | None = None, *, strict: bool = True, **columns: ColumnChange
+    table: TableShape,
+    where: str | None = None,
+    *,
+    strict: bool = True,
+    user_exit: str | None = None,
+    **columns: ColumnChange,
 ) -> TableTransform:
-    rule = Transformation(where, tuple(columns.items()), "DEMO.yaml:7: tables.public.people")
+    rule = Transformation(where, tuple(columns.items()), "DEMO.yaml:7: tables.public.people", user_exit)
     return bind(rule, table, column_types, NO_SESSION, ENGINE, strict=strict)
 
 

@@ -10,6 +10,7 @@ from sluice.database.apply import Staged
 from sluice.model.blocks import Block, Decision
 from sluice.model.change import NetChanges
 from sluice.model.names import TableName
+from sluice.model.reject import Rejected
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Rows:
     """The key under which each table's changes were captured."""
     ordered: frozenset[TableName] = frozenset()
     """Tables that must be replayed from the start."""
+    rejected: Sequence[Rejected] = ()
+    """Changes of rows that cannot be transformed; they are in none of the others."""
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,8 @@ class PairRejects:
         """
         if reject.action == Action.DIFFER:
             return "there is nothing to apply. Load or repair the table"
+        if reject.content is None and reject.action != Action.DELETE:
+            return "its row could not be transformed. Mend what the reason says, then repair the table"
         item = {
             "repl_key": reject.repl_key,
             "trans_key": 0,

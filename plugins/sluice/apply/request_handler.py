@@ -215,7 +215,7 @@ class RequestHandler:
         elif key:
             wanted = there.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
         elif self.pair.transformation(table) is not None:
-            reason = "it has no key, and `where` or `columns`: load it again"
+            reason = "it has no key, and the slave gets it transformed: load it again"
             raise RepairRefused(f"{self.pair}: {table}: {reason}")
         else:
             copies = there.copies(open_request.master, table, typed, rows, canonical=canonical)

@@ -319,6 +319,7 @@ class WindowTransaction:
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:
         """Net changes as sets of rows, those of the attempt's replayed tables one by one."""
+        outcome.rejects += rows.rejected
         replayed = attempt.replayed | rows.ordered
         merger = self.sessions.merger
         merger.merge([change for change in rows.changes if change.table not in replayed], safe=checks.safe)

@@ -22,8 +22,9 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.transform import definitions
+from sluice.transform.binding import bind
 from sluice.transform.engine import TEXT, Engine
-from sluice.transform.table_transform import TableTransform, bind
+from sluice.transform.table_transform import TableTransform
 
 if TYPE_CHECKING:
     from sluice.apply.pair_sessions import PairSessions
@@ -85,7 +86,7 @@ class TransformedTables:
     def cut(self, cut: CutItem) -> CutItem:
         """What cuts the stream. Raises `ColumnRenamed`, `TransformationInvalid`."""
         rule = self.pair.transformation(cut.table) if self.any else None
-        if cut.action is Action.DELETE_WHERE and rule is not None and rule.columns:
+        if cut.action is Action.DELETE_WHERE and rule is not None and (rule.columns or rule.exit is not None):
             reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
             return replace(cut, action=Action.DIFFER, content=reason)
         if cut.action not in DEFINITIONS or not self.any:

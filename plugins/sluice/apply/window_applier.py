@@ -30,6 +30,7 @@ from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
 from sluice.apply.stage_driver import StageDriver
 from sluice.apply.table_state_tracker import TableStateTracker
 from sluice.apply.transaction import Plan, WindowTransaction
+from sluice.apply.untransformed_rows import UntransformedRows
 from sluice.apply.window_runs import CutItem, Run
 from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
@@ -43,9 +44,11 @@ from sluice.model.change import EMPTYING, Action, NetChanges
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.position import Position
+from sluice.model.reject import Rejected
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.model.window import Window
+from sluice.transform.table_transform import RowNotTransformed
 
 log = logging.getLogger("sluice.apply")
 
@@ -85,6 +88,7 @@ class WindowApplier:
         """Changes of definitions in it."""
         self._isolated: isolation.Reasons = {}
         """Tables that this window leaves inconsistent."""
+        self._untransformed = UntransformedRows(rejecting=self._rejecting)
         self._replaced_up_to: Position | None = None
         """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
 
@@ -95,16 +99,30 @@ class WindowApplier:
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
         self._isolated = {}
+        self._untransformed.clear()
         while True:
             self.transaction.defining = None
             try:
                 return self._with_second_look(checkpoint, seen, target, safe=safe)
+            except RowNotTransformed as failure:
+                self._note_untransformed(failure, checkpoint)
             except Terminal as failure:
                 table = failure.table if isinstance(failure, isolation.OF_ONE_TABLE) else self.transaction.defining
                 if table is None:
                     raise
-                self.sessions.schema_history.clear()
-                self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint.tables, self._isolated)
+                self._isolate_table(failure, table, checkpoint)
+
+    def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
+        self.sessions.schema_history.clear()
+        self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint.tables, self._isolated)
+
+    def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
+        """Changes of rows that cannot be transformed are set aside, or their table is left alone; else it raises."""
+        try:
+            self._untransformed.note(failure)
+        except RowNotTransformed:
+            self._isolate_table(failure, failure.table, checkpoint)
+        self.sessions.schema_history.clear()
 
     def _with_second_look(
         self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool
@@ -150,7 +168,8 @@ class WindowApplier:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        found = self._slice(Window(seen, target, above), loading, self._images(checks))
+        here = loading or self._untransformed.any
+        found = self._slice(Window(seen, target, above), here, self._images(checks))
         if self._deletes_where(found):
             # Found by comparison, it comes later than what took the place of the rows that it deletes.
             checks = self._checks(safe=True)
@@ -160,16 +179,16 @@ class WindowApplier:
             return None
         return self._apply_here(checkpoint, seen, target, found.items, found.end, checks)
 
-    def _slice(self, window: Window, loading: bool, images: bool) -> Slice:
-        """What one transaction of the slave can take of the window."""
-        found = self.slicer.next(window, loading, images)
+    def _slice(self, window: Window, here: bool, images: bool) -> Slice:
+        """What one transaction of the slave can take of the window; `here`: read by this process in any case."""
+        found = self.slicer.next(window, here, images)
         if vendor_of(self.pair.slave_info.vendor).applying.transactional_ddl:
             return found
         key = found.first_definition
         if key is None:
             return found
         part = pending_ddl.next_part(window, key)
-        found = self.slicer.next(part, loading, images)
+        found = self.slicer.next(part, here, images)
         return replace(found, end=found.end or part.up_to)
 
     @staticmethod
@@ -291,8 +310,13 @@ class WindowApplier:
         changes: list[NetChanges | Staged] = []
         replayed: dict[TableName, Callable[[], pa.Table]] = {}
         ordered: set[TableName] = set()
-        for table, items in run.items():
+        rejected: list[Rejected] = []
+        for table, found_items in run.items():
             transform = self.sessions.transformed.of(self.sessions.schema_history[table])
+            items = found_items
+            if transform is not None:
+                items, aside = self._untransformed.without(found_items, transform, self.sessions.images)
+                rejected += aside
             replayed[table] = partial(one_by_one, items, transform)
             try:
                 found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
@@ -307,7 +331,7 @@ class WindowApplier:
             else:
                 if net.rows or transform is None:
                     changes.append(net)
-        return Rows(changes, lambda table: replayed[table](), keys, frozenset(ordered))
+        return Rows(changes, lambda table: replayed[table](), keys, frozenset(ordered), rejected)
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)

@@ -3,10 +3,14 @@
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import TablePattern
+from sluice.configuration.transformation_section import user_function
 from sluice.model.conflict_rule import ConflictRule, Winner
 from sluice.model.names import InvalidName
 
-_RIGHT = "write one of {newest: COLUMN}, {wins: master}, {wins: slave} for each table or wildcard"
+_RIGHT = (
+    "write one of {newest: COLUMN}, {wins: master}, {wins: slave}, {exit: package.module:function} for each table or "
+    "wildcard"
+)
 
 
 def conflict_rules(section: Section, mistakes: list[Mistake]) -> tuple[tuple[TablePattern, ConflictRule], ...]:
@@ -41,11 +45,14 @@ def _rule(node: Node, mistakes: list[Mistake]) -> ConflictRule | None:
     section = Section(node, mistakes)
     newest = section.text("newest", "", "write the name of the column that every write raises")
     wins = section.choice("wins", [str(winner) for winner in Winner], "", "sides")
-    both_or_none = section.has("newest") == section.has("wins")
+    user_exit = user_function(section) if section.has("exit") else None
+    said = [name for name in ("newest", "wins", "exit") if section.has(name)]
     section.finish()
-    if both_or_none:
-        mistakes.append(node.mistake("needs one of newest and wins", _RIGHT))
-    return ConflictRule(Winner(wins) if wins else None, newest or None) if newest or wins else None
+    if len(said) != 1:
+        mistakes.append(node.mistake("needs one of newest, wins and exit", _RIGHT))
+    if not (newest or wins or user_exit):
+        return None
+    return ConflictRule(Winner(wins) if wins else None, newest or None, user_exit)
 
 
 def _expect_comparing(node: Node, section: Section, mistakes: list[Mistake]) -> None:

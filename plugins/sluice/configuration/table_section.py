@@ -46,7 +46,7 @@ def of_slave(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]
         return ()
     if not isinstance(node.value, dict):
         mistakes.append(
-            node.mistake(f"is {node.kind}", "write a line for each table or wildcard, with where or columns")
+            node.mistake(f"is {node.kind}", "write a line for each table or wildcard, with where, columns or exit")
         )
         return ()
     rules = []

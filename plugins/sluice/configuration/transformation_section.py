@@ -1,4 +1,4 @@
-"""`where` and `columns` of a line under `tables`: what slaves get otherwise than the master has it.
+"""`where`, `columns` and `exit` of a line under `tables`: what slaves get otherwise than the master has it.
 
 What expressions mean is not looked at here: that needs the tables, see `sluice.transform`.
 """
@@ -10,12 +10,13 @@ from sluice.configuration.nodes import Node, Section, suggestion
 from sluice.configuration.rule import TableRule
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
 from sluice.model.vendors import FIRST
+from sluice.user_function import HOW_TO_NAME, NAME
 
 if TYPE_CHECKING:
     from sluice.configuration.mistakes import Mistake
     from sluice.configuration.model import Endpoint, SlaveConfig
 
-KEYS = ("where", "columns")
+KEYS = ("where", "columns", "exit")
 _CHANGES = ("exclude", "rename", "constant", "expression")
 _ONE = "write one of exclude: true, rename: NAME, constant: TEXT, expression: EXPRESSION"
 _EXPRESSION = "write an expression over the table's columns, e.g. country = 'CH'"
@@ -35,10 +36,21 @@ def transformation(section: Section) -> Transformation | None:
             change = _change(child, section.mistakes)
             if change is not None:
                 changes.append((name, change))
-    if where is None and not changes:
+    user_exit = user_function(section) if section.has("exit") else None
+    if where is None and not changes and user_exit is None:
         return None
     place = section.node
-    return Transformation(where, tuple(changes), f"{place.file}:{place.line}: {place.key}")
+    return Transformation(where, tuple(changes), f"{place.file}:{place.line}: {place.key}", user_exit)
+
+
+def user_function(section: Section) -> str | None:
+    """What is said under `exit`."""
+    name = section.text("exit", "", HOW_TO_NAME)
+    node = section.get("exit")
+    if name and node is not None and not NAME.fullmatch(name):
+        section.mistakes.append(node.mistake(f"{name!r} names no function", HOW_TO_NAME))
+        return None
+    return name or None
 
 
 def _change(node: Node, mistakes: "list[Mistake]") -> ColumnChange | None:
@@ -89,11 +101,14 @@ def check_slaves(
             continue
         node = section.inside("slaves", slave.name) or section.node
         if master.capture != "trigger":
-            problem = f"gets changes of a recorded stream (capture: {master.capture}), and tables have where or columns"
-            mistakes.append(node.mistake(problem, "take where and columns out: a recorded stream is applied as it is"))
+            problem = (
+                f"gets changes of a recorded stream (capture: {master.capture}), and tables have where, columns or exit"
+            )
+            remedy = "take where, columns and exit out: a recorded stream is applied as it is"
+            mistakes.append(node.mistake(problem, remedy))
         elif master.vendor != FIRST:
-            problem = f"gets tables of the vendor {master.vendor}, and tables have where or columns"
-            mistakes.append(node.mistake(problem, f"take where and columns out: a master of {FIRST} has them"))
+            problem = f"gets tables of the vendor {master.vendor}, and tables have where, columns or exit"
+            mistakes.append(node.mistake(problem, f"take where, columns and exit out: a master of {FIRST} has them"))
         elif slave.conflict_rules:
-            problem = "has conflict_rules, and tables have where or columns"
+            problem = "has conflict_rules, and tables have where, columns or exit"
             mistakes.append(node.mistake(problem, "take one of the two out: conflict_rules decide between whole rows"))

@@ -3,7 +3,8 @@
 For two databases that replicate to each other: each side decides by itself, of the two rows alone, and both come to
 the same row. `newest` needs a column that every write raises, on both sides. Of two equal values the greater row wins.
 A DELETE always wins: a row that is gone has no value to compare. `wins` makes one database prevail: `master` in the
-replication from it, `slave` in the one to it.
+replication from it, `slave` in the one to it. `exit` is a function of the configuration's owner, which is given the two
+rows and names one of them.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from types import MappingProxyType
 
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
+from sluice.user_function import FunctionMissing, imported, in_one_line
 
 Row = Mapping[str, str | None]
 
@@ -41,11 +43,14 @@ class Undecidable(Exception):
 
 @dataclass(frozen=True)
 class ConflictRule:
-    """One of the two is set."""
+    """One of the three is set."""
 
     wins: Winner | None = None
     newest: str | None = None
     """A column with a time or a number."""
+    exit: str | None = None
+    """`package.module:function`. It is given the master's row and the slave's, each a dictionary of texts, or None for
+    none, and gives `master` or `slave`."""
 
     def decide(self, change: RowChange, held: Row | None) -> Decision:
         """`held`: the slave's row under the change's key, None where there is none. Raises `Undecidable`."""
@@ -57,6 +62,9 @@ class ConflictRule:
             raise Undecidable("another row has one of its unique values")
         if self.wins is not None:
             return Decision(self.wins, f"the {self.wins}'s row wins")
+        if self.exit is not None:
+            winner = _asked(self.exit, change.new or None, held)
+            return Decision(winner, f"{self.exit} chose the {winner}'s row")
         assert self.newest is not None
         if not change.new:
             return Decision(Winner.MASTER, "the row was deleted on the master")
@@ -72,12 +80,16 @@ class ConflictRule:
         """
         if self.wins is not None:
             return self.wins is Winner.MASTER
+        if self.exit is not None:
+            return _asked(self.exit, theirs, ours) is Winner.MASTER
         assert self.newest is not None
         if theirs is None or ours is None:
             return ours is None
         return _newest(self.newest, theirs, ours).winner is Winner.MASTER
 
     def __str__(self) -> str:
+        if self.exit is not None:
+            return f"exit: {self.exit}"
         return f"newest: {self.newest}" if self.newest else f"wins: {self.wins}"
 
 
@@ -89,6 +101,19 @@ def already_applied(change: RowChange, held: Row | None) -> bool:
     if not change.new:
         return held is None
     return held is not None and all(change.new.get(name) == value for name, value in held.items())
+
+
+def _asked(name: str, theirs: Row | None, ours: Row | None) -> Winner:
+    rows = (None if row is None else dict(row) for row in (theirs, ours))
+    try:
+        answer = imported(name)(*rows)
+    except FunctionMissing as missing:
+        raise Undecidable(str(missing)) from missing
+    except (Exception, SystemExit) as error:
+        raise Undecidable(f"{name} fails: {in_one_line(error)}") from error
+    if answer not in tuple(Winner):
+        raise Undecidable(f"{name} gives {answer!r}, and neither 'master' nor 'slave'")
+    return Winner(str(answer))
 
 
 def _newest(column: str, new: Row, held: Row) -> Decision:

@@ -57,6 +57,8 @@ class Transformation:
     """By the name of the master's column; of one that the master does not have, by its name on the slave."""
     place: str = field(default="", compare=False)
     """File, line and key, for messages."""
+    exit: str | None = None
+    """The function that makes the slave's rows of what these leave, `package.module:function`; None for none."""
 
     @cached_property
     def by_name(self) -> Mapping[str, ColumnChange]:
@@ -66,4 +68,5 @@ class Transformation:
     def text(self) -> str:
         """For people."""
         said = [f"{name} {change}" for name, change in self.columns]
+        said += [f"exit {self.exit}"] * (self.exit is not None)
         return "; ".join([f"where {self.where}"] * (self.where is not None) + said)

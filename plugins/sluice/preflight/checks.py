@@ -20,6 +20,7 @@ from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.model.names import TableName
 from sluice.transform.table_transform import TransformationInvalid
 from sluice.transform.transforms import Transforms
+from sluice.user_function import FunctionMissing, imported
 
 log = logging.getLogger("sluice.preflight")
 
@@ -66,6 +67,7 @@ def of_slave(
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
     if master is not None and not light:
         found += _transformations(master, replication, slave, covers or (lambda _: True))
+    found += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name), place) for lack in found]
 
 
@@ -83,6 +85,20 @@ def _transformations(
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
             found.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+    return found
+
+
+def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
+    """Functions of `conflict_rules` that cannot be called here."""
+    found = []
+    for pattern, rule in slave.conflict_rules:
+        try:
+            if rule.exit is not None:
+                imported(rule.exit)
+        except FunctionMissing as missing:
+            found.append(
+                Lack("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Mend it.")
+            )
     return found
 
 

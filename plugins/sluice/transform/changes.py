@@ -60,7 +60,13 @@ def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     gone = xml_images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
     # One pass of the engine for all images.
     pools = [pa.concat_arrays(three) for three in zip(new, turned, gone, strict=True)]
-    rows = transform.rows(names, pools)
+    actions = pa.concat_arrays(
+        [
+            _whole(items, "action").take(pa.array(places))
+            for places in (after, np.flatnonzero(updates), np.flatnonzero(deletes))
+        ]
+    )
+    rows = transform.rows(names, pools, actions)
     place_after, place_before = (np.full(items.num_rows, -1, np.int64) for _ in range(2))
     place_after[after] = np.arange(len(after))
     place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(turned[0]) if turned else 0)

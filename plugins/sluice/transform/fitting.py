@@ -37,7 +37,10 @@ def why_not(described: Described, pair: Pair) -> str:
         columns = [described.column]
     else:
         return ""
-    changed = _changed(pair.transformation(described.table), columns)
+    rule = pair.transformation(described.table)
+    if rule is not None and rule.exit is not None and isinstance(described, Index) and columns and described.constrains:
+        return f"it may refuse what the exit {rule.exit} gives to rows of {described.table}"
+    changed = _changed(rule, columns)
     return f"`columns` says that {changed}" if changed else ""
 
 
@@ -64,13 +67,18 @@ def constraints(master: Sequence[Constraint], pair: Pair) -> Fitting[Constraint]
 
 
 def _of_constraint(constraint: Constraint, pair: Pair) -> str:
-    if changed := _changed(pair.transformation(constraint.table), constraint.columns or ()):
+    rule = pair.transformation(constraint.table)
+    if rule is not None and rule.exit is not None:
+        return f"it may refuse what the exit {rule.exit} gives to rows of {constraint.table}"
+    if changed := _changed(rule, constraint.columns or ()):
         return f"`columns` says that {changed}"
     if constraint.kind != "f":
         return ""
     other = pair.transformation(constraint.parent)
     if other is not None and other.where is not None:
         return f"`where` leaves out rows of {constraint.parent} that others refer to"
+    if other is not None and other.exit is not None:
+        return f"the exit {other.exit} may leave out rows of {constraint.parent} that others refer to"
     if changed := _changed(other, constraint.parent_columns or ()):
         return f"`columns` says of {constraint.parent} that {changed}"
     return ""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.model.change import NetChanges
+from sluice.model.change import Action, NetChanges
+from sluice.transform.engine import TEXT
 from sluice.transform.table_transform import TableTransform
 
 Flags = npt.NDArray[np.bool_]
@@ -22,6 +23,8 @@ Flags = npt.NDArray[np.bool_]
 class _Image:
     """Rows of the master at one time; once transformed, the slave's."""
 
+    action: Action
+    """What brings or takes them."""
     count: int
     columns: dict[str, pa.ChunkedArray]
     """By name."""
@@ -40,8 +43,9 @@ def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare:
         return replace(net, columns=(), key=transform.key(), compared=False)
     former = net.compared and not safe
     assert net.key and (former or not compare) and (former or safe or not transform.filters)
-    now = [_after(net, table) for table in (net.updates, net.moves, net.inserts)]
-    was = [_before(net, table, former) for table in (net.updates, net.moves, net.deletes)]
+    changed = [(Action.UPDATE, net.updates), (Action.UPDATE, net.moves)]
+    now = [_after(net, action, table) for action, table in [*changed, (Action.INSERT, net.inserts)]]
+    was = [_before(net, action, table, former) for action, table in [*changed, (Action.DELETE, net.deletes)]]
     updated, moved, inserted, updated_was, moved_was, deleted = _transformed([*now, *was], net, transform)
     stays = updated.kept & updated_was.kept
     if former:
@@ -75,14 +79,14 @@ def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare:
     )
 
 
-def _after(net: NetChanges, table: pa.Table) -> _Image:
-    return _Image(table.num_rows, _values(net, table, "c"), np.ones(table.num_rows, dtype=bool))
+def _after(net: NetChanges, action: Action, table: pa.Table) -> _Image:
+    return _Image(action, table.num_rows, _values(net, table, "c"), np.ones(table.num_rows, dtype=bool))
 
 
-def _before(net: NetChanges, table: pa.Table, known: bool) -> _Image:
+def _before(net: NetChanges, action: Action, table: pa.Table, known: bool) -> _Image:
     """`known`: whether there are old images; else it has no columns."""
     columns = _values(net, table, "c") | _values(net, table, "b") if known else {}
-    return _Image(table.num_rows, columns, np.ones(table.num_rows, dtype=bool))
+    return _Image(action, table.num_rows, columns, np.ones(table.num_rows, dtype=bool))
 
 
 def _values(net: NetChanges, table: pa.Table, letter: str) -> dict[str, pa.ChunkedArray]:
@@ -98,11 +102,12 @@ def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTran
     if not there:
         yield from images
         return
-    names = [name for name in net.columns if name in {*transform.used, *net.key}]
+    names = [name for name in net.columns if transform.needs(name)]
     pool = {
         name: pa.chunked_array([chunk for image in there for chunk in image.columns[name].chunks]) for name in names
     }
-    made, kept = transform.made(pool, sum(image.count for image in there))
+    actions = pa.concat_arrays([pa.repeat(pa.scalar(str(image.action), TEXT), image.count) for image in there])
+    made, kept = transform.made(pool, len(actions), actions)
     place = 0
     for image in images:
         if not image.columns:
@@ -112,7 +117,9 @@ def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTran
             name: _slice(made[name], place, image.count) if source is None else image.columns[source]
             for name, source in transform.sources(net.columns)
         }
-        yield _Image(image.count, columns, image.kept if kept is None else kept[place : place + image.count])
+        yield _Image(
+            image.action, image.count, columns, image.kept if kept is None else kept[place : place + image.count]
+        )
         place += image.count
 
 

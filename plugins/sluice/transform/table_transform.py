@@ -1,31 +1,34 @@
 """The transformation of one table, bound to its columns: rows of the master in, rows of the slave out."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.database.column_types import ColumnTypes, LogicalColumn
-from sluice.database.session import Session
-from sluice.errors import Terminal
-from sluice.model.logical_type import Kind, LogicalType
-from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.counted import counted
+from sluice.errors import RESTART_APPLY, Terminal
+from sluice.model.logical_type import LogicalType
+from sluice.model.mask import Mask
 from sluice.model.names import TableName
-from sluice.model.shape import Column, TableShape
+from sluice.model.shape import TableShape
 from sluice.model.transformation import Computed, Constant, Excluded, Renamed, Transformation
-from sluice.transform import expression, types
+from sluice.transform import types
 from sluice.transform.engine import TEXT, Engine, EngineRefused
-from sluice.transform.expression import Expression, ExpressionInvalid
+from sluice.transform.expression import Expression
+from sluice.transform.user_exit import READ, ExitRefused, UserExit
 
 Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+Texts: TypeAlias = pa.Array | pa.ChunkedArray
+MOST_NAMED = 100
+"""Rows that are looked for where some cannot be transformed: where more fail, it is no matter of rows."""
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
-FIRST_NEW = 1_000_000
-"""Position of the first column that only slaves have: no database has so many columns."""
 
 
 class TransformationInvalid(Terminal):
@@ -33,21 +36,34 @@ class TransformationInvalid(Terminal):
 
     def __init__(self, rule: Transformation, problems: Sequence[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
-        super().__init__(f"{rule.place}: where and columns do not fit the table:\n{listed}\nMend them there.")
+        super().__init__(f"{rule.place}: what is said there does not fit the table:\n{listed}\nMend it there.")
         self.rule = rule
         self.problems = tuple(problems)
 
 
 class RowNotTransformed(Terminal):
-    """An expression cannot be computed for a row. Its values are not shown: they may be what the slave must not get."""
+    """Rows for which an expression cannot be computed, or a user exit fails.
 
-    def __init__(self, table: TableName, rule: Transformation, row: str, reason: str):
-        super().__init__(
-            f"{table}: an expression of {rule.place} cannot be computed for the row {row}: {reason}. Write it so that "
-            "it gives a value for this row as well (TRY_CAST gives NULL where CAST fails), or mend the row on the "
-            "master."
-        )
+    Their values are not shown: they may be what the slave must not get.
+    """
+
+    def __init__(
+        self,
+        table: TableName,
+        keys: Sequence[Mapping[str, str | None]],
+        mask: Mask,
+        what: str,
+        reason: str,
+        remedy: str,
+    ):
+        """`keys`: the master's, by column; none where no row is at fault by itself. `what` fails for them."""
+        shown = [", ".join(f"{name} = {value!r}" for name, value in mask.row(table, key).items()) for key in keys]
+        rows = f"the row {shown[0] or '(without a key)'}" if shown else "rows that come together"
+        more = f" and {counted(len(shown) - 1, 'more row')}" if len(shown) > 1 else ""
+        self.finding = f"{table}: {what} for {rows}{more}: {reason}"
+        super().__init__(f"{self.finding}. {remedy}")
         self.table = table
+        self.keys = tuple(keys)
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,7 @@ class TableTransform:
         results: Mapping[str, LogicalType],
         engine: Engine,
         mask: Mask,
+        user_exit: UserExit | None,
     ):
         """`read`: the expressions, by column, `where` under the empty name. `kinds`: of the master's columns."""
         self.rule = rule
@@ -89,15 +106,18 @@ class TableTransform:
         """The table as the slave has it."""
         self._engine = engine
         self._mask = mask
+        self._exit = user_exit
         self.used = list(dict.fromkeys(name for each in read.values() for name in each.columns))
         """The master's columns that expressions use."""
-        self.filters = "" in read
-        """Whether there is a `where`."""
+        self._needed = {*self.used, *(column.name for column in master.key)}
+        self.filters = "" in read or user_exit is not None
+        """Whether there may be rows that the slave has not."""
+        self._where = "" in read
         self._computed = [name for name in read if name]
         selected = [types.to_text(results[name], f"({read[name].text}\n)") for name in self._computed]
-        if self.filters:
+        if self._where:
             selected.append(f"coalesce(({read[''].text}\n), false)")
-        self._query = f"SELECT {', '.join(selected)} FROM ({_typed(self.used, kinds)})" if selected else ""
+        self._query = f"SELECT {', '.join(selected)} FROM ({typed_query(self.used, kinds)})" if selected else ""
 
     def with_engine(self, engine: Engine) -> "TableTransform":
         """The same for another thread."""
@@ -107,30 +127,35 @@ class TableTransform:
 
     def untouched(self, names: Iterable[str]) -> frozenset[str]:
         """The slave's names of those of the master's columns that reach it as they are."""
-        changes = ((name, self.rule.by_name.get(name)) for name in names)
-        return frozenset(
-            change.name if isinstance(change, Renamed) else name
-            for name, change in changes
-            if change is None or isinstance(change, Renamed)
-        )
+        found = list(names)
+        return frozenset(name for name, source in self.sources(found) if source is not None)
+
+    def needs(self, name: str) -> bool:
+        """Whether the values of a column of the master's are wanted by `made`."""
+        return self._exit is not None or name in self._needed
 
     def key(self) -> tuple[str, ...]:
         """The key's columns on the slave."""
         return tuple(column.name for column in self.shape.key)
 
-    def rows(self, names: Sequence[str], values: Sequence[pa.Array]) -> Rows:
-        """The slave's rows for rows of the master with the columns `names`, texts.
+    def rows(self, names: Sequence[str], values: Sequence[pa.Array], actions: pa.Array | None = None) -> Rows:
+        """The slave's rows for rows of the master with the columns `names`, texts. `actions`: as of `made`.
 
         Raises `RowNotTransformed`, `TransformationInvalid` where they lack a column that an expression uses.
         """
         by_name = dict(zip(names, values, strict=True))
-        made, kept = self.made(by_name, len(values[0]) if values else 0)
+        made, kept = self.made(by_name, len(values[0]) if values else 0, actions)
         sources = self.sources(names)
         columns = [made[name] if source is None else by_name[source] for name, source in sources]
         return Rows(tuple(name for name, _ in sources), columns, kept)
 
     def sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
         """The slave's columns for rows with the columns `names`, each with the master's one that it is as it is."""
+        found = self._sources(names)
+        return found if self._exit is None else [(name, None) for name, _ in found]
+
+    def _sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
+        """The same before the user exit."""
         found: list[tuple[str, str | None]] = []
         for name in names:
             change = self.rule.by_name.get(name)
@@ -143,15 +168,63 @@ class TableTransform:
         own = (name for name, change in self.rule.columns if isinstance(change, Constant | Computed))
         return [*found, *((name, None) for name in own if name not in names)]
 
-    def made(self, by_name: Mapping[str, pa.Array], count: int) -> tuple[dict[str, pa.Array], Flags | None]:
-        """The values of constants and expressions by column, and which rows are kept; None: all.
+    def made(
+        self, by_name: Mapping[str, Texts], count: int, actions: pa.Array | None = None
+    ) -> tuple[dict[str, pa.Array], Flags | None]:
+        """The values of the columns that are not as they are on the master, and which rows are kept; None: all.
 
-        `by_name`: `count` rows of the master, of the columns `used` and the key at least. Raises as `rows`.
+        `by_name`: `count` rows of the master, of the columns that are needed (`needs`) at least. `actions`: what brings
+        each of them, for a user exit; None: they are read. Raises as `rows`.
         """
         constants = [(name, change) for name, change in self.rule.columns if isinstance(change, Constant)]
         found = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
-        if not self._query:
-            return found, None
+        kept: Flags | None = None
+        if self._query:
+            self._expect_used(by_name)
+            # A row without any column is a row: rows are counted by this one.
+            used = {f"c{place}": by_name[name] for place, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
+            try:
+                columns = self._engine.computed(self._query, used)
+            except EngineRefused:
+                raise self._not_computed(used, by_name, count) from None
+            kept = np.asarray(columns.pop()) if self._where else None
+            found |= dict(zip(self._computed, columns, strict=True))
+        if self._exit is None:
+            return found, kept
+        before = {
+            name: found[name] if source is None else by_name[source] for name, source in self._sources([*by_name])
+        }
+        return self._through_exit(
+            self._exit, before, by_name, np.ones(count, dtype=bool) if kept is None else kept, actions
+        )
+
+    def _through_exit(
+        self,
+        user_exit: UserExit,
+        before: Mapping[str, Texts],
+        by_name: Mapping[str, Texts],
+        kept: Flags,
+        actions: pa.Array | None,
+    ) -> tuple[dict[str, pa.Array], Flags]:
+        """What the exit makes of the slave's columns `before`, and of the rows that `where` has `kept`."""
+        places = np.flatnonzero(kept)
+        columns = {name: _whole(column).take(pa.array(places)) for name, column in before.items()}
+        doing = pa.repeat(pa.scalar(READ, TEXT), len(places)) if actions is None else actions.take(pa.array(places))
+
+        def called(low: int, high: int) -> tuple[Places, dict[str, pa.Array]]:
+            some = {name: column.slice(low, high - low) for name, column in columns.items()}
+            return user_exit.called(some, doing.slice(low, high - low), self.key())
+
+        try:
+            stay, made = called(0, len(places)) if len(places) else (places, columns)
+        except ExitRefused as error:
+            raise self._not_passed(user_exit, by_name, places, called, error) from error
+        after = np.full(len(kept), -1, np.int64)
+        after[places[stay]] = np.arange(len(stay))
+        chosen = pa.array(after, mask=after < 0)
+        return {name: column.take(chosen) for name, column in made.items()}, after >= 0
+
+    def _expect_used(self, by_name: Mapping[str, Texts]) -> None:
         if lacking := [name for name in self.used if name not in by_name]:
             raise TransformationInvalid(
                 self.rule,
@@ -161,240 +234,65 @@ class TableTransform:
                     for name in lacking
                 ],
             )
-        # A row without any column is a row: rows are counted by this one.
-        used = {f"c{place}": by_name[name] for place, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
-        try:
-            columns = self._engine.computed(self._query, used)
-        except EngineRefused as error:
-            raise self._culprit(used, by_name, count, error) from error
-        kept = np.asarray(columns.pop()) if self.filters else None
-        return found | dict(zip(self._computed, columns, strict=True)), kept
 
-    def _culprit(
-        self, used: Mapping[str, pa.Array], by_name: Mapping[str, pa.Array], count: int, error: EngineRefused
-    ) -> RowNotTransformed:
-        """Names the first row that cannot be computed."""
-        low, high = 0, count
-        while high - low > 1:
-            middle = (low + high) // 2
-            try:
-                self._engine.computed(self._query, {name: column[low:middle] for name, column in used.items()})
-                low = middle
-            except EngineRefused as earlier:
-                high, error = middle, earlier
-        table = self.master.table
-        key = {column.name: by_name[column.name][low].as_py() for column in self.master.key}
-        row = ", ".join(f"{name} = {value!r}" for name, value in self._mask.row(table, key).items())
-        return RowNotTransformed(table, self.rule, row or "(without a key)", _VALUE.sub("…", str(error)))
+    def _not_computed(self, used: Mapping[str, Texts], by_name: Mapping[str, Texts], count: int) -> RowNotTransformed:
+        def computed(low: int, high: int) -> object:
+            return self._engine.computed(self._query, {name: column[low:high] for name, column in used.items()})
 
-
-def bind(
-    rule: Transformation,
-    shape: TableShape,
-    of_master: ColumnTypes,
-    session: Session,
-    engine: Engine,
-    mask: Mask = NO_PATTERNS,
-    *,
-    strict: bool,
-) -> TableTransform:
-    """The transformation of the master's table `shape`. Raises `TransformationInvalid`.
-
-    `strict`: a line for a column that the table does not have is a mistake, and so is an expression that cannot be
-    computed for a row of NULLs; else the table may have lost the column, or may yet get it.
-    """
-    problems: list[str] = []
-    table = shape.table
-    kinds = {column.name: of_master.logical(column.type) for column in shape.columns}
-    read = _read(rule, shape, engine, problems)
-    results: dict[str, LogicalType] = {}
-    for name, each in read.items():
-        _resolve(name, each, shape, kinds, engine, results, problems, strict)
-    if not problems:
-        problems += _unfit(rule, shape, kinds, results, engine, mask, strict)
-    if problems:
-        raise TransformationInvalid(rule, [f"{table}{problem}" for problem in problems])
-    made = _slave_shape(rule, shape, of_master, session, results)
-    return TableTransform(rule, shape, made, read, kinds, results, engine, mask)
-
-
-def _read(rule: Transformation, shape: TableShape, engine: Engine, problems: list[str]) -> dict[str, Expression]:
-    """The expressions by column, `where` under the empty name."""
-    texts = {name: change.expression for name, change in rule.columns if isinstance(change, Computed)}
-    if rule.where is not None:
-        texts[""] = rule.where
-    read = {}
-    for name, text in texts.items():
-        try:
-            read[name] = expression.read(text, engine)
-        except ExpressionInvalid as error:
-            problems.append(f"{_of(name, text)}: {error}")
-    return read
-
-
-def _of(name: str, text: str) -> str:
-    return f".{name}: expression `{text}`" if name else f": where `{text}`"
-
-
-def _resolve(
-    name: str,
-    read: Expression,
-    shape: TableShape,
-    kinds: Mapping[str, LogicalType],
-    engine: Engine,
-    results: dict[str, LogicalType],
-    problems: list[str],
-    strict: bool,
-) -> None:
-    """Adds the type of an expression to `results`, or what is wrong with it to `problems`."""
-    travelling = [column.name for column in shape.replicated]
-    here = _of(name, read.text)
-    lacking = [used for used in read.columns if used not in travelling]
-    for used in lacking:
-        what = "a column that the master generates" if used in kinds else "no column of the master's table"
-        problems.append(
-            f"{here} uses {used}, which is {what}; {_meant(used, travelling)}, and a text is written '{used}'"
+        found = list(islice(_failing(computed, 0, count), MOST_NAMED))
+        return RowNotTransformed(
+            self.master.table,
+            self._keys(by_name, [place for place, _ in found]),
+            self._mask,
+            f"an expression of {self.rule.place} cannot be computed",
+            _VALUE.sub("…", str(found[0][1])) if found else "it fails",
+            "Write it so that it gives a value for this row as well (TRY_CAST gives NULL where CAST fails), or mend "
+            "the row on the master.",
         )
-    folded = {used.lower() for used in read.columns}
-    if len(folded) < len(read.columns):
-        problems.append(f"{here} uses columns whose names differ by capitals only; use one of them")
-    elif not lacking:
-        try:
-            (found,) = engine.types(f"SELECT {read.text}\n FROM ({_typed(read.columns, kinds, 'NULL')})")
-            if strict:  # a text that is compared with a date, and is none, fails for each row
-                nothing = {f"c{place}": pa.nulls(1, TEXT) for place in range(len(read.columns))}
-                query = f"SELECT {read.text}\n FROM ({_typed(read.columns, kinds)})"
-                engine.computed(query, nothing or {"c": pa.nulls(1, TEXT)})
-        except EngineRefused as error:
-            listed = ", ".join(f"{used} is {types.typed(kinds[used])}" for used in read.columns)
-            problems.append(f"{here} cannot be computed: {error}{' (' + listed + ')' if listed else ''}")
-            return
-        kind = types.result(found)
-        if kind is None:
-            problems.append(f"{here} gives {found}, which no column can hold; cast it, e.g. CAST(… AS VARCHAR)")
-        elif not name and kind.kind is not Kind.BOOLEAN:
-            problems.append(f"{here} gives {found}; write a condition, which is true or false")
-        else:
-            results[name] = kind
+
+    def _not_passed(
+        self,
+        user_exit: UserExit,
+        by_name: Mapping[str, Texts],
+        places: Places,
+        called: Callable[[int, int], object],
+        error: ExitRefused,
+    ) -> RowNotTransformed:
+        found = list(islice(_failing(called, 0, len(places)), MOST_NAMED))
+        first = found[0][1] if found else error
+        masked = self._mask.hides_any(self.master.table, (column.name for column in self.master.columns))
+        return RowNotTransformed(
+            self.master.table,
+            self._keys(by_name, [int(places[place]) for place, _ in found]),
+            self._mask,
+            f"the exit {user_exit.name} of {self.rule.place} fails",
+            first.kind if masked and isinstance(first, ExitRefused) else str(first),
+            f"Mend the function, then {RESTART_APPLY}: a process imports it once. Or mend the row on the master.",
+        )
+
+    def _keys(self, by_name: Mapping[str, Texts], places: Sequence[int]) -> list[dict[str, str | None]]:
+        """The master's keys of the rows at these places."""
+        return [{column.name: by_name[column.name][place].as_py() for column in self.master.key} for place in places]
 
 
-def _unfit(
-    rule: Transformation,
-    shape: TableShape,
-    kinds: Mapping[str, LogicalType],
-    results: Mapping[str, LogicalType],
-    engine: Engine,
-    mask: Mask,
-    strict: bool,
-) -> list[str]:
-    """What `columns` says that the table cannot bear."""
-    problems = []
-    known = {column.name: column for column in shape.columns}
-    for name, change in rule.columns:
-        column = known.get(name)
-        if column is None:
-            if strict and isinstance(change, Excluded | Renamed):
-                problems.append(f".{name}: the master's table has no such column; {_meant(name, list(known))}")
-            continue
-        if column.key and not isinstance(change, Renamed):
-            problems.append(
-                f".{name} {change}, and is part of the key: by it the slave's rows are found; rename it at most"
-            )
-        if column.generated and not isinstance(change, Excluded):
-            problems.append(f".{name} {change}, and the master generates it; exclude it")
-        if isinstance(change, Constant) and change.text is not None:
-            problems += _unfit_constant(column, kinds[name], change.text, engine)
-        if isinstance(change, Renamed) and mask.hides(shape.table, name) and not mask.hides(shape.table, change.name):
-            problems.append(
-                f".{name} {change}, and verify.mask hides it under its name on the master alone; name "
-                f"{shape.table.schema}.{shape.table.name}.{change.name} there, too"
-            )
-        if isinstance(change, Computed) and not types.takes(kinds[name], results[name]):
-            problems.append(
-                f".{name}: the expression gives {types.typed(results[name])}, and the column is {column.type}; "
-                + _to_give(kinds[name])
-            )
-    if rule.columns:
-        problems += [
-            f".{column.name} is generated by an expression over columns of the master, some of which the slave has "
-            "otherwise; exclude it, or write an expression in its place under another name"
-            for column in shape.columns
-            if column.generated and column.name not in rule.by_name
-        ]
-    names = list(_slave_names(rule, shape))
-    problems += [f".{name} would be there twice on the slave; rename one of the two" for name in _twice(names)]
-    if not names:
-        problems.append(": no column is left; take the table out by replicate: false")
-    return problems
-
-
-def _to_give(kind: LogicalType) -> str:
-    if kind.kind not in types.TEXTUAL and types.typed(kind) == "VARCHAR":
-        return "no expression gives that: exclude the column, and write the expression under another name"
-    return f"write CAST(… AS {types.typed(kind)})"
-
-
-def _meant(wrong: str, names: Sequence[str]) -> str:
-    folded = {name.lower(): name for name in names}
-    near = get_close_matches(wrong.lower(), folded, n=1, cutoff=0.6)
-    return f"did you mean {folded[near[0]]}?" if near else f"there are {', '.join(names)}"
-
-
-def _unfit_constant(column: Column, kind: LogicalType, text: str, engine: Engine) -> list[str]:
-    """Why a column of the master's type cannot hold it, as far as the engine knows the type."""
-    literal = "'" + text.replace("'", "''") + "'"
+def _failing(work: Callable[[int, int], object], low: int, high: int) -> Iterator[tuple[int, Exception]]:
+    """The rows between `low` and `high` for which `work` fails, each with the reason."""
     try:
-        engine.rows(f"SELECT {types.from_text(kind, f'CAST({literal} AS VARCHAR)')}")
-    except EngineRefused:
-        return [f".{column.name}: the constant {text!r} is no {column.type}; write a value of that type"]
-    return []
+        work(low, high)
+    except (EngineRefused, ExitRefused) as error:
+        if high - low == 1:
+            yield low, error
+        elif high > low:
+            middle = (low + high) // 2
+            yield from _failing(work, low, middle)
+            yield from _failing(work, middle, high)
 
 
-def _slave_names(rule: Transformation, shape: TableShape) -> Iterable[str]:
-    for column in shape.columns:
-        change = rule.by_name.get(column.name)
-        if not isinstance(change, Excluded):
-            yield change.name if isinstance(change, Renamed) else column.name
-    known = {column.name for column in shape.columns}
-    for name, change in rule.columns:
-        if name not in known and isinstance(change, Constant | Computed):
-            yield name
+def _whole(column: Texts) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _twice(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
-
-
-def _slave_shape(
-    rule: Transformation,
-    shape: TableShape,
-    of_master: ColumnTypes,
-    session: Session,
-    results: Mapping[str, LogicalType],
-) -> TableShape:
-    """The table as the slave has it, in the words of the master's vendor."""
-    columns: list[Column] = []
-    known = {column.name for column in shape.columns}
-    for column in shape.columns:
-        change = rule.by_name.get(column.name)
-        if change is None:
-            columns.append(column)
-        elif isinstance(change, Renamed):
-            columns.append(replace(column, name=change.name))
-        elif not isinstance(change, Excluded):
-            # Values of the slave's own: no default of the master's, and perhaps NULL.
-            columns.append(replace(column, default=None, identity="", nullable=True))
-    new = [
-        LogicalColumn(name, results[name] if isinstance(change, Computed) else LogicalType(Kind.TEXT))
-        for name, change in rule.columns
-        if name not in known and isinstance(change, Constant | Computed)
-    ]
-    for place, (column_of, made) in enumerate(zip(new, of_master.made_of(session, new), strict=True)):
-        columns.append(Column(column_of.name, made.type, FIRST_NEW + place))
-    return replace(shape, columns=tuple(columns))
-
-
-def _typed(used: Sequence[str], kinds: Mapping[str, LogicalType], value: str = "") -> str:
+def typed_query(used: Sequence[str], kinds: Mapping[str, LogicalType], value: str = "") -> str:
     """The query of the columns that expressions use, under their names; `value` in place of what is in `rows`."""
     columns = [
         f"{types.from_text(kinds[name], value or f'c{place}')} AS {_quoted(name)}" for place, name in enumerate(used)

@@ -10,8 +10,9 @@ from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.transform import definitions
+from sluice.transform.binding import bind
 from sluice.transform.engine import Engine
-from sluice.transform.table_transform import TableTransform, TransformationInvalid, bind
+from sluice.transform.table_transform import TableTransform, TransformationInvalid
 
 
 class Transforms:

@@ -33,7 +33,17 @@ from sluice.model.window import Window
 from sluice.transform.table_transform import TableTransform
 from sluice.transform.transforms import Transforms
 from sluice.verify import offline_compare
-from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
+from sluice.verify.findings import (
+    MOST_KEYS,
+    Changes,
+    CouldNotCompare,
+    Example,
+    Kind,
+    Outcome,
+    Row,
+    TableFinding,
+    causes,
+)
 from sluice.verify.pinned_sessions import PinnedView, Side, gathered
 from sluice.verify.sample import upper_bound
 from sluice.verify.transformed_master import transformed_master
@@ -41,7 +51,7 @@ from sluice.verify.transformed_master import transformed_master
 EXAMPLES = 10
 """Rows of each kind shown in the report."""
 LOOKED_AT = 1_000
-"""Rows of each kind fetched whole, to say which columns differ."""
+"""Rows of each kind fetched whole, to say which columns differ, and which row a rule for conflicts takes."""
 BLOCKS_AT_ONCE = 256
 """Blocks whose rows are compared together: what bounds the memory."""
 
@@ -219,8 +229,8 @@ class _Comparison:
         view, finding = self.view, self.finding
         if view.seen is not None:
             raise CouldNotCompare(
-                f"The apply does not run, and {finding.table} has `where` or `columns`: such a table is compared while "
-                "it runs. Start the DAG cdc_apply, or mend what it stopped at."
+                f"The apply does not run, and {finding.table} has `where`, `columns` or `exit`: such a table is "
+                "compared while it runs. Start the DAG cdc_apply, or mend what it stopped at."
             )
         finding.transformed = transform.rule.text
         try:
@@ -351,8 +361,10 @@ class _Comparison:
     def _look(self, digests: Digests) -> None:
         """Fetches some of the rows that differ, and says in which columns."""
         finding = self.finding
+        rule = self.view.pair.slave.conflict_rule(finding.table)
+        finding.rule = "" if rule is None else str(rule)
         for kind in Kind:
-            keys = finding.found[kind].keys[: LOOKED_AT if kind is Kind.DIFFERENT else EXAMPLES]
+            keys = finding.found[kind].keys[: LOOKED_AT if kind is Kind.DIFFERENT or rule is not None else EXAMPLES]
             if not keys:
                 continue
             for key, ours, theirs in self._found(digests, keys):
@@ -363,7 +375,11 @@ class _Comparison:
                     for name in ours:
                         if ours[name] != theirs[name]:
                             finding.columns[name] = finding.columns.get(name, 0) + 1
-                self._show(Example(kind, dict(zip(finding.key, key, strict=True)), ours, theirs))
+                changes = None if rule is None else Changes.by(rule, ours, theirs)
+                if changes is not None:
+                    finding.proposed[changes] = finding.proposed.get(changes, 0) + 1
+                shown = Example(kind, dict(zip(finding.key, key, strict=True)), ours, theirs, changes=changes)
+                self._show(shown)
 
     def _show(self, example: Example) -> None:
         examples = self.finding.examples

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.errors import SluiceError
+from sluice.model.conflict_rule import ConflictRule, Undecidable
 from sluice.model.names import TableName
 from sluice.model.reject import Reject
 from sluice.model.reject import Row as Row
@@ -63,6 +64,26 @@ def causes(actions: frozenset[str], *, keyed: bool = True) -> dict[Kind, str]:
     return found
 
 
+class Changes(StrEnum):
+    """Whose row a repair of both directions changes, by the table's rule for conflicts."""
+
+    SLAVE = "slave"
+    MASTER = "master"
+    """A repair of the replication in the other direction does."""
+    NEITHER = "neither"
+    """The rule cannot tell."""
+
+    @classmethod
+    def by(
+        cls, rule: ConflictRule, master: Mapping[str, str | None] | None, slave: Mapping[str, str | None] | None
+    ) -> "Changes":
+        """Of two rows that differ."""
+        try:
+            return cls.SLAVE if rule.mends(master, slave) else cls.MASTER
+        except Undecidable:
+            return cls.NEITHER
+
+
 @dataclass(frozen=True)
 class Example:
     """One row that differs; the values by column."""
@@ -75,6 +96,8 @@ class Example:
     """Of a table without a key: how many more of it one side has."""
     cause: str = ""
     """Why it differs, where a change of it was set aside."""
+    changes: "Changes | None" = None
+    """Whose row a repair changes, where a rule for conflicts says that."""
 
 
 @dataclass
@@ -125,6 +148,10 @@ class TableFinding:
     method: str = ""
     fell_back: str = ""
     """Why the digests are not the fast ones."""
+    rule: str = ""
+    """The table's rule for conflicts, where both sides are written to."""
+    proposed: dict[Changes, int] = field(default_factory=dict)
+    """By the rule: of how many of the rows that differ, and were fetched, whose row a repair changes."""
     transformed: str = ""
     """What the configuration says that the slave has otherwise than the master; rows are compared after that."""
     seconds: float = 0.0

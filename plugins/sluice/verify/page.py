@@ -12,6 +12,12 @@ from sluice.counted import counted
 from sluice.verify.report_types import Report, TableReport
 
 WORDS = {"missing": "missing on the slave", "extra": "only on the slave", "different": "with other values"}
+PROPOSED = {
+    "slave": "a repair changes the slave's",
+    "master": "a repair of the replication in the other direction changes the master's",
+    "neither": "the rule cannot tell: make the two rows equal by hand",
+}
+"""Whose row changes where both sides are written to, by the rule for conflicts."""
 
 
 def page(reports: Iterable[Report]) -> str:
@@ -39,7 +45,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["clock"] = clock
-    made.globals |= {"counted": counted, "WORDS": WORDS, "outcomes": _outcomes, "noteworthy": _noteworthy}
+    made.globals |= {
+        "counted": counted,
+        "WORDS": WORDS,
+        "PROPOSED": PROPOSED,
+        "outcomes": _outcomes,
+        "noteworthy": _noteworthy,
+    }
     return made
 
 

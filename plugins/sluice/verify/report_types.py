@@ -12,6 +12,7 @@ class ExampleReport(TypedDict):
     kind: str
     copies: int
     cause: str
+    changes: str
     key: Values
     master: Values | None
     slave: Values | None
@@ -52,6 +53,8 @@ class FindingReport(TypedDict):
     digest: str
     fell_back: str
     transformed: str
+    rule: str
+    proposed: dict[str, int]
     seconds: float
     apply_seconds: float
     travelled: int

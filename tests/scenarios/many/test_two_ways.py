@@ -11,7 +11,7 @@ import pytest
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.verify.findings import Outcome
+from sluice.verify.findings import Changes, Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.rig.net import Net, until
 
@@ -153,8 +153,13 @@ def test_rows_that_differ_are_mended_by_the_rule_in_both_directions(net: Net) ->
     with net.applying(("AB_", "b"), ("BA_", "a")) as running:
         net.await_current("AB_", "b", running)
         net.await_current("BA_", "a", running)
+        proposed = looked("AB_", "b", Action.VERIFY).finding
         first, second = looked("AB_", "b", Action.REPAIR), looked("BA_", "a", Action.REPAIR)
         again = looked("AB_", "b", Action.VERIFY)
+    assert (proposed.rule, proposed.proposed) == ("newest: at", {Changes.SLAVE: 2, Changes.MASTER: 2})
+    assert {example.key["id"]: example.changes for example in proposed.examples} == {
+        "1": Changes.SLAVE, "2": Changes.MASTER, "3": Changes.MASTER, "4": Changes.SLAVE
+    }  # fmt: skip
     assert (first.repaired, second.repaired) == (2, 2)
     assert again.outcome is Outcome.IDENTICAL
     net.assert_equal("a", "b", "t")

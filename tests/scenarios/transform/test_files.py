@@ -46,4 +46,4 @@ def test_files_of_one_slave_are_not_for_another_that_gets_other_rows(
     exported(here, update, location(tmp_path / "out"))
     other = here.with_options(tables=()).update(update.update_id)
     assert multi_slave_export.adopted_by(update, [other], here.blocks()) == []
-    assert "`where` or `columns` of public.people are not those of the slave" in caplog.text
+    assert "`where`, `columns` or `exit` of public.people are not those of the slave" in caplog.text

@@ -1,13 +1,18 @@
-"""Random rows, random `where` and `columns`, updates that move rows in and out, interruptions of everything: at the end
-the slave is the transformed master.
+"""Random rows, random `where`, `columns` and `exit`, updates that move rows in and out, interruptions of everything: at
+the end the slave is the transformed master, and a comparison says so.
 """
 
 import random
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
+from sluice.verify.findings import Outcome
+from sluice.verify.resync import look
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import Writers
@@ -35,6 +40,13 @@ COLUMNS = [
     ({"part": {"rename": "PART"}}, 'part AS "PART"'),
     ({"twice": {"expression": "n * 2"}}, "n * 2 AS twice"),
 ]  # fmt: skip
+EXIT = """
+import pyarrow.compute as pc
+
+def rows(given):
+    return given.filter(pc.invert(pc.ends_with(given['id'], '7'))).sort_by('id')
+"""
+WITHOUT_SEVENS = "id % 10 <> 7"
 WRITES = [
     "UPDATE public.r SET land = (ARRAY['CH', 'DE', NULL, ''])[1 + random() * 3], n = random() * 20 - 10 "
     "WHERE id BETWEEN 20 + (random() * 300)::int AND 30 + (random() * 300)::int",
@@ -63,7 +75,10 @@ def chosen(dice: random.Random) -> tuple[dict[str, Any], str]:
             del shown[name]
         else:
             shown[name] = text
-    return {"where": where, "columns": columns}, f"SELECT {', '.join(shown.values())} FROM public.r WHERE {condition}"
+    rule: dict[str, Any] = {"where": where, "columns": columns}
+    if dice.random() < 0.6:
+        rule["exit"], condition = "random_rows:rows", f"({condition}) AND {WITHOUT_SEVENS}"
+    return rule, f"SELECT {', '.join(shown.values())} FROM public.r WHERE {condition}"
 
 
 def as_texts(connection: "psycopg.Connection[Any]", query: str) -> list[str]:
@@ -75,7 +90,11 @@ def as_texts(connection: "psycopg.Connection[Any]", query: str) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
-def test_the_slave_is_the_transformed_master_whatever_is_interrupted(shop: MakeShop, seed: int) -> None:
+def test_the_slave_is_the_transformed_master_whatever_is_interrupted(
+    shop: MakeShop, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "random_rows.py").write_text(EXIT)
+    monkeypatch.syspath_prepend(str(tmp_path))
     dice = random.Random(seed)
     rule, query = chosen(dice)
     here = shop(DDL, {"public.r": rule}, block_rows=40, seconds=0.02, stage=dice.choice([8, 20_000]))
@@ -87,6 +106,8 @@ def test_the_slave_is_the_transformed_master_whatever_is_interrupted(shop: MakeS
             interrupted(here, dice)
     with here.apply():
         here.await_current()
+        found = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "r"), frozenset("IUD"))
+    assert found.outcome is Outcome.IDENTICAL, (rule, found)
     assert as_texts(here.slave, "SELECT * FROM public.r") == as_texts(here.master, query), rule
 
 

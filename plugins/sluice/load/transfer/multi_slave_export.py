@@ -36,8 +36,8 @@ class OtherRows(Terminal):
 
     def __init__(self, update: Update, tables: Sequence[str]):
         super().__init__(
-            f"{update}: `where` or `columns` of {', '.join(tables)} are not those of the slave that the files were "
-            "written for. Start an initial update of this slave alone."
+            f"{update}: `where`, `columns` or `exit` of {', '.join(tables)} are not those of the slave that the "
+            "files were written for. Start an initial update of this slave alone."
         )
         self.tables = tuple(tables)
 

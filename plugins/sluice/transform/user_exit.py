@@ -1,0 +1,101 @@
+"""User exits: functions of the configuration's owner that make the slave's rows, `exit: package.module:function`.
+
+Called with a `pyarrow.Table`: the slave's columns as texts, NULL as null, after `where` and `columns`, and two more.
+
+| column | holds |
+|---|---|
+| `sluice_row` | the number of the row in this call |
+| `sluice_action` | INSERT, UPDATE or DELETE of the row before or after a change; READ for loads and comparisons |
+
+The answer is such a table: with the slave's columns as texts and `sluice_row`, without the rows that the slave must not
+have. The key's values must come back as they were. The same row must give the same answer whenever it is asked for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.transform.engine import TEXT
+from sluice.user_function import imported, in_one_line
+
+ROW, ACTION = "sluice_row", "sluice_action"
+READ = "READ"
+"""The action of a row that no change brings."""
+
+
+class ExitRefused(Exception):
+    """A call failed, or its answer cannot be used; the text says why, in one line."""
+
+    def __init__(self, reason: str, raised: BaseException | None = None):
+        super().__init__(reason)
+        self.kind = f"{type(raised).__name__}, whose text is not shown" if raised is not None else reason
+        """The reason without anything that the function says itself: that may be values."""
+
+
+class UserExit:
+    """One function, imported in this process; in another process it is imported there, when it is first called."""
+
+    def __init__(self, name: str):
+        """Raises `FunctionMissing`."""
+        self.name = name
+        self._function: Callable[..., object] | None = imported(name)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"name": self.name, "_function": None}
+
+    def called(
+        self, columns: Mapping[str, pa.Array], actions: pa.Array, key: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int64], dict[str, pa.Array]]:
+        """The places of the rows that stay, and their columns. Raises `ExitRefused`."""
+        numbers = pa.array(range(len(actions)), pa.int64())
+        answer: object
+        try:
+            self._function = self._function or imported(self.name)
+            answer = self._function(pa.table({**columns, ROW: numbers, ACTION: actions}))
+        except (Exception, SystemExit) as error:
+            raise ExitRefused(in_one_line(error), error) from error
+        if not isinstance(answer, pa.Table):
+            raise ExitRefused(f"it gives {type(answer).__name__}, and not a pyarrow.Table")
+        return _checked(answer, columns, len(actions), key)
+
+
+def _checked(
+    answer: pa.Table, given: Mapping[str, pa.Array], count: int, key: Sequence[str]
+) -> tuple[npt.NDArray[np.int64], dict[str, pa.Array]]:
+    names = answer.column_names
+    if lacking := [name for name in (*given, ROW) if names.count(name) != 1]:
+        raise ExitRefused(f"its answer has not exactly one column {', '.join(lacking)}")
+    if more := [name for name in names if name not in given and name not in (ROW, ACTION)]:
+        raise ExitRefused(
+            f"its answer has {', '.join(more)}, which is no column of the slave's table: name it under columns, e.g. "
+            "with constant: null"
+        )
+    numbers = answer.column(ROW)
+    if not pa.types.is_integer(numbers.type) or numbers.null_count:
+        raise ExitRefused(f"{ROW} of its answer are not the numbers that it was given")
+    places = np.asarray(numbers.combine_chunks().cast(pa.int64()))
+    if len(np.unique(places)) < len(places) or (len(places) and not 0 <= places.min() <= places.max() < count):
+        raise ExitRefused(f"{ROW} of its answer are not numbers that it was given, each at most once")
+    columns = {name: _text(name, answer.column(name)) for name in given}
+    for name in key:
+        was = given[name].take(pa.array(places))
+        if not columns[name].equals(was):
+            raise ExitRefused(f"it changes {name}, which is part of the key: by it the slave's rows are found")
+    return places, columns
+
+
+def _text(name: str, column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    kind = whole.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    textual = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    if not any(check(kind) for check in textual):
+        raise ExitRefused(f"{name} of its answer is {whole.type}, and must be text: cast it to pyarrow.string()")
+    found = whole.cast(TEXT)
+    if pc.any(pc.match_substring(found, "\x00")).as_py():
+        raise ExitRefused(f"{name} of its answer holds the character NUL, which no database stores")
+    return found
