@@ -13,9 +13,11 @@ from tests.traces import nothing_runs
 
 
 @contextmanager
-def running_stack(configuration: str, **options: Any) -> Iterator[Stack]:
+def running_stack(
+    configuration: str, before: Callable[[Stack], None] = lambda stack: None, **options: Any
+) -> Iterator[Stack]:
     """All that `Stack.up` starts, not durable. `configuration`: of the replication, YAML; in it, `$FOLDER` stands for
-    an empty folder around the stack's home. `options`: more for `Stack`.
+    an empty folder around the stack's home. `before`: what is done before its start. `options`: more for `Stack`.
     """
     # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
     folder = new_folder("sluice-test-")
@@ -24,6 +26,7 @@ def running_stack(configuration: str, **options: Any) -> Iterator[Stack]:
     (replications / "DEMO.yaml").write_text(configuration.replace("$FOLDER", str(folder)))
     stack = Stack(folder / "home", durable=False, replications=replications, **options)
     try:
+        before(stack)
         stack.up()
         yield stack
     finally:
