@@ -1,10 +1,10 @@
 """The library itself as something that travels: its fingerprint, and the archive that Spark's executors import."""
 
 import hashlib
-import shutil
 import zipimport
 from functools import cache
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from sluice import sql_files
 
@@ -29,11 +29,17 @@ def fingerprint() -> str:
 
 
 def archive(folder: Path) -> Path:
-    """Makes an archive of the library and its statements in `folder`; returns its path."""
-    tree = folder / "tree"
-    shutil.copytree(_ROOT, tree / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(sql_files.folder(), tree / "sluice" / sql_files.SHIPPED)
-    (tree / "sluice" / _FINGERPRINT).write_text(fingerprint())
-    made = shutil.make_archive(str(folder / "sluice"), "zip", tree)
-    shutil.rmtree(tree)
-    return Path(made)
+    """Makes an archive of the library and its statements in `folder`; returns its path.
+
+    The same library gives the same bytes, another one another name: a Spark server keeps the archives of all sessions
+    side by side, and refuses one whose name it has with other bytes.
+    """
+    made = folder / f"sluice-{fingerprint()}.zip"
+    with ZipFile(made, "w", ZIP_DEFLATED) as zipped:
+        for root, place in ((_ROOT, "sluice"), (sql_files.folder(), f"sluice/{sql_files.SHIPPED}")):
+            for file in sorted(root.rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
+                    zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
+        zipped.writestr(ZipInfo(f"sluice/{_FINGERPRINT}"), fingerprint())
+    return made

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -21,8 +22,19 @@ def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool)
     )
     assert done.returncode == 0, done.stderr
     place, _, text = done.stdout.partition("\n")
-    assert "sluice.zip" in place
+    assert archive.name in place
     assert text.strip() == sql_files.render("postgres", "relation_exists").strip()
+
+
+def test_one_library_gives_one_name_and_one_content_wherever_and_whenever_it_is_packed(tmp_path: Path) -> None:
+    """Else a Spark server that has the archive of one session refuses that of the next."""
+    (tmp_path / "a").mkdir()
+    first = library.archive(tmp_path)
+    with ZipFile(first) as zipped:
+        assert {entry.date_time for entry in zipped.infolist()} == {(1980, 1, 1, 0, 0, 0)}, "no time of a file"
+    again = library.archive(tmp_path / "a")
+    assert library.fingerprint() in first.name == again.name
+    assert first.read_bytes() == again.read_bytes()
 
 
 def test_a_statement_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
