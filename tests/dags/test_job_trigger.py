@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from sluice.airflow import jobs
+from sluice.airflow import job_trigger, jobs
 from sluice.airflow.job import Job, JobState, Kind, Owner
 from sluice.airflow.job_trigger import JobTrigger, parse_line
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
@@ -148,6 +149,24 @@ def test_the_job_ends_when_a_person_ends_its_task_and_not_when_another_triggerer
     asyncio.run(trigger.on_kill())
     assert (job.stop_request() is None) == bool(deferred)
     until(lambda: job.state() is state)
+
+
+def test_the_job_ends_also_where_airflow_does_not_say_what_became_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow ends `on_kill` after some seconds: a job that nobody had told to end by then would run for ever."""
+    answers = threading.Event()
+    monkeypatch.setattr(job_trigger, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(lambda **_: answers.wait(60)))
+    job = launch(sleep=60)
+    trigger = JobTrigger.of(job)
+    trigger._task_instance = SimpleNamespace(dag_id="cdc_apply", run_id="run1", task_id="apply", map_index=-1)
+
+    async def scenario() -> None:
+        await trigger.on_kill()
+        assert not answers.is_set() and job.stop_request() is not None
+        answers.set()
+
+    asyncio.run(scenario())
+    until(lambda: job.state() is not JobState.RUNNING)
 
 
 def test_a_flood_neither_blocks_the_event_loop_nor_fills_the_task_log(capsys: pytest.CaptureFixture[str]) -> None:

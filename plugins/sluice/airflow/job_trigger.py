@@ -18,6 +18,9 @@ from sluice.counted import counted
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
 
 POLL_SECONDS = 1.0
+ANSWER_SECONDS = 15.0
+"""So long Airflow may take to say what became of a task. It gives `on_kill` 30 s in all, and on a busy machine a
+triggerer that was never asked before takes some of them."""
 LINES_A_LOOK = 500
 """So many lines go into the task log with each look: writing them holds the event loop up."""
 _SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
@@ -126,7 +129,7 @@ class JobTrigger(BaseTrigger):
         if task is None:
             return False
         try:
-            deferred = await asyncio.to_thread(
+            asked = asyncio.to_thread(
                 RuntimeTaskInstance.get_ti_count,
                 dag_id=task.dag_id,
                 task_ids=[task.task_id],
@@ -134,8 +137,9 @@ class JobTrigger(BaseTrigger):
                 map_index=task.map_index,
                 states=["deferred"],
             )
+            deferred = await asyncio.wait_for(asked, ANSWER_SECONDS)
         except Exception as error:  # not knowing, the person's wish counts; a job too few is started again
-            self.log.warning("Airflow does not tell the state of the task: %s", error)
+            self.log.warning("Airflow does not tell the state of the task: %s", str(error) or "it does not answer")
             return False
         return bool(deferred)
 
