@@ -1,37 +1,27 @@
 """axe-core, which finds what keeps people with a keyboard or a screen reader from using a page."""
 
-import fcntl
-import tarfile
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize, expect
 
-from devstack import npm_archive
-from tests.airflow_home import ROOT
+from tests.browser import npm_package
 
 VERSION = "4.14.1"
 SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
-CACHE = ROOT / ".npm"
 SERIOUS = ("serious", "critical")
+WIDE: ViewportSize = {"width": 1280, "height": 860}
+NARROW: ViewportSize = {"width": 400, "height": 860}
+
+_TOO_WIDE = """() => [...document.querySelectorAll("main *")]
+    .filter(one => one.getBoundingClientRect().right > innerWidth && !one.closest(".scroll"))
+    .map(one => one.outerHTML.slice(0, 120)).slice(-3)"""
 
 
 @cache
 def script() -> str:
-    """Its program. Fetched by npm once a checkout."""
-    kept = CACHE / f"axe-{VERSION}.js"
-    CACHE.mkdir(exist_ok=True)
-    with open(CACHE / "lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                archive = npm_archive.fetch("axe-core", VERSION, SHA512, Path(folder))
-                with tarfile.open(archive) as content:
-                    content.extract("package/axe.min.js", folder, filter="data")
-                Path(folder, "package", "axe.min.js").rename(kept)
-    return kept.read_text(encoding="utf-8")
+    """Its program."""
+    return (npm_package.unpacked("axe-core", VERSION, SHA512) / "axe.min.js").read_text(encoding="utf-8")
 
 
 def faults(page: Page) -> list[str]:
@@ -44,3 +34,25 @@ def faults(page: Page) -> list[str]:
         for one in found["violations"]
         if one["impact"] in SERIOUS
     ]
+
+
+def faults_everywhere(page: Page, address: str = "", *, open_all: bool = False) -> list[str]:
+    """What keeps people from using the page in light or dark, wide or narrow. No address: the page that is shown.
+
+    `open_all`: with everything unfolded.
+    """
+    faults_found = []
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            if address:
+                page.goto(address)
+            expect(page.get_by_role("main")).not_to_be_empty()
+            if open_all:
+                page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+            how = f"{page.url}, {scheme}, {size['width']}"
+            faults_found += [f"{how}: {fault}" for fault in faults(page)]
+            if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+                faults_found.append(f"{how}: the page is {width} wide, because of {page.evaluate(_TOO_WIDE)}")
+    return faults_found

@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from sluice.airflow import state_paths
 from sluice.coordination import redis_store
 from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
@@ -30,6 +31,10 @@ from sluice.model.backlog import Backlog
 from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.sample import Sample
+from sluice.verify.findings import Example, Kind, Outcome, TableFinding
+from sluice.verify.page import page as report_page
+from sluice.verify.report import as_dict
+from sluice.verify.resync import TableResult
 from tests.waiting import until
 
 CONFIG = """
@@ -43,6 +48,8 @@ SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
 SLAVES = {SHOP: ("berlin", "oslo", "tokyo", "lima"), STOCK: ("dr1", "dr2", "archive")}
 ROLES = {"anna": "viewer", "otto": "user", "olga": "op"}
 PASSWORD = "a-secret"
+REPORT = "daily"
+"""The name of a report of a comparison."""
 
 
 @dataclass
@@ -88,6 +95,7 @@ class Monitor:
                 if name not in ("tokyo", "archive"):
                     leases.append(Lease(client, prefix, name, 60.0))
                     leases[-1].acquire()
+        _write_report()
         self.say(SHOP, "berlin", rate=1_240.0)
         self.say(SHOP, "oslo", 74.0, rate=310.0, set_aside=["public.orders"])
         self.say(SHOP, "tokyo", 4_000.0)
@@ -173,6 +181,23 @@ def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
             server.should_exit = True
             thread.join(30)
             purge_cached_app()
+
+
+def _write_report() -> None:
+    """Of a run that found rows that differ, a table that could not be compared, and equal ones."""
+    odd = {"id": "7", "note": '<b>"a" & b</b> ' + "long" * 60, "empty": "", "none": None}
+    rows = [Example(kind, {"id": "7"}, odd, {**odd, "note": "x"}) for kind in Kind]
+    found = TableFinding(TableName("public", "orders"), Outcome.DIFFERENT, examples=rows, rows_master=7, rows_slave=6)
+    for kind in Kind:
+        found.found[kind].count = 1
+    lost = TableFinding(TableName("public", "lines"), Outcome.COULD_NOT_COMPARE, reason="the slave does not answer")
+    same = TableFinding(TableName("public", "x" * 63))
+    tables = [TableResult(one) for one in (found, lost, same)]
+    started = datetime.now(UTC).isoformat()
+    told = [as_dict(str(SHOP), slave, "verify", started, tables) for slave in ("berlin", "oslo")]
+    folder = state_paths.report_folder(REPORT)
+    (folder / "report.json").write_text(json.dumps(told))
+    (folder / "report.html").write_text(report_page(told))
 
 
 def _store_dags() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from sluice import config
 from sluice.capture import resources
@@ -23,10 +23,11 @@ from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
 from tests.airflow_home import ROOT
 from tests.browser import axe
-from tests.browser.rig import PASSWORD, SHOP, STOCK, Monitor
+from tests.browser.axe import NARROW, WIDE
+from tests.browser.rig import PASSWORD, REPORT, ROLES, SHOP, STOCK, Monitor
 
-LONG = ("sorted", "master", "rejects", "reports", "queries", "refused", "nowhere", "incomplete")
-"""Pages that the quick tier leaves out: they are made of what the others show."""
+QUICK = ("overview", "slave", "initiate")
+"""Pages that the quick tier looks at: the others are made of what these show."""
 PAGES = {
     "overview": "",
     "sorted": "?sort=lag",
@@ -34,7 +35,9 @@ PAGES = {
     "master": "masters/STOCK_/",
     "initiate": "actions/initiate?prefix=SHOP_&slave=tokyo",
     "rejects": "actions/rejects?prefix=SHOP_&slave=oslo",
+    "nothing found": "?find=no+slave+says+that",
     "reports": "reports/",
+    "report": f"reports/{REPORT}/",
     "queries": "masters/SHOP_/queries/",
     "refused": "slaves/SHOP_/nobody/",
     "nowhere": "nothing/",
@@ -42,41 +45,32 @@ PAGES = {
 }
 WRONG = {"refused": "404", "nowhere": "404", "incomplete": "422"}
 """What the browser says of the pages that are none."""
-WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 400, "height": 860}
+DIFFER = ("overview", "slave", "master", "initiate", "report")
+"""Pages that are not the same for everybody."""
 SHOWN = 15_000
 """Milliseconds within which something must be seen; a page asks again every three seconds."""
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PAGES]
+    ("name", "who"),
+    [
+        pytest.param(name, who, marks=() if name in QUICK and who == "olga" else pytest.mark.long)
+        for name in PAGES
+        for who in (ROLES if name in DIFFER else ["olga"])
+    ],
 )
 def test_pages_can_be_read_by_everybody_in_light_and_dark_wide_and_narrow(
-    monitor: Monitor, browser: Browser, name: str
+    monitor: Monitor, browser: Browser, name: str, who: str
 ) -> None:
-    page = monitor.page(browser)
+    page = monitor.page(browser, who)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    faults = faults_of(page, f"{monitor.url}/sluice/{PAGES[name]}")
+    faults = axe.faults_everywhere(page, f"{monitor.url}/sluice/{PAGES[name]}")
     assert not faults, "\n".join(faults)
-    assert not [one for one in complaints if not re.search(WRONG.get(name, "$^"), one)]
+    refused = "403" if (name, who) == ("initiate", "anna") else WRONG.get(name, "$^")
+    assert not [one for one in complaints if not re.search(refused, one)]
     page.context.close()
-
-
-def faults_of(page: Page, address: str) -> list[str]:
-    """What keeps people from using the page, in light and dark, wide and narrow."""
-    faults = []
-    for size in (WIDE, NARROW):
-        page.set_viewport_size(size)  # type: ignore[arg-type]
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.goto(address)
-            expect(page.get_by_role("main")).not_to_be_empty()
-            how = f"{address}, {scheme}, {size['width']}"
-            faults += [f"{how}: {fault}" for fault in axe.faults(page)]
-            if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
-                faults.append(f"{how}: the page is {width} wide")
-    return faults
 
 
 @pytest.mark.long
@@ -87,7 +81,7 @@ def test_each_form_can_be_read_and_says_what_it_does_or_which_right_it_wants(
     for action in ACTIONS.values():
         slave = "&slave=oslo" if action.scope is Scope.SLAVE else ""
         address = f"{monitor.url}/sluice/actions/{action.name}?prefix=SHOP_{slave}"
-        faults = faults_of(pages["olga"], address)
+        faults = axe.faults_everywhere(pages["olga"], address)
         assert not faults, "\n".join(faults)
         pages["anna"].goto(address)
         pages["otto"].goto(address)
@@ -103,9 +97,22 @@ def test_each_form_can_be_read_and_says_what_it_does_or_which_right_it_wants(
 
 
 @pytest.mark.long
+def test_a_form_that_cannot_be_done_says_why_and_keeps_what_was_filled_in(monitor: Monitor, browser: Browser) -> None:
+    page = monitor.page(browser, "otto")
+    page.goto(f"{monitor.url}/sluice/actions/verify?prefix=SHOP_&slave=oslo")
+    page.get_by_label("Sample").fill('"many"')
+    page.get_by_label("Tables").fill("public.<b>")
+    page.get_by_role("button", name="Verify").click()
+    expect(page.get_by_role("alert")).to_contain_text("""Sample: '"many"' is no number of rows. Write 0 for all.""")
+    expect(page.get_by_label("Tables")).to_have_value("public.<b>")
+    assert not axe.faults_everywhere(page)
+    page.context.close()
+
+
+@pytest.mark.long
 def test_who_is_logged_out_is_led_to_the_log_in(monitor: Monitor, browser: Browser) -> None:
     page = browser.new_context().new_page()
-    assert not faults_of(page, f"{monitor.url}/sluice/slaves/SHOP_/oslo/")
+    assert not axe.faults_everywhere(page, f"{monitor.url}/sluice/slaves/SHOP_/oslo/")
     page.get_by_role("link", name="Log in").click()
     page.get_by_label("Username").fill("olga")
     page.get_by_label("Password").fill(PASSWORD)
@@ -132,7 +139,7 @@ def test_queries_show_who_answered_what_and_values_to_nobody_who_may_only_read(
     address = f"{monitor.url}/sluice/masters/SHOP_/queries/"
     for who, visible in (("olga", True), ("anna", False)):
         page = monitor.page(browser, who)
-        faults = faults_of(page, address)
+        faults = axe.faults_everywhere(page, address)
         assert not faults, "\n".join(faults)
         for slave, state in {"berlin": "waiting", "oslo": "equal", "tokyo": "different", "lima": "failed"}.items():
             expect(page.locator("tbody tr", has_text=slave).locator(".answer")).to_have_text(state)
@@ -201,6 +208,7 @@ def test_from_something_is_red_to_the_remedy_in_two_clicks(monitor: Monitor, bro
             page.get_by_label(label).fill(value)
     page.get_by_role("button", name=red.remedy).click()
     expect(page.get_by_role("heading", name=f"{red.remedy}: started")).to_be_visible()
+    assert not axe.faults(page)
     started = page.get_by_role("main").get_by_role("link").first.inner_text()
     token = page.context.cookies()[0]["value"]
     run = page.request.get(
@@ -224,6 +232,7 @@ def test_an_action_asks_why_and_leaves_who_and_why_in_the_audit_log(monitor: Mon
     page.get_by_label("Why").fill('its disk is "replaced" </script>')
     page.get_by_role("button", name="Hold").click()
     expect(page.get_by_role("heading", name="Hold: started")).to_be_visible()
+    assert not axe.faults_everywhere(page)
     olga = monitor.page(browser, "olga")
     token = olga.context.cookies()[0]["value"]
     events = olga.request.get(

@@ -9,13 +9,23 @@ import pytest
 import yaml
 
 from tests.airflow_home import ROOT
-from tests.browser import prometheus
+from tests.browser import npm_package, prometheus
 from tests.browser.rig import Monitor
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
 MONITORING = ROOT / "include" / "monitoring"
 ALERTS = MONITORING / "alerts.yaml"
+GRAFANA = (
+    "@grafana/schema",
+    "13.2.3",
+    "rk8FEO7yuFfRTK/JD39747SZFQ+iCTQbpm6Mh2OjnqGx/g/uQQFx56t64eCLXWEyoR68ru4cigcGKrXk+ozrLg==",
+)
+TYPESCRIPT = (
+    "typescript",
+    "5.9.3",
+    "jl1vZzPDinLr9eUt3J/t7V6FgNEw9QjvBPdysz9KfQDD41fQrC2Y4vKQdiaUpFT4bXlb1RHhLpp8wtm6M5TgSw==",
+)
 LABELS = {"prefix": "DEMO_", "slave": "dr1"}
 
 
@@ -109,6 +119,24 @@ def case(rule: dict[str, Any], after: str, series: dict[str, str], kept: str, *,
             }
         ],
     }
+
+
+def test_the_dashboard_fits_the_types_that_grafana_publishes(tmp_path: Path) -> None:
+    schema, compiler = (npm_package.unpacked(*package) for package in (GRAFANA, TYPESCRIPT))
+    # To TypeScript no text is a member of an enumeration.
+    dashboard = (MONITORING / "grafana.json").read_text().replace('"absolute"', "types.ThresholdsMode.Absolute")
+    (tmp_path / "types.d.ts").symlink_to(schema / "dist/types/raw/dashboard/x/types.gen.d.ts")
+    head = "import * as types from './types';\nexport const dashboard: types.Dashboard = "
+
+    def checked(text: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "dashboard.ts").write_text(head + text)
+        command = ["node", compiler / "bin/tsc", "--noEmit", "--strict", tmp_path / "dashboard.ts"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = checked(dashboard)
+    assert done.returncode == 0, done.stdout
+    wrong = checked(dashboard.replace('"gridPos"', '"place"'))
+    assert wrong.returncode != 0 and "'Panel'" in wrong.stdout, "it looks at panels"
 
 
 def test_a_prometheus_that_scrapes_has_data_for_each_panel_of_the_dashboard(monitor: Monitor, tmp_path: Path) -> None:

@@ -1,16 +1,22 @@
 """The pages of a slave and a master with everything on them that there can be; hostile names stay text."""
 
 import html
+import json
+import os
 import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked, MasterLook, MasterTable, SlaveLook, images
+from sluice.airflow.pages.overview import Choice, overview
+from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.slave_row import Level, master_messages, row
 from sluice.airflow.pages.templates import environment
+from sluice.coordination.gate import Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
@@ -41,7 +47,16 @@ def words(text: str) -> str:
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
 
 
-def slave_page(visitor: Visitor, progress: Progress | None, status: dict[str, Any]) -> str:
+THREADS = (
+    ThreadStatus("1_1", "running", 17, 4_711, NOW.timestamp() - 3),
+    ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "<no> log 9"),
+)
+REDO = RedoStatus("host <a>", 2, NOW.timestamp(), THREADS)
+
+
+def slave_page(
+    visitor: Visitor, progress: Progress | None, status: dict[str, Any], redo: RedoStatus | None = None
+) -> str:
     found = known(status)
     told = [Event(NOW.timestamp() - ago, kind, f"{ODD} {kind}") for ago, kind in enumerate(EventKind, 1)][::-1]
     past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
@@ -49,7 +64,7 @@ def slave_page(visitor: Visitor, progress: Progress | None, status: dict[str, An
     return rendered(
         "slave.html", visitor=visitor, one=row(replication(), "dr1", found, NOW), known=found, past=past,
         looked=Looked(seen, NOW), place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
-        reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE),
+        reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
         images=lambda reject: images(reject, NO_PATTERNS, visible=True),
     )  # fmt: skip
 
@@ -90,11 +105,7 @@ def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
 
 
 def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:
-    threads = (
-        ThreadStatus("1_1", "running", 17, 4_711, NOW.timestamp() - 3),
-        ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "<no> log 9"),
-    )
-    found = KnownMaster(redo=RedoStatus("host <a>", 2, NOW.timestamp(), threads))
+    found = KnownMaster(redo=REDO)
     tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
     seen = MasterLook(3, True, tables)
     page = rendered(
@@ -113,6 +124,31 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     )  # fmt: skip
 
 
+def test_a_slave_shows_the_redo_threads_of_its_master() -> None:
+    page = slave_page(OLGA, None, said(), REDO)
+    assert "thread 1_1 running, 3.0 s behind ; thread 1_2 failed ; read by host <a>" in words(page)
+    assert 'href="/sluice/masters/DEMO_/#redo"' in page and "<a>" not in page
+    assert "Redo" not in words(slave_page(OLGA, None, said()))
+
+
+def test_the_overview_says_without_a_click_as_of_when_until_when_and_why() -> None:
+    closures = [
+        Closure(name, "otto", why, NOW.isoformat()) for name, why in (("admin", "disk <is> full"), ("job", "no space"))
+    ]
+    until = "on after the start, for 12 s more and until everything up to 13:00 is applied"
+    status = said(safe_mode=until, not_ready={"p.a": "absent"}, loading=["p.b", "p.c"])
+    known_slave = known(status, *closures)
+    gathered = Known({}, {(replication().prefix, "dr1"): known_slave})
+    page = rendered(
+        "overview.html", visitor=ANNA, page=overview(survey(replication()), gathered, Choice(), NOW),
+        link=lambda **_: "?", attention_shown=8,
+    )  # fmt: skip
+    text = words(page)
+    assert f"safe mode {until}" in text and "gate closed" in text and "1 not ready 2 loading" in text
+    assert re.search(r"as of \d\d:\d\d:\d\d UTC", text), text
+    assert re.search("Held: admin .*disk <is> full; job .*no space", text) and "<is>" not in page
+
+
 def test_answers_to_a_query_are_equal_different_failed_or_waiting_and_hidden_from_who_may_only_read() -> None:
     master, other = (Answer.of(("a",), [(value, None)], 10) for value in ("<7>", "8"))
     slaves = {"same": master, "other": other, "late": None, "broken": Answer(error="no such table secret")}
@@ -127,3 +163,26 @@ def test_answers_to_a_query_are_equal_different_failed_or_waiting_and_hidden_fro
     assert "<secret>" in text and "<secret>" not in page(True)
     shown = words(page(False))
     assert "secret" not in shown and "<7>" not in shown and "same equal 1" in shown
+
+
+def test_reports_are_listed_newest_first_those_of_a_pair_and_as_they_were_written_last(tmp_path: Path) -> None:
+    def write(name: str, outcome: str, at: int, *slaves: str) -> None:
+        (tmp_path / name).mkdir(exist_ok=True)
+        told = [{"prefix": "DEMO_", "slave": slave, "outcome": outcome, "started": "x"} for slave in slaves]
+        (tmp_path / name / "report.json").write_text(json.dumps(told))
+        os.utime(tmp_path / name / "report.json", (at, at))
+
+    write("old", "identical", 1, "dr1", "dr2")
+    write("new", "different", 3, "dr1")
+    write("other", "identical", 2, "dr2")
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "report.json").write_text("[{}]")
+    assert [one.name for one in latest(tmp_path)] == ["new", "other", "old"]
+    assert [one.name for one in latest(tmp_path, most=1)] == ["new"]
+    mine = latest(tmp_path, "DEMO_ → dr1")
+    assert [(one.name, *one.pairs) for one in mine] == [
+        ("new", ("DEMO_ → dr1", "different", "x")), ("old", ("DEMO_ → dr1", "identical", "x")),
+    ]  # fmt: skip
+    write("new", "identical", 4, "dr1")
+    assert latest(tmp_path, "DEMO_ → dr1", 1)[0].pairs[0][1] == "identical"

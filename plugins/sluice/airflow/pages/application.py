@@ -134,9 +134,10 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
             values: dict[str, Any] = {
                 "gathered": gathered, "one": found, "known": known, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
-                "log": log_tail(job) if visible else [], "reports": latest(folder(), found.pair)[:PAST_SHOWN],
+                "log": log_tail(job) if visible else [], "reports": latest(folder(), found.pair, PAST_SHOWN),
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
+                "redo": gathered.known.master(replication.prefix).redo,
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 

@@ -3,34 +3,46 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-LATEST = 100
-"""Reports that are listed."""
 _NAME = re.compile(r"[\w-][\w.-]*")
 
 
 @dataclass(frozen=True)
 class Past:
-    """A report: the name of its folder; of each pair its name, outcome and start."""
+    """A report: the name of its folder; of each pair that was asked for its name, outcome and start."""
 
     name: str
     pairs: Sequence[tuple[str, str, str]]
 
 
-def latest(folder: Path, pair: str = "") -> list[Past]:
+def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
     """Newest first; those alone that are about a pair, where one is given."""
     found: list[Past] = []
-    folders = [one for one in folder.iterdir() if _NAME.fullmatch(one.name) and (one / "report.json").is_file()]
-    for one in sorted(folders, key=lambda one: (one / "report.json").stat().st_mtime, reverse=True):
-        try:
-            pairs = json.loads((one / "report.json").read_text())
-            outcomes = [(f"{each['prefix']} → {each['slave']}", each["outcome"], each["started"]) for each in pairs]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # of another release, or half removed
-        if outcomes and (not pair or any(name == pair for name, _, _ in outcomes)):
-            found.append(Past(one.name, outcomes))
-        if len(found) == LATEST:
+    changed: dict[Path, int] = {}
+    for one in folder.iterdir():
+        with suppress(OSError):  # without a report, or being removed
+            if _NAME.fullmatch(one.name):
+                changed[one / "report.json"] = (one / "report.json").stat().st_mtime_ns
+    for file in sorted(changed, key=changed.__getitem__, reverse=True):
+        if pairs := [named for named in _pairs(file, changed[file]) if pair in ("", named[0])]:
+            found.append(Past(file.parent.name, pairs))
+        if len(found) == most:
             break
     return found
+
+
+@lru_cache(maxsize=2000)
+def _pairs(file: Path, changed: int) -> tuple[tuple[str, str, str], ...]:
+    """What it says of each pair. Pages ask every few seconds, and the report of a run over all pairs is long.
+
+    `changed`: when the file was written last.
+    """
+    try:
+        pairs = json.loads(file.read_text())
+        return tuple((f"{each['prefix']} → {each['slave']}", each["outcome"], each["started"]) for each in pairs)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()  # of another release, or half removed

@@ -163,7 +163,7 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
     if stopped := [closure for closure in known.closures if closure.name == ERROR]:
         return f"Stopped: {stopped[0].reason}"
     if known.closures:
-        return f"Held: {known.closures[0]}"
+        return f"Held: {'; '.join(map(str, known.closures))}"
     if state is SlaveState.INCONSISTENT:
         return message or "Only a new initial update helps"
     if state in (SlaveState.INITIAL, SlaveState.SWITCHING, SlaveState.MASTER):
@@ -266,7 +266,7 @@ def master_messages(replication: Replication, known: KnownMaster) -> list[Messag
         found.append(Message(known.redo.watch_error, Level.WARNING))
     for thread in known.redo.threads if known.redo else ():
         if thread.logs:
-            text = f"Redo logs are missing, or will be: {thread.logs}."
+            text = f"Redo logs are missing, or will be: {thread.logs.rstrip('.')}."
             found.append(Message(text, Level.CRITICAL, lasting="redo"))
         if thread.state == "failed":
             text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
@@ -300,6 +300,11 @@ def moment(text: Any) -> datetime | None:
 def clock(time: datetime | None) -> str:
     """For people, in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else "–"
+
+
+def short_clock(time: datetime, now: datetime) -> str:
+    """The time of day, in UTC; with the date where that is not today's."""
+    return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")
 
 
 def _fresh(written: datetime | None, now: datetime) -> bool:

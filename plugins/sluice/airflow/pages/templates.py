@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sluice.airflow.pages.access import Visitor, may
 from sluice.airflow.pages.charts import lag_curve, rate_curve
 from sluice.airflow.pages.overview import SORTS, lag_words
-from sluice.airflow.pages.slave_row import Level, clock, moment
+from sluice.airflow.pages.slave_row import Level, clock, moment, short_clock
 from sluice.counted import counted, duration
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
@@ -60,6 +60,7 @@ def environment() -> Environment:
         "offered": offered,
         "action_link": action_link,
         "moment": moment,
+        "short_clock": short_clock,
         "counted": counted,
         "lag_curve": lag_curve,
         "rate_curve": rate_curve,
