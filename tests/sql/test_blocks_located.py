@@ -72,6 +72,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
 
 
 @pytest.mark.releases
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", KEYS)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

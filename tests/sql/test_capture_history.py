@@ -122,6 +122,7 @@ def played(request: pytest.FixtureRequest, database: Callable[..., ConnectionInf
     return master
 
 
+@pytest.mark.one_in(2)
 @given(history=st.lists(st.one_of(changes(), changes(), changes(), BORDERS), max_size=40))
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_replays_to_the_rows_of_the_master(played: Master, history: list[Step]) -> None:

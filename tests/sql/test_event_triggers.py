@@ -29,6 +29,7 @@ def columns(master: Master) -> list[str]:
 
 
 @pytest.mark.releases
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("drop", TAKEN_ALONG)
 def test_a_column_that_goes_along_with_something_else_is_noticed_and_no_statement_fails(
     any_master: Master, drop: str

@@ -78,6 +78,7 @@ def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
+@pytest.mark.one_in(3)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_interleaving_of_cascades_is_followed(

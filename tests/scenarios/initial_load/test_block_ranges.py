@@ -145,7 +145,7 @@ def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakeP
     while True:
         process = killable(update)
         until(partial(begun_or_ended, pair, process))
-        if kills < 4:
+        if kills < 3:
             threading.Event().wait(0.1)
             process.send_signal(signal.SIGKILL)
         if process.wait(120) == 0:
@@ -156,7 +156,7 @@ def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakeP
         assert 1 <= len(begun) <= 2 and all(block.begun_at and block.loader and not block.marker for block in begun)
         for block in begun:
             again += int(block.hi[0] if block.hi else rows + 1) - int(block.lo[0] if block.lo else 1)
-    assert kills >= 3
+    assert kills >= 2
     stored = pair.blocks()
     assert all(b.state is BlockState.STORED and b.begun_at < b.stored_at and b.marker for b in stored)
     assert sum(block.rows for block in stored) == rows

@@ -113,6 +113,7 @@ def worker_of(job: Job, port: int) -> psutil.Process:
     raise AssertionError(f"no process of the job speaks to port {port}")
 
 
+@pytest.mark.long  # killed, from one snapshot: below; killed, its blocks: test_restart.py
 def test_killed_then_run_to_its_end(big: Rig, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)

@@ -170,7 +170,7 @@ def scene(
         yield made
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(
     ("what", "outcome"),
     [
@@ -218,7 +218,7 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
     scene.goes_on()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "what",
     [
@@ -257,7 +257,7 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
     scene.goes_on()
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     "what",
     [
