@@ -1,40 +1,18 @@
 """Tables, keys, indexes and foreign keys, from information_schema."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+from sluice.vendors.common.catalog import OwnForeignKey, OwnIndex, keyed
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.connection import MySQLSession, native
 
-PRIMARY = "PRIMARY"
+_PRIMARY = "PRIMARY"
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d", "RESTRICT": "r", "NO ACTION": "a"}
-
-
-@dataclass(frozen=True)
-class OwnIndex:
-    """An index of the slave."""
-
-    table: TableName
-    name: str
-    unique: bool
-    columns: tuple[str, ...]
-    nullable: bool
-    """Whether one of its columns may be NULL: then it keeps no two rows apart."""
-    whole: bool
-    """Whether it holds whole values, and columns alone."""
-
-
-@dataclass(frozen=True)
-class OwnForeignKey:
-    """A foreign key of the slave."""
-
-    name: str
-    key: ForeignKey
 
 
 def among(session: MySQLSession, tables: Sequence[TableName]) -> tuple[str, dict[str, object]]:
@@ -53,12 +31,10 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     if not wanted:
         return {}
     condition, values = among(session, wanted)
-    keys = _keys(own_indexes(connection, wanted))
-    columns: dict[TableName, list[Column]] = {}
+    found: dict[TableName, list[Column]] = {}
     for database, name, *column in session.look_up(sql_files.render("mysql", "columns", tables=condition), values):
-        table = names.table_of(session, database, name)
-        columns.setdefault(table, []).append(_column(column, keys.get(table, ())))
-    return {table: TableShape(table, tuple(columns[table])) for table in wanted if table in columns}
+        found.setdefault(names.table_of(session, database, name), []).append(_column(column))
+    return keyed(found, own_indexes(connection, list(found)))
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
@@ -67,28 +43,28 @@ def shape(connection: Session, table: TableName) -> TableShape | None:
 
 
 def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
-    """The indexes of `tables`, primary keys among them as `PRIMARY`, those first."""
+    """The indexes of `tables`, primary keys first."""
     session = native(connection)
     if not tables:
         return []
     condition, values = among(session, tables)
-    found: dict[tuple[TableName, str], list[tuple[str | None, bool, bool, bool]]] = {}
+    found: dict[tuple[TableName, str], list[tuple[str | None, bool, bool]]] = {}
     rows = session.look_up(sql_files.render("mysql", "indexes", tables=condition), values)
-    for database, name, index, unique, column, nullable, part in rows:
-        entry = (column, bool(unique), nullable == "YES", part is not None)
+    for database, name, index, unique, column, part in rows:
+        entry = (column, bool(unique), part is not None)
         found.setdefault((names.table_of(session, database, name), index), []).append(entry)
     made = [
         OwnIndex(
             table,
             index,
             parts[0][1],
-            tuple(column or "" for column, _, _, _ in parts),
-            any(nullable for _, _, nullable, _ in parts),
-            all(column is not None and not prefix for column, _, _, prefix in parts),
+            tuple(column or "" for column, _, _ in parts),
+            all(column is not None and not prefix for column, _, prefix in parts),
+            index == _PRIMARY,
         )
         for (table, index), parts in found.items()
     ]
-    return sorted(made, key=lambda index: (index.table, index.name != PRIMARY, index.name))
+    return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
 
 
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
@@ -116,16 +92,7 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
     ]
 
 
-def _keys(indexes: Sequence[OwnIndex]) -> dict[TableName, tuple[str, ...]]:
-    """Of each table the columns that name a row: of the primary key, else of a unique one without NULL."""
-    keys: dict[TableName, tuple[str, ...]] = {}
-    for index in indexes:
-        if index.unique and index.whole and not index.nullable:
-            keys.setdefault(index.table, index.columns)
-    return keys
-
-
-def _column(row: Sequence[object], key: Sequence[str]) -> Column:
+def _column(row: Sequence[object]) -> Column:
     name, column_type, position, nullable, default, extra, collation = map(str, row[:7])
     generated = "v" if "VIRTUAL" in extra else "s" if "STORED GENERATED" in extra or "PERSISTENT" in extra else ""
     return Column(
@@ -133,7 +100,7 @@ def _column(row: Sequence[object], key: Sequence[str]) -> Column:
         column_type,
         int(position),
         nullable == "YES",
-        key.index(name) + 1 if name in key else 0,
+        0,
         None if row[4] is None or default == "NULL" else default,
         "d" if "auto_increment" in extra else "",
         generated,

@@ -19,7 +19,7 @@ from sluice.database.session import Session
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
 from sluice.vendors.mysql.not_a_master import NotAMaster
-from sluice.vendors.mysql.target.definitions import lacking, surplus
+from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
 __all__ = [
     "collations",
@@ -34,6 +34,8 @@ __all__ = [
     "tables",
     "types",
 ]
+
+lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 
 
 def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:

@@ -67,9 +67,9 @@ class MySQL:
 
     @property
     def following(self) -> Following:
-        from sluice.vendors.mysql.target import following
+        from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
-        return following
+        return DEFINITIONS
 
     @property
     def queries(self) -> Queries:

@@ -1,7 +1,6 @@
 """Tables, keys, indexes and foreign keys, from the views ALL_…, which show what the account has a privilege on."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sluice import sql_files
 from sluice.database.rows import Estimate
@@ -9,34 +8,13 @@ from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+from sluice.vendors.common.catalog import OwnForeignKey, OwnIndex, keyed
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_types import type_text
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
 _OF_COLUMNS = ("NORMAL", "IOT - TOP")
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
-
-
-@dataclass(frozen=True)
-class OwnIndex:
-    """An index."""
-
-    table: TableName
-    name: str
-    unique: bool
-    columns: tuple[str, ...]
-    whole: bool
-    """Whether it holds columns alone, no expressions."""
-    primary: bool
-
-
-@dataclass(frozen=True)
-class OwnForeignKey:
-    """A foreign key that acts."""
-
-    name: str
-    key: ForeignKey
-    deferrable: bool
 
 
 class Wanted:
@@ -74,8 +52,7 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     found: dict[TableName, list[Column]] = {}
     for owner, name, *column in session.run(statement, wanted.values):
         found.setdefault(wanted[owner, name], []).append(_column(column))
-    keys = _keys(own_indexes(connection, list(found)), found)
-    return {table: TableShape(table, _with_key(columns, keys.get(table, ()))) for table, columns in found.items()}
+    return keyed(found, own_indexes(connection, list(found)))
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
@@ -167,30 +144,6 @@ def kinds(connection: Session, tables: Sequence[TableName]) -> dict[TableName, s
         return {}
     statement = sql_files.render("oracle", "table_kinds", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
     return {wanted[owner, name]: str(kind) for owner, name, kind in session.run(statement, wanted.values)}
-
-
-def _keys(
-    indexes: Sequence[OwnIndex], columns: Mapping[TableName, Sequence[Column]]
-) -> dict[TableName, tuple[str, ...]]:
-    """Of each table the columns that name a row: of the primary key, else of a unique index of columns without NULL.
-
-    As include/sql/oracle/cols_view.sql says it of a master, whose changes are captured so.
-    """
-    keys: dict[TableName, tuple[str, ...]] = {}
-    for index in indexes:
-        nullable = {column.name for column in columns[index.table] if column.nullable}
-        if index.unique and index.whole and not nullable & set(index.columns):
-            keys.setdefault(index.table, index.columns)
-    return keys
-
-
-def _with_key(columns: Sequence[Column], key: Sequence[str]) -> tuple[Column, ...]:
-    places = {name: place for place, name in enumerate(key, start=1)}
-    return tuple(
-        Column(each.name, each.type, each.position, each.nullable, places.get(each.name, 0), None, each.identity,
-               each.generated)
-        for each in columns
-    )  # fmt: skip
 
 
 def _column(row: Sequence[object]) -> Column:

@@ -17,10 +17,10 @@ from sluice.database.session import Session
 from sluice.model.lack import Lack
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import OwnIndex
 from sluice.vendors.oracle import catalog
-from sluice.vendors.oracle.catalog import OwnIndex
 from sluice.vendors.oracle.session import quoted
-from sluice.vendors.oracle.target.definitions import lacking, surplus
+from sluice.vendors.oracle.target.definitions import DEFINITIONS
 
 __all__ = [
     "collations",
@@ -35,6 +35,8 @@ __all__ = [
     "tables",
     "types",
 ]
+
+lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 
 
 def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:

@@ -74,9 +74,9 @@ class Oracle:
 
     @property
     def following(self) -> Following:
-        from sluice.vendors.oracle.target import following
+        from sluice.vendors.oracle.target.definitions import DEFINITIONS
 
-        return following
+        return DEFINITIONS
 
     @property
     def digests(self) -> Digester:

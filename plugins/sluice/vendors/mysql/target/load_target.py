@@ -19,14 +19,14 @@ from sluice.database.session import Session
 from sluice.model.blocks import Block, Key
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+from sluice.vendors.common.definitions import same_index
 from sluice.vendors.mysql import catalog, names
-from sluice.vendors.mysql.catalog import PRIMARY
 from sluice.vendors.mysql.column_texts import TEXTS, ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
 from sluice.vendors.mysql.csv_nulls import with_words
 from sluice.vendors.mysql.key_order import KeyOrder as OwnKeyOrder
 from sluice.vendors.mysql.target import rows_in
-from sluice.vendors.mysql.target.definitions import complete_constraints, complete_indexes, same_index
+from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
 __all__ = [
     "advance_sequences",
@@ -50,6 +50,8 @@ __all__ = [
     "with_unique_values",
     "write",
 ]
+
+complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
 
 log = logging.getLogger("sluice.load")
 
@@ -123,7 +125,7 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[Forei
 
 def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
     """Those of `tables` that keep more unique than their primary key."""
-    return {index.table for index in catalog.own_indexes(connection, tables) if index.unique and index.name != PRIMARY}
+    return {index.table for index in catalog.own_indexes(connection, tables) if index.unique and not index.primary}
 
 
 def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
@@ -192,7 +194,7 @@ def strip(connection: Session, master: Sequence[Index], constraints_of_master: S
     tables = sorted({index.table for index in master})
     needed = {column for own in catalog.foreign_keys(connection, tables) for column in own.key.columns}
     for index in catalog.own_indexes(connection, tables):
-        if index.name == PRIMARY or not index.whole or needed & set(index.columns[:1]):
+        if index.primary or not index.whole or needed & set(index.columns[:1]):
             continue
         if any(same_index(index, other) for other in master if other.table == index.table):
             session.run(f"ALTER TABLE {names.place(index.table)} DROP INDEX {quoted(index.name)}")

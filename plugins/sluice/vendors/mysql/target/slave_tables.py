@@ -12,8 +12,8 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import OwnIndex
 from sluice.vendors.mysql import catalog, names
-from sluice.vendors.mysql.catalog import OwnIndex
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
 

@@ -1,185 +1,55 @@
-"""Indexes and constraints of the master on the slave, as far as this server can have them: made after a load, compared.
+"""Indexes and foreign keys on an Oracle slave (`sluice.vendors.common.definitions`).
 
-An index of plain columns is made, under the master's name. One of expressions, of some rows, of a LOB, or of another
-kind than a B-tree is left out, with the reason; so are checks, which are expressions of the master's dialect. Foreign
-keys are made without actions and without looking at the rows, which are the master's; they act in the apply's sessions,
-at the end of a transaction.
+Writers wait for an index while it is made, unless the server makes it ONLINE: not all may. Foreign keys act in the
+apply's sessions, at the end of a transaction.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from sluice.database.errors import StatementFailed
-from sluice.database.load import Completed
-from sluice.database.plain_index import columns_of
-from sluice.database.schema import Constraint, Index
+from sluice.database.schema import Index
 from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
-from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import Catalog
+from sluice.vendors.common.definitions import Definitions, Unindexable
 from sluice.vendors.oracle import catalog, names
-from sluice.vendors.oracle.catalog import OwnIndex
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import native, quoted
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """An index as this server can have it."""
+class OracleDefinitions(Definitions):
+    catalog: Catalog = catalog
+    foreign_key_options = " DEFERRABLE ENABLE NOVALIDATE"
 
-    index: Index
-    columns: tuple[str, ...]
-
-    @property
-    def statement(self) -> str:
-        kind = "UNIQUE INDEX" if self.index.unique else "INDEX"
-        table = names.place(self.index.table)
-        columns = ", ".join(map(quoted, self.columns))
-        return f"CREATE {kind} {quoted(self.index.name)} ON {table} ({columns})"
-
-
-def same_index(own: OwnIndex, wanted: Index) -> bool:
-    """Whether the slave's index is what `complete_indexes` would make of the master's."""
-    return own.unique == wanted.unique and own.columns == columns_of(wanted)
-
-
-def complete_indexes(
-    connection: Session,
-    master: Sequence[Index],
-    stopped: Callable[[], bool] = lambda: False,
-    *,
-    trusted: bool = False,
-) -> Completed:
-    """Makes the indexes that the slave lacks. Writers wait for each, unless the server makes it ONLINE: not all may."""
-    done = Completed()
-    wanted, left_out = _lacking_indexes(connection, master)
-    done.left_out += left_out
-    for each in wanted:
-        if stopped():
-            break
-        _attempt(connection, done, f"index {each.index.name} of {each.index.table}", each.statement)
-    return done
-
-
-def complete_constraints(
-    connection: Session,
-    master: Sequence[Constraint],
-    replicated: Sequence[TableName],
-    stopped: Callable[[], bool] = lambda: False,
-    *,
-    trusted: bool = False,
-) -> Completed:
-    """Makes the foreign keys between `replicated` tables that the slave lacks."""
-    done = Completed()
-    for constraint in master:
-        if stopped():
-            break
-        if constraint.kind == "c":
-            what = f"check {constraint.name} of {constraint.table}"
-            done.left_out.append((what, "it is an expression of the master's dialect"))
-        elif constraint.kind == "f" and constraint.parent not in replicated:
-            what = f"foreign key {constraint.name} of {constraint.table}"
-            done.left_out.append((what, f"{constraint.parent} is not replicated"))
-    for constraint, statement in _lacking_foreign_keys(connection, master, replicated):
-        if stopped():
-            break
-        _attempt(connection, done, f"foreign key {constraint.name} of {constraint.table}", statement)
-    return done
-
-
-def lacking(
-    connection: Session, indexes: Sequence[Index], constraints: Sequence[Constraint], replicated: Collection[TableName]
-) -> list[Lack]:
-    """What `complete_indexes` and `complete_constraints` would make, with the statements."""
-    wanted, _ = _lacking_indexes(connection, indexes)
-    found = [
-        Lack("", f"index {each.index.name} of {each.index.table}", "the master has it", each.statement,
-             Severity.WARNING)
-        for each in wanted
-    ]  # fmt: skip
-    return found + [
-        Lack("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
-        for each, statement in _lacking_foreign_keys(connection, constraints, replicated)
-    ]
-
-
-def surplus(
-    connection: Session, indexes: Sequence[Index], constraints: Sequence[Constraint], tables: Sequence[TableName]
-) -> list[Lack]:
-    """Unique values that only the slave keeps."""
-    del constraints
-    found = []
-    for own in catalog.own_indexes(connection, tables):
-        known = any(same_index(own, other) for other in indexes if other.table == own.table)
-        if not own.unique or own.primary or known:
-            continue
-        drop = f"DROP INDEX {quoted(own.name)}"
-        why = "the master has none, and the apply stops at the first row of the master's that does not meet it"
-        found.append(Lack("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
-    return found
-
-
-def _lacking_indexes(connection: Session, master: Sequence[Index]) -> tuple[list[Wanted], list[tuple[str, str]]]:
-    """What can be made; and what cannot, with why."""
-    tables = sorted({index.table for index in master})
-    shapes = catalog.shapes(connection, tables)
-    there: dict[TableName, list[OwnIndex]] = {}
-    for own in catalog.own_indexes(connection, tables):
-        there.setdefault(own.table, []).append(own)
-    wanted: list[Wanted] = []
-    left_out: list[tuple[str, str]] = []
-    for index in master:
-        shape = shapes.get(index.table)
-        if index.primary or shape is None:
-            continue
-        columns, what = columns_of(index), f"index {index.name} of {index.table}"
-        if columns is None:
-            left_out.append((what, "it is of expressions, of some rows, or of a kind that this server lacks"))
-            continue
-        # An index that begins with these columns serves as well, a unique one only where it is the same.
-        same = [own for own in there.get(index.table, ()) if own.columns[: len(columns)] == columns]
-        if any(not index.unique or (own.unique and own.columns == columns) for own in same):
-            continue
-        if all(_indexable(shape, name) for name in columns):
-            wanted.append(Wanted(index, columns))
-        else:
-            left_out.append((what, "one of its columns is a LOB there"))
-    return wanted, left_out
-
-
-def _indexable(shape: TableShape, name: str) -> bool:
-    """Whether the slave has the column, and an index may hold it."""
-    own = next((column for column in shape.columns if column.name == name), None)
-    return own is not None and not ColumnTexts(own.name, own.type).lob
-
-
-def _lacking_foreign_keys(
-    connection: Session, master: Sequence[Constraint], replicated: Collection[TableName]
-) -> list[tuple[Constraint, str]]:
-    wanted = [each for each in master if each.kind == "f" and each.parent in set(replicated)]
-    tables = sorted({each.table for each in wanted})
-    shapes = catalog.shapes(connection, tables)
-    there = {(own.key.child, own.key.parent, own.key.columns) for own in catalog.foreign_keys(connection, tables)}
-    return [
-        (
-            each,
-            f"ALTER TABLE {names.place(each.table)} ADD CONSTRAINT {quoted(each.name)} FOREIGN KEY "
-            f"({', '.join(map(quoted, each.columns or ()))}) REFERENCES {names.place(each.parent)} "
-            f"({', '.join(map(quoted, each.parent_columns or ()))}) DEFERRABLE ENABLE NOVALIDATE",
-        )
-        for each in wanted
-        if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in there
-    ]
-
-
-def _attempt(connection: Session, done: Completed, what: str, statement: str) -> None:
-    try:
+    def run(self, connection: Session, statement: str) -> None:
         native(connection).run(statement)
-    except StatementFailed as error:
-        done.left_out.append((what, error.reason))
-    else:
-        done.made.append(what)
+
+    def quoted(self, *names: str) -> str:
+        return quoted(*names)
+
+    def place(self, table: TableName) -> str:
+        return names.place(table)
+
+    def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
+        for name in columns:
+            if ColumnTexts(name, shape.column(name).type).lob:
+                raise Unindexable(f"its column {name} is a LOB there")
+        kind = "UNIQUE INDEX" if index.unique else "INDEX"
+        listed = ", ".join(map(quoted, columns))
+        return f"CREATE {kind} {quoted(index.name)} ON {names.place(index.table)} ({listed})"
+
+    def drop_index_statement(self, table: TableName, name: str) -> str:
+        return f"DROP INDEX {quoted(name)}"
+
+    def drop_foreign_key_statement(self, table: TableName, name: str) -> str:
+        return f"ALTER TABLE {names.place(table)} DROP CONSTRAINT {quoted(name)}"
+
+    def rename_index_statement(self, table: TableName, name: str, new: str) -> str:
+        return f"ALTER INDEX {quoted(name)} RENAME TO {quoted(new)}"
+
+
+DEFINITIONS = OracleDefinitions()
 
 
 def clause(key: ForeignKey) -> str:

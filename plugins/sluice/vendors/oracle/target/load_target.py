@@ -21,12 +21,13 @@ from sluice.model.blocks import Block, Key
 from sluice.model.foreign_key_order import write_order
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+from sluice.vendors.common.definitions import same_index
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, native, quoted
 from sluice.vendors.oracle.target import made_tables
-from sluice.vendors.oracle.target.definitions import complete_constraints, complete_indexes, same_index
+from sluice.vendors.oracle.target.definitions import DEFINITIONS
 from sluice.vendors.oracle.target.slave_tables import ValueUnfit
 
 __all__ = [
@@ -51,6 +52,8 @@ __all__ = [
     "with_unique_values",
     "write",
 ]
+
+complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
 
 ROWS_AT_ONCE = 2_000
 _REFERRED = "ORA-2266"

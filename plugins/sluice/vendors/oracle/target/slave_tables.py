@@ -12,8 +12,8 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import OwnIndex
 from sluice.vendors.oracle import catalog, names
-from sluice.vendors.oracle.catalog import OwnIndex
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, Value, native

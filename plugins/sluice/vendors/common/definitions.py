@@ -1,0 +1,273 @@
+"""Indexes and foreign keys of the master on the slave, as far as its server can have them: made, compared, followed.
+
+An index of plain columns is made, under the master's name. One of expressions, of some rows, or of another kind than a
+B-tree is left out, with the reason; so are checks, which are expressions of the master's dialect. Foreign keys are made
+without actions and without looking at the rows, which are the master's. Each statement commits by itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+
+from sluice.database.errors import StatementFailed
+from sluice.database.following import Described, NotMade
+from sluice.database.load import Completed
+from sluice.database.plain_index import columns_of
+from sluice.database.schema import Constraint, Index
+from sluice.database.session import Session
+from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.lack import Lack, Severity
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import Catalog, OwnIndex
+
+_HERE = "of this server"
+"""The definition of what is there: never the text of the master's."""
+
+
+class Unindexable(Exception):
+    """The server cannot have an index of these columns; with the reason."""
+
+
+class Definitions(ABC):
+    """Of one vendor. It is the vendor's `Following`, and part of its `LoadTarget` and `Schemas`."""
+
+    kinds: Collection[DefinedKind] = frozenset({DefinedKind.INDEXES, DefinedKind.UNIQUE, DefinedKind.FOREIGN_KEYS})
+    catalog: Catalog
+    foreign_key_options = ""
+    """What stands behind a foreign key that is made."""
+    foreign_key_settings = ""
+    """The statement that a session needs before it makes foreign keys."""
+
+    # What a vendor says otherwise
+
+    @abstractmethod
+    def run(self, connection: Session, statement: str) -> None: ...
+
+    @abstractmethod
+    def quoted(self, *names: str) -> str: ...
+
+    @abstractmethod
+    def place(self, table: TableName) -> str:
+        """The table's quoted name in a statement."""
+
+    @abstractmethod
+    def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
+        """Makes the index. Raises `Unindexable`."""
+
+    @abstractmethod
+    def drop_index_statement(self, table: TableName, name: str) -> str: ...
+
+    @abstractmethod
+    def drop_foreign_key_statement(self, table: TableName, name: str) -> str: ...
+
+    @abstractmethod
+    def rename_index_statement(self, table: TableName, name: str, new: str) -> str: ...
+
+    def reason(self, error: StatementFailed) -> str:
+        """Why the server refused a statement."""
+        return error.reason
+
+    # After a load
+
+    def complete_indexes(
+        self,
+        connection: Session,
+        master: Sequence[Index],
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        trusted: bool = False,
+    ) -> Completed:
+        """Makes the indexes that the slave lacks."""
+        done = Completed()
+        wanted, left_out = self._lacking_indexes(connection, master)
+        done.left_out += left_out
+        for index, statement in wanted:
+            if stopped():
+                break
+            self._attempt(connection, done, f"index {index.name} of {index.table}", statement)
+        return done
+
+    def complete_constraints(
+        self,
+        connection: Session,
+        master: Sequence[Constraint],
+        replicated: Sequence[TableName],
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        trusted: bool = False,
+    ) -> Completed:
+        """Makes the foreign keys between `replicated` tables that the slave lacks."""
+        done = Completed()
+        if self.foreign_key_settings:
+            self.run(connection, self.foreign_key_settings)
+        for constraint in master:
+            if constraint.kind == "c":
+                what = f"check {constraint.name} of {constraint.table}"
+                done.left_out.append((what, "it is an expression of the master's dialect"))
+            elif constraint.kind == "f" and constraint.parent not in replicated:
+                what = f"foreign key {constraint.name} of {constraint.table}"
+                done.left_out.append((what, f"{constraint.parent} is not replicated"))
+        for constraint, statement in self._lacking_foreign_keys(connection, master, replicated):
+            if stopped():
+                break
+            self._attempt(connection, done, f"foreign key {constraint.name} of {constraint.table}", statement)
+        return done
+
+    # Compared
+
+    def lacking(
+        self,
+        connection: Session,
+        indexes: Sequence[Index],
+        constraints: Sequence[Constraint],
+        replicated: Collection[TableName],
+    ) -> list[Lack]:
+        """What `complete_indexes` and `complete_constraints` would make, with the statements."""
+        wanted, _ = self._lacking_indexes(connection, indexes)
+        found = [
+            Lack("", f"index {index.name} of {index.table}", "the master has it", statement, Severity.WARNING)
+            for index, statement in wanted
+        ]
+        return found + [
+            Lack("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
+            for each, statement in self._lacking_foreign_keys(connection, constraints, replicated)
+        ]
+
+    def surplus(
+        self,
+        connection: Session,
+        indexes: Sequence[Index],
+        constraints: Sequence[Constraint],
+        tables: Sequence[TableName],
+    ) -> list[Lack]:
+        """Unique values that only the slave keeps."""
+        del constraints
+        found = []
+        for own in self.catalog.own_indexes(connection, tables):
+            known = any(same_index(own, other) for other in indexes if other.table == own.table)
+            if not own.unique or own.primary or known:
+                continue
+            drop = self.drop_index_statement(own.table, own.name)
+            why = "the master has none, and the apply stops at the first row of the master's that does not meet it"
+            found.append(Lack("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
+        return found
+
+    # Followed: see `Following`
+
+    def present(self, connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
+        found: dict[Place, str | None] = {
+            (DefinedKind.UNIQUE if index.unique else DefinedKind.INDEXES, index.table, index.name): _HERE
+            for index in self.catalog.own_indexes(connection, tables)
+            if not index.primary
+        }
+        known = set(tables)
+        for own in self.catalog.foreign_keys(connection, tables):
+            if own.key.child in known:
+                found[DefinedKind.FOREIGN_KEYS, own.key.child, own.name] = _HERE
+        return found
+
+    def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
+        if isinstance(wanted, Index):
+            done = self.complete_indexes(connection, [wanted], trusted=trusted)
+        else:
+            assert isinstance(wanted, Constraint)
+            done = self.complete_constraints(connection, [wanted], replicated, trusted=trusted)
+        if done.left_out:
+            raise NotMade(done.left_out[0][1])
+
+    def drop(self, connection: Session, defined: Defined) -> None:
+        self._follow(connection, self.drop_statement(connection, defined))
+
+    def drop_at_once(self, connection: Session, defined: Defined) -> None:
+        self.run(connection, self.drop_statement(connection, defined))
+
+    def rename(self, connection: Session, defined: Defined, name: str) -> None:
+        """A foreign key keeps its name: nothing but messages shows it."""
+        if defined.kind is not DefinedKind.FOREIGN_KEYS:
+            self._follow(connection, self.rename_index_statement(defined.table, defined.name, name))
+
+    def statement(self, wanted: Described) -> str:
+        assert isinstance(wanted, Index | Constraint)
+        name, place = self.quoted(wanted.name), self.place(wanted.table)
+        if isinstance(wanted, Index):
+            return f"make {'a unique' if wanted.unique else 'an'} index {name} on {place} {wanted.rest}"
+        return f"make the foreign key {name} of {place}"
+
+    def drop_statement(self, connection: Session, defined: Defined) -> str:
+        if defined.kind is DefinedKind.FOREIGN_KEYS:
+            return self.drop_foreign_key_statement(defined.table, defined.name)
+        return self.drop_index_statement(defined.table, defined.name)
+
+    def _lacking_indexes(
+        self, connection: Session, master: Sequence[Index]
+    ) -> tuple[list[tuple[Index, str]], list[tuple[str, str]]]:
+        """What can be made, with its statement; and what cannot, with why."""
+        tables = sorted({index.table for index in master})
+        shapes = self.catalog.shapes(connection, tables)
+        there: dict[TableName, list[OwnIndex]] = {}
+        for own in self.catalog.own_indexes(connection, tables):
+            there.setdefault(own.table, []).append(own)
+        wanted: list[tuple[Index, str]] = []
+        left_out: list[tuple[str, str]] = []
+        for index in master:
+            shape = shapes.get(index.table)
+            if index.primary or shape is None:
+                continue
+            columns, what = columns_of(index), f"index {index.name} of {index.table}"
+            if columns is None:
+                left_out.append((what, "it is of expressions, of some rows, or of a kind that this server lacks"))
+                continue
+            # An index that begins with these columns serves as well, a unique one only where it is the same.
+            same = [own for own in there.get(index.table, ()) if own.columns[: len(columns)] == columns]
+            if any(not index.unique or (own.unique and own.columns == columns) for own in same):
+                continue
+            if not {column.name for column in shape.columns}.issuperset(columns):
+                left_out.append((what, "the slave's table lacks a column of it"))
+                continue
+            try:
+                wanted.append((index, self.index_statement(index, columns, shape)))
+            except Unindexable as error:
+                left_out.append((what, str(error)))
+        return wanted, left_out
+
+    def _lacking_foreign_keys(
+        self, connection: Session, master: Sequence[Constraint], replicated: Collection[TableName]
+    ) -> list[tuple[Constraint, str]]:
+        wanted = [each for each in master if each.kind == "f" and each.parent in set(replicated)]
+        tables = sorted({each.table for each in wanted})
+        shapes = self.catalog.shapes(connection, tables)
+        there = {
+            (own.key.child, own.key.parent, own.key.columns) for own in self.catalog.foreign_keys(connection, tables)
+        }
+        return [
+            (each, self._foreign_key_statement(each))
+            for each in wanted
+            if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in there
+        ]
+
+    def _foreign_key_statement(self, wanted: Constraint) -> str:
+        assert wanted.parent is not None
+        columns, parents = (", ".join(map(self.quoted, each or ())) for each in (wanted.columns, wanted.parent_columns))
+        return (
+            f"ALTER TABLE {self.place(wanted.table)} ADD CONSTRAINT {self.quoted(wanted.name)} FOREIGN KEY ({columns}) "
+            f"REFERENCES {self.place(wanted.parent)} ({parents}){self.foreign_key_options}"
+        )
+
+    def _attempt(self, connection: Session, done: Completed, what: str, statement: str) -> None:
+        try:
+            self.run(connection, statement)
+        except StatementFailed as error:
+            done.left_out.append((what, self.reason(error)))
+        else:
+            done.made.append(what)
+
+    def _follow(self, connection: Session, statement: str) -> None:
+        try:
+            self.run(connection, statement)
+        except StatementFailed as error:
+            raise NotMade(self.reason(error)) from error
+
+
+def same_index(own: OwnIndex, wanted: Index) -> bool:
+    """Whether the slave's index is what `Definitions.complete_indexes` would make of the master's."""
+    return own.unique == wanted.unique and own.columns == columns_of(wanted)
