@@ -13,24 +13,19 @@ Rows of another key that hold a unique value of the new row are found before, de
 caller restores those that the master has. A row without a key is named by all its columns, and one copy is meant.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from sluice.database.apply import DisplacedRow, Replayed
-from sluice.database.conflicts import ChangeRefused, Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
+from sluice.database.apply import DisplacedRow
+from sluice.database.conflicts import ChangeRefused, Drift, ValueTaken
 from sluice.database.errors import ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
-from sluice.model.conflict_rule import NO_RULES, ConflictRule, Decision, Winner, already_applied
-from sluice.model.names import TableName
-from sluice.model.reject import Rejected
+from sluice.vendors.common import replay
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, native
 from sluice.vendors.oracle.target.drift import differing
 from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, ValueUnfit, Words, found_under
-
-_CHUNK = 500
 
 
 @dataclass
@@ -45,126 +40,23 @@ class Statement:
     """What is run where it touched none."""
 
 
-@dataclass
-class _Work:
-    done: Replayed
-    safe: bool
-    images: frozenset[TableName]
-    reject: bool
-    rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
-
-
-class Replayer:
+class Replayer(replay.Replayer[SlaveTable]):
     """Replays changes into one slave over one session."""
 
     def __init__(self, connection: Session, targets: SlaveTables):
-        self.connection = connection
+        super().__init__(connection, targets)
         self.session = native(connection)
-        self.targets = targets
 
-    def replay(
-        self,
-        items: Any,
-        keys: Mapping[TableName, Sequence[str]],
-        *,
-        safe: bool = False,
-        images: Collection[TableName] = (),
-        reject: bool = False,
-        earlier_rejects: Sequence[Rejected] = (),
-        deferrable: bool = False,
-        rules: Mapping[TableName, ConflictRule] = NO_RULES,
-    ) -> Replayed:
-        """See `sluice.database.apply.Replayer`. Unique values are never deferred here."""
-        del deferrable
-        changes = (
-            RowChange.of(item, keys[TableName(item["schema"], item["table"])], self.targets.mask)
-            for batch in items.to_batches(max_chunksize=_CHUNK)
-            for item in batch.to_pylist()
-        )
-        done = Replayed(rejects=list(earlier_rejects))
-        return self._replay(changes, _Work(done, safe, frozenset(images), reject, rules))
+    def execute(self, change: RowChange, target: SlaveTable, *, safe: bool, images: bool) -> None:
+        for statement in safe_statements(change, target) if safe else strict(change, target, images=images):
+            if self._do(statement, change, target) != 1 and statement.counted:
+                raise self.drift(change, target, images)
 
-    def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
-        """The same of changes that are no items."""
-        del deferrable
-        masked = (replace(change, mask=self.targets.mask) for change in changes)
-        return self._replay(masked, _Work(Replayed(), safe, frozenset(), reject=False))
+    def overwrite(self, change: RowChange, target: SlaveTable) -> None:
+        for statement in safe_statements(change, target):
+            self._do(statement, change, target)
 
-    def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
-        """Those that are not on the slave now."""
-        return [each for each in displaced if not self._rows_under(self.targets[each.table], each.row)]
-
-    def _replay(self, changes: Iterable[RowChange], work: _Work) -> Replayed:
-        with self.session.transaction():
-            for change in changes:
-                try:
-                    # A statement that fails leaves nothing, but one before it may.
-                    with self.session.transaction():
-                        self._one(change, work)
-                except Conflict as conflict:
-                    self._settle(change, conflict, work)
-                else:
-                    work.done.passed([change])
-                work.done.changes += 1
-        return work.done
-
-    def _one(self, change: RowChange, work: _Work) -> None:
-        target = self.targets[change.table]
-        if work.safe and change.key:
-            for each in self._displaced(change, target):
-                work.done.displaced[each.table, each.key] = each
-        images = change.table in work.images
-        for statement in safe(change, target) if work.safe else strict(change, target, images=images):
-            touched = self._do(statement, change, target)
-            if statement.counted and touched != 1:
-                raise self._drift(change, target, images)
-
-    def _do(self, statement: Statement, change: RowChange, target: SlaveTable) -> int:
-        """How many rows the statement touched. Raises `Conflict`."""
-        try:
-            found = self.session.run(statement.text, statement.values)
-            if statement.otherwise is not None and found.rowcount == 0:
-                self.session.run(statement.otherwise.text, statement.otherwise.values)
-        except StatementFailed as error:
-            raise self._refused(change, target, error) from None
-        return found.rowcount
-
-    def _settle(self, change: RowChange, problem: Conflict, work: _Work) -> None:
-        held = self._held(change)
-        rule = work.rules.get(change.table)
-        if rule is not None:
-            if already_applied(change, held):
-                return
-            try:
-                decision = self._decide(rule, change, held, problem)
-            except RuleUndecidable as undecided:
-                problem = undecided
-            else:
-                work.done.rejects.append(Rejected(change, problem.finding, held, decision=decision))
-                return
-        if not work.reject:
-            raise problem
-        work.done.rejects.append(Rejected(change, problem.finding, held))
-
-    def _decide(
-        self, rule: ConflictRule, change: RowChange, held: Mapping[str, str | None] | None, conflict: Conflict
-    ) -> Decision:
-        """Does what the rule says. Raises `RuleUndecidable`, also where the master's row wins and does not fit."""
-        decision = decide(rule, change, held, conflict)
-        if decision.winner is Winner.MASTER:
-            target = self.targets[change.table]
-            try:
-                with self.session.transaction():
-                    # The row becomes the change's; no other one goes.
-                    for statement in safe(change, target):
-                        self._do(statement, change, target)
-            except Conflict as refused:
-                reason = f"the master's row does not fit. {refused.finding}"
-                raise RuleUndecidable(conflict, rule, reason) from None
-        return decision
-
-    def _displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
-        """The rows of another key that hold a unique value of the new row; they are deleted here."""
+    def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
         if not change.new:
             return []
         key = change.key_of(change.new)
@@ -185,55 +77,44 @@ class Replayer:
             self.session.run(statement.text, statement.values)
         return list(found.values())
 
-    # What is wrong with a change
+    def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
+        return found_under(self.session, target, row)
+
+    def one_row(
+        self, target: SlaveTable, key: Mapping[str, str | None], names: Sequence[str]
+    ) -> dict[str, str | None] | None:
+        words, texts = Words(target), ", ".join(target.column(name).text("t") for name in names)
+        text = f"SELECT {texts} FROM {target.place} t WHERE {words.equal(key)}"
+        found = self.session.run(text, words.values).fetchone()
+        if found is None:
+            return None
+        return {name: target.column(name).shown(text) for name, text in zip(names, found, strict=True)}
+
+    def differing(
+        self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
+    ) -> dict[str, tuple[str | None, str | None]]:
+        return differing(self.session, target, key, former)
+
+    def _do(self, statement: Statement, change: RowChange, target: SlaveTable) -> int:
+        """How many rows the statement touched. Raises `Conflict`."""
+        try:
+            found = self.session.run(statement.text, statement.values)
+            if statement.otherwise is not None and found.rowcount == 0:
+                self.session.run(statement.otherwise.text, statement.otherwise.values)
+        except StatementFailed as error:
+            raise self._refused(change, target, error) from None
+        return found.rowcount
 
     def _refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
         reason = target.said(error)
         if isinstance(error, UniqueViolation):
-            if change.action is Action.INSERT and change.key and self._rows_under(target, change.key_of(change.new)):
+            if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
                 return Drift(change.table, change.shown, str(change.action), "none", "one")
             return ValueTaken(change, reason)
         found = refusal(error)
         if isinstance(error, ForeignKeyViolation) or found.code == "ORA-2290" or found.of_trigger:
             return ChangeRefused(change, reason)
         return ValueUnfit(change.table, reason) if found.of_row else error
-
-    def _drift(self, change: RowChange, target: SlaveTable, images: bool) -> Drift:
-        """The row that a change should have found."""
-        key = change.key_of(change.old or change.new)
-        rows = self._rows_under(target, key)
-        if rows != 1 or not change.key or not images:
-            return Drift(change.table, change.shown, str(change.action), "one", rows_found(rows))
-        former = {name: text for name, text in change.old.items() if name not in change.key}
-        values = differing(self.session, target, key, former)
-        return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
-
-    def _rows_under(self, target: SlaveTable, key: Mapping[str, str | None]) -> int:
-        """How many rows have these values, two at most; none where the values themselves are what is wrong."""
-        try:
-            return found_under(self.session, target, key)
-        except StatementFailed:
-            return 0
-
-    def _held(self, change: RowChange) -> dict[str, str | None] | None:
-        """The row of that key on the slave, of the columns that are replicated."""
-        target = self.targets[change.table]
-        names = [name for name in (change.new or change.old) if target.has(name)]
-        if not change.key or not names:
-            return None
-        texts = ", ".join(target.column(name).text("t") for name in names)
-        for row in (change.old, change.new):
-            if not row:
-                continue
-            words = Words(target)
-            text = f"SELECT {texts} FROM {target.place} t WHERE {words.equal(change.key_of(row))}"
-            try:
-                found = self.session.run(text, words.values).fetchone()
-            except StatementFailed:
-                continue
-            if found is not None:
-                return {name: target.column(name).shown(text) for name, text in zip(names, found, strict=True)}
-        return None
 
 
 def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:
@@ -250,7 +131,7 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[State
     return [Statement(text, words.values, counted=True)]
 
 
-def safe(change: RowChange, target: SlaveTable) -> list[Statement]:
+def safe_statements(change: RowChange, target: SlaveTable) -> list[Statement]:
     """Safe mode: afterwards the row is as the change says. Raises `ColumnMissing`."""
     if not change.key:
         statements = [_delete(target, change.old, counted=False, one=True)] if change.old else []

@@ -1,0 +1,150 @@
+"""The slave's tables as changes are applied to them: read once a session and table."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, Protocol, TypeVar
+
+from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
+from sluice.database.session import Session
+from sluice.model import foreign_key_order
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.vendors.common.catalog import Catalog, OwnIndex
+
+
+class SlaveColumn(Protocol):
+    """One column of a slave's table, as a vendor knows it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def generated(self) -> str: ...
+
+
+C = TypeVar("C", bound=SlaveColumn)
+
+
+@dataclass(frozen=True)
+class SlaveTable(Generic[C]):
+    """One table of the slave."""
+
+    shape: TableShape
+    columns: tuple[C, ...]
+    uniques: tuple[OwnIndex, ...]
+    """What keeps values unique, the primary key among them."""
+    watched: bool
+    """Whether a trigger acts: a row that goes and comes back is not the same to it."""
+    hidden: frozenset[str]
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
+    @cached_property
+    def _by_name(self) -> dict[str, C]:
+        return {column.name: column for column in self.columns}
+
+    def column(self, name: str) -> C:
+        """Raises `ColumnMissing`."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise ColumnMissing(self.table, name, self._by_name) from None
+
+    def has(self, name: str) -> bool:
+        return name in self._by_name
+
+    def has_own(self, replicated: Sequence[str]) -> bool:
+        """Whether it has columns of its own, whose values live only here."""
+        known = set(replicated)
+        return any(column.name not in known and not column.generated for column in self.columns)
+
+    def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
+        """What of a row a statement may write: the server computes generated columns. Raises `ColumnMissing`."""
+        return {name: text for name, text in row.items() if not self.column(name).generated}
+
+    def uniques_beside(self, key: Sequence[str]) -> list[OwnIndex]:
+        """The unique indexes that are not the key itself."""
+        return [index for index in self.uniques if set(index.columns) != set(key)]
+
+
+T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
+
+
+class SlaveTables(ABC, Generic[T]):
+    """See `TablesOnSlave`."""
+
+    catalog: Catalog
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self.mask = mask
+        self._known: dict[TableName, T] = {}
+
+    @abstractmethod
+    def made(
+        self, shapes: Mapping[TableName, TableShape], uniques: Mapping[TableName, tuple[OwnIndex, ...]]
+    ) -> Iterable[T]:
+        """The tables of these shapes, with what else the vendor knows of them."""
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        """Reads those not known yet. Raises `SlaveTableMissing`."""
+        wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
+        if not wanted:
+            return
+        shapes = self.catalog.shapes(self.connection, wanted)
+        for table in wanted:
+            if table not in shapes:
+                raise SlaveTableMissing(table)
+        uniques: dict[TableName, tuple[OwnIndex, ...]] = dict.fromkeys(wanted, ())
+        for index in self.catalog.own_indexes(self.connection, wanted):
+            if index.unique:
+                uniques[index.table] = (*uniques[index.table], index)
+        self._known |= {made.table: made for made in self.made(shapes, uniques)}
+
+    def hidden(self, shape: TableShape) -> frozenset[str]:
+        """The columns whose values nobody may see."""
+        return frozenset(column.name for column in shape.columns if self.mask.hides(shape.table, column.name))
+
+    def __getitem__(self, table: TableName) -> T:
+        self.load([table])
+        return self._known[table]
+
+    def hides(self, table: TableName) -> bool:
+        """Whether a column of the table is masked, as far as it was read. Reads nothing."""
+        known = self._known.get(table)
+        return bool(self.mask.patterns) if known is None else bool(known.hidden)
+
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys by which `tables` refer to others, and to themselves."""
+        wanted = set(tables)
+        found = self.catalog.foreign_keys(self.connection, sorted(wanted))
+        return [own.key for own in found if own.key.child in wanted]
+
+    def order(self, tables: Iterable[TableName]) -> list[TableName]:
+        """Parents before their children."""
+        wanted = list(tables)
+        links = ((key.child, key.parent) for key in self.foreign_keys(wanted))
+        return foreign_key_order.write_order(wanted, links)
+
+    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+        """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
+        wanted = list(among)
+        links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
+        found, more = {table}, True
+        while more:
+            near = {end for link in links if found & set(link) for end in link} & set(wanted)
+            more, found = not near <= found, found | near
+        return found
+
+    def forget(self, table: TableName | None = None) -> None:
+        """What was read of `table` is void, of all tables for None."""
+        if table is None:
+            self._known.clear()
+        else:
+            self._known.pop(table, None)
