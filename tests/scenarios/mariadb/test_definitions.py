@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.vendors.common.alter import DefinitionRefused
 from sluice.vendors.mysql.connection import MySQLSession
-from sluice.vendors.mysql.target.alter import DefinitionRefused
 from tests.scenarios.mariadb.rig import Rig
 from tests.waiting import until
 

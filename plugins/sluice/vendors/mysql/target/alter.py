@@ -1,125 +1,83 @@
-"""Changes of definitions on the slave, where each statement commits by itself; and TRUNCATE, which must not.
+"""Changes of definitions on a MariaDB or MySQL slave (`sluice.vendors.common.alter`)."""
 
-What is there already is left alone, so that an item may come twice, also after it was done in part. Columns are matched
-by their number in the master's definitions, which a rename keeps, and changed on the slave by name; columns that only
-the slave has stay as they are. A column of the slave is never narrower than the master's, and may be wider. One whose
-values this server would turn into others than the master did is refused: its table must be loaded again.
+from collections.abc import Sequence
 
-TRUNCATE deletes rows, in the window's transaction: the server's own would commit the half of a window.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
-
-from sluice.database import enum_labels
-from sluice.database.apply import DefinitionChange
 from sluice.database.column_types import ColumnTypes, LogicalColumn
-from sluice.database.errors import StatementFailed
-from sluice.database.schema import TableDefinition as MadeTable
-from sluice.database.schema import defined_in
+from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
-from sluice.database.translation import allows
-from sluice.errors import RESTART_APPLY, Terminal
-from sluice.model import table_definition as definitions
-from sluice.model.change import Action
-from sluice.model.logical_type import ColumnType, Fit
+from sluice.model.logical_type import ColumnType
 from sluice.model.names import TableName
-from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import TableDefinition
-from sluice.vendors.mysql import catalog, names, types
+from sluice.model.shape import Column
+from sluice.vendors.common import alter
+from sluice.vendors.common.definitions import Definitions
+from sluice.vendors.mysql import names, types
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import literal, native, quoted
+from sluice.vendors.mysql.target.definitions import DEFINITIONS
 from sluice.vendors.mysql.target.load_target import column_clause, create_table
-from sluice.vendors.mysql.target.slave_tables import SlaveTables
+from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 
 
-class DefinitionRefused(Terminal):
-    """The slave cannot follow a change of a table's definition."""
-
-    def __init__(self, table: TableName, what: str, remedy: str):
-        super().__init__(
-            f"{table}: the slave cannot follow the master's change of its definition: {what}. {remedy} "
-            f"Then {RESTART_APPLY}."
-        )
-        self.table = table
-
-
-_NONE: Mapping[int, Column] = {}
-_BY_HAND = "Remove what is in the way on the slave (an index, a view, a column of its own), or make the change there."
-_AGAIN = (
-    "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
-    "of it makes anew."
-)
-
-
-class Alterer:
-    """Alters one slave over one session. `of_master`: the master's types. `lossy`: the slave's `lossy_columns`."""
+class Alterer(alter.Alterer[SlaveTable]):
+    definitions: Definitions = DEFINITIONS
 
     def __init__(self, connection: Session, targets: SlaveTables, of_master: ColumnTypes, lossy: Sequence[str]):
-        self.connection = connection
+        super().__init__(connection, targets, of_master, lossy)
         self.session = native(connection)
-        self.targets = targets
-        self._of_master = of_master
-        self._lossy = lossy
 
-    def apply(self, item: DefinitionChange) -> None:
-        """Does what is missing. Raises `DefinitionRefused`."""
-        if item.action is Action.CREATE:
-            self._create(definitions.parse(item.content or ""))
-        elif item.action is Action.DROP:
-            self._do(item.table, f"DROP TABLE IF EXISTS {names.place(item.table)}")
-        elif item.action is Action.ALTER:
-            self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
-        else:
-            raise ValueError(f"{item.action} is no change of a definition")
-        self.targets.forget()
+    def made_of(self, columns: Sequence[LogicalColumn]) -> Sequence[ColumnType]:
+        return types.made_of(self.session, columns)
 
-    def prepare(self, items: Sequence[DefinitionChange]) -> None:
-        """Nothing: there are no types of the master's own."""
+    def holds(self, wider: str, type_: str) -> bool:
+        return types.holds(wider, type_)
+
+    def create_table(self, wanted: TableDefinition) -> None:
+        create_table(self.session, wanted)
+
+    def drop_table(self, table: TableName) -> None:
+        self.do(table, f"DROP TABLE IF EXISTS {names.place(table)}")
+
+    def rename_table(self, old: TableName, new: TableName) -> None:
+        if new.schema != names.HERE:
+            self.do(new, f"CREATE DATABASE IF NOT EXISTS {quoted(new.schema)}")
+        self.do(new, f"RENAME TABLE {names.place(old)} TO {names.place(new)}")
+
+    def add_column(self, table: TableName, column: Column, missing: str | None) -> None:
+        altered = f"ALTER TABLE {names.place(table)}"
+        if missing is None:
+            loose = Column(column.name, column.type, column.position, nullable=True)
+            self.do(table, f"{altered} ADD COLUMN {column_clause(self.session, loose)}")
+            return
+        value = ColumnTexts(column.name, column.type).value(literal(missing))
+        self.do(table, f"{altered} ADD COLUMN {column_clause(self.session, column)} DEFAULT ({value})")
+        self.do(table, f"{altered} ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
+
+    def modify_column(self, table: TableName, own: Column, wanted: Column, *, wider: bool) -> None:
+        column = Column(
+            wanted.name,
+            wanted.type if wider else own.type,
+            wanted.position,
+            nullable=(wanted.nullable or own.nullable) and not wanted.key,
+            key=wanted.key,
+        )
+        self.do(table, f"ALTER TABLE {names.place(table)} MODIFY COLUMN {column_clause(self.session, column)}")
 
     def release(self, table: TableName) -> None:
         """Nothing: foreign keys do not act in the apply's session."""
 
-    def rename_labels(self, item: DefinitionChange) -> None:
-        """See `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
-        if item.action is not Action.ALTER:
-            return
-        old, new = definitions.parse(item.oldcontent or ""), definitions.parse(item.content or "")
-        for column, labels in enum_labels.renamed(self._of_master, old, new).items():
-            text = f"CONVERT({quoted(column)} USING utf8mb4) COLLATE {self.session.collation}"
-            cases = " ".join(f"WHEN {literal(former)} THEN {literal(label)}" for former, label in labels.items())
-            self._do(
-                new.table,
-                f"UPDATE {names.place(new.table)} SET {quoted(column)} = CASE {text} {cases} END "
-                f"WHERE {text} IN ({', '.join(map(literal, labels))})",
-            )
+    def literal(self, text: str) -> str:
+        return literal(text)
 
-    def settle(self, changed: Collection[TableName]) -> None:
-        """Nothing: a column whose values follow as changes may stay NULL here."""
+    def label(self, column: str) -> str:
+        return f"CONVERT({quoted(column)} USING utf8mb4) COLLATE {self.session.collation}"
 
-    def truncate(self, tables: Sequence[TableName]) -> None:
-        for table in dict.fromkeys(tables):
-            self._do(table, f"DELETE FROM {self.targets[table].place}")
-
-    def delete_where(self, item: DefinitionChange) -> None:
-        """Raises `DefinitionRefused`: which rows went with a partition only the master's expressions say."""
-        raise DefinitionRefused(
-            item.table, "a partition was dropped with its rows, and which those are, this server cannot tell", _AGAIN
-        )
-
-    def keys(self, item: DefinitionChange) -> list[tuple[str, ...]]:
-        """Of all rows: of a TRUNCATE."""
-        if item.action is Action.DELETE_WHERE:
-            self.delete_where(item)
-        target = self.targets[item.table]
+    def all_keys(self, target: SlaveTable) -> list[tuple[str, ...]]:
         key = [target.column(column.name) for column in target.shape.key]
-        if not key:
-            return []
         texts = ", ".join(column.text("t") for column in key)
         rows = self.session.run(f"SELECT {texts} FROM {target.place} t").fetchall()
         return [tuple(column.shown(text) or "" for column, text in zip(key, row, strict=True)) for row in rows]
 
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
-        """Deletes the rows under these keys; how many."""
         target = self.targets[table]
         key = [target.column(column.name) for column in target.shape.key]
         if not key:
@@ -128,137 +86,3 @@ class Alterer:
         text = f"DELETE FROM {target.place} WHERE {match}"
         found = (self.session.run(text, {f"k{place}": value for place, value in enumerate(each)}) for each in keys)
         return sum(result.rowcount for result in found)
-
-    # What a definition becomes
-
-    def _translated(self, definition: TableDefinition, unchanged: Mapping[int, Column] = _NONE) -> dict[int, Column]:
-        """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`.
-
-        `unchanged`: the slave's own, where the master's type is what it was. They are refused no more.
-        """
-        defined = defined_in(definition)
-        columns = definition.shape.replicated
-        logical = [
-            LogicalColumn(column.name, self._of_master.logical(column.type, defined), column.key > 0)
-            for column in columns
-        ]
-        made = types.made_of(self.session, logical)
-        return {
-            column.position: self._allowed(definition.table, column, each, unchanged.get(column.position))
-            for column, each in zip(columns, made, strict=True)
-        }
-
-    def _allowed(self, table: TableName, column: Column, made: ColumnType, unchanged: Column | None) -> Column:
-        nullable = column.nullable and not column.key
-        if made.fit is Fit.REFUSED or (made.fit is Fit.LOSSY and not allows(self._lossy, table, column.name)):
-            if unchanged is not None:
-                return Column(column.name, unchanged.type, column.position, nullable=nullable, key=column.key)
-            named = "" if made.fit is Fit.REFUSED else " Or name the column under lossy_columns of the slave."
-            lost = f"column {column.name} {column.type} would lose something: {made.lost}"
-            raise DefinitionRefused(table, lost, _AGAIN + named)
-        return Column(column.name, made.type, column.position, nullable=nullable, key=column.key)
-
-    # What is done
-
-    def _create(self, wanted: TableDefinition) -> None:
-        if catalog.shape(self.session, wanted.table) is not None:
-            return
-        shape = TableShape(wanted.table, tuple(self._translated(wanted).values()))
-        try:
-            create_table(self.session, MadeTable(shape, None, "p", (), {}))
-        except StatementFailed as error:
-            raise DefinitionRefused(wanted.table, error.reason, _BY_HAND) from error
-
-    def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
-        if old.table != new.table:
-            self._rename(old.table, new.table)
-        have = catalog.shape(self.session, new.table)
-        if have is None:
-            self._create(new)
-            return
-        before = {column.position: column for column in old.shape.columns}
-        there = {column.name: column for column in have.columns}
-        wanted = self._translated(new, _unchanged(before, new, there))
-        table = f"ALTER TABLE {names.place(new.table)}"
-        key = [column.name for column in new.shape.key]
-        formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
-        key_changes = [column.name for column in old.shape.key] != formerly and [c.name for c in have.key] != key
-        if key_changes and have.key:
-            self._do(new.table, f"{table} DROP PRIMARY KEY")
-        kept = {each.position for each in new.shape.columns}
-        for position, column in before.items():
-            # Unless another column has taken the name by now.
-            gone = position not in kept and column.name not in {each.name for each in wanted.values()}
-            if gone and column.name in there:
-                self._do(new.table, f"{table} DROP COLUMN {quoted(column.name)}")
-        for position, column in wanted.items():
-            previous = before.get(position)
-            if previous is not None and previous.generated:
-                raise DefinitionRefused(new.table, f"column {column.name} was computed by the master before", _AGAIN)
-            own = there.get(previous.name) if previous else None
-            renamed = own is not None and previous is not None and previous.name != column.name
-            if renamed and previous is not None and column.name not in there:
-                self._do(new.table, f"{table} RENAME COLUMN {quoted(previous.name)} TO {quoted(column.name)}")
-            own = own or there.get(column.name)
-            if own is None:
-                self._add(new, column)
-            else:
-                self._modify(new.table, own, column)
-        if key_changes and key:
-            self._do(new.table, f"{table} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
-
-    def _rename(self, old: TableName, new: TableName) -> None:
-        there = catalog.shapes(self.session, [old, new])
-        if old in there and new not in there:
-            if new.schema != names.HERE:
-                self._do(new, f"CREATE DATABASE IF NOT EXISTS {quoted(new.schema)}")
-            self._do(new, f"RENAME TABLE {names.place(old)} TO {names.place(new)}")
-
-    def _add(self, definition: TableDefinition, column: Column) -> None:
-        """The column, with the value of the older rows in the same statement: after a crash it is there with it."""
-        table = f"ALTER TABLE {names.place(definition.table)}"
-        missing = definition.missing.get(column.name)
-        if missing is None:
-            # Where the master gave each row a value, they follow as changes.
-            loose = Column(column.name, column.type, column.position, nullable=True)
-            self._do(definition.table, f"{table} ADD COLUMN {column_clause(self.session, loose)}")
-            return
-        value = ColumnTexts(column.name, column.type).value(literal(missing))
-        clause = f"{column_clause(self.session, column)} DEFAULT ({value})"
-        self._do(definition.table, f"{table} ADD COLUMN {clause}")
-        self._do(definition.table, f"{table} ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
-
-    def _modify(self, table: TableName, own: Column, wanted: Column) -> None:
-        clause = None
-        if not types.holds(own.type, wanted.type):
-            if not types.holds(wanted.type, own.type):
-                raise DefinitionRefused(
-                    table,
-                    f"column {wanted.name} is {own.type} here and would become {wanted.type}, in which this server may "
-                    "write its values otherwise than the master",
-                    _AGAIN,
-                )
-            clause = Column(wanted.name, wanted.type, wanted.position, nullable=wanted.nullable or own.nullable)
-        elif wanted.nullable and not own.nullable:
-            clause = Column(wanted.name, own.type, wanted.position, nullable=True)
-        if clause is not None:
-            if wanted.key:
-                clause = Column(clause.name, clause.type, clause.position, nullable=False, key=wanted.key)
-            place = names.place(table)
-            self._do(table, f"ALTER TABLE {place} MODIFY COLUMN {column_clause(self.session, clause)}")
-
-    def _do(self, table: TableName, statement: str) -> None:
-        try:
-            self.session.run(statement)
-        except StatementFailed as error:
-            raise DefinitionRefused(table, f"{error.reason}. The statement was: {statement}", _BY_HAND) from error
-
-
-def _unchanged(before: Mapping[int, Column], new: TableDefinition, there: Mapping[str, Column]) -> dict[int, Column]:
-    """By their number the slave's own columns for those whose type on the master is what it was."""
-    same = {
-        column.position: there.get(before[column.position].name) or there.get(column.name)
-        for column in new.shape.replicated
-        if column.position in before and before[column.position].type == column.type
-    }
-    return {position: column for position, column in same.items() if column is not None}

@@ -1,0 +1,279 @@
+"""Changes of definitions on the slave, where each statement commits by itself; and TRUNCATE, which must not.
+
+What is there already is left alone, so that an item may come twice, also after it was done in part. Columns are matched
+by their number in the master's definitions, which a rename keeps, and changed on the slave by name; columns that only
+the slave has stay as they are. A column of the slave is never narrower than the master's, and may be wider. One whose
+values this server would turn into others than the master did is refused: its table must be loaded again.
+
+TRUNCATE deletes rows, in the window's transaction: the server's own would commit the half of a window.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from sluice.database import enum_labels
+from sluice.database.apply import DefinitionChange
+from sluice.database.column_types import ColumnTypes, LogicalColumn
+from sluice.database.errors import StatementFailed
+from sluice.database.schema import TableDefinition as MadeTable
+from sluice.database.schema import defined_in
+from sluice.database.session import Session
+from sluice.database.translation import allows
+from sluice.errors import RESTART_APPLY, Terminal
+from sluice.model import table_definition as definitions
+from sluice.model.change import Action
+from sluice.model.logical_type import ColumnType, Fit
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
+from sluice.vendors.common.definitions import Definitions
+from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
+
+T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
+
+
+class DefinitionRefused(Terminal):
+    """The slave cannot follow a change of a table's definition."""
+
+    def __init__(self, table: TableName, what: str, remedy: str):
+        super().__init__(
+            f"{table}: the slave cannot follow the master's change of its definition: {what}. {remedy} "
+            f"Then {RESTART_APPLY}."
+        )
+        self.table = table
+
+
+_NONE: Mapping[int, Column] = {}
+_BY_HAND = "Remove what is in the way on the slave (an index, a view, a column of its own), or make the change there."
+AGAIN = (
+    "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
+    "of it makes anew."
+)
+
+
+class Alterer(ABC, Generic[T]):
+    """Alters one slave over one session. `of_master`: the master's types. `lossy`: the slave's `lossy_columns`."""
+
+    definitions: Definitions
+
+    def __init__(self, connection: Session, targets: SlaveTables[T], of_master: ColumnTypes, lossy: Sequence[str]):
+        self.connection = connection
+        self.targets = targets
+        self._of_master = of_master
+        self._lossy = lossy
+
+    # What a vendor says otherwise
+
+    @abstractmethod
+    def made_of(self, columns: Sequence[LogicalColumn]) -> Sequence[ColumnType]:
+        """The types of a table with these columns."""
+
+    @abstractmethod
+    def holds(self, wider: str, type_: str) -> bool:
+        """Whether a column of the type `wider` holds every value of the other, written alike."""
+
+    @abstractmethod
+    def create_table(self, wanted: MadeTable) -> None: ...
+
+    @abstractmethod
+    def drop_table(self, table: TableName) -> None:
+        """Where it is there."""
+
+    @abstractmethod
+    def rename_table(self, old: TableName, new: TableName) -> None: ...
+
+    @abstractmethod
+    def add_column(self, table: TableName, column: Column, missing: str | None) -> None:
+        """The column, with the value `missing` of the older rows in the same statement: after a crash it is there with
+        it. `missing`: None where the master gave each row a value: they follow as changes."""
+
+    @abstractmethod
+    def modify_column(self, table: TableName, own: Column, wanted: Column, *, wider: bool) -> None:
+        """The slave's column `own` takes the type of `wanted` (`wider`), and NULL where the master's does."""
+
+    @abstractmethod
+    def release(self, table: TableName) -> None:
+        """Drops the foreign keys between the table and others, where they act: its rows stay as they are while those
+        change."""
+
+    @abstractmethod
+    def literal(self, text: str) -> str: ...
+
+    def label(self, column: str) -> str:
+        """A column as its labels are compared."""
+        return self.definitions.quoted(column)
+
+    @abstractmethod
+    def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
+        """Deletes the rows under these keys; how many."""
+
+    # What all do alike
+
+    def apply(self, item: DefinitionChange) -> None:
+        """Does what is missing. Raises `DefinitionRefused`."""
+        if item.action is Action.CREATE:
+            self._create(definitions.parse(item.content or ""))
+        elif item.action is Action.DROP:
+            self.drop_table(item.table)
+        elif item.action is Action.ALTER:
+            self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
+        else:
+            raise ValueError(f"{item.action} is no change of a definition")
+        self.targets.forget()
+
+    def prepare(self, items: Sequence[DefinitionChange]) -> None:
+        """Nothing: there are no types of the master's own."""
+
+    def rename_labels(self, item: DefinitionChange) -> None:
+        """See `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
+        if item.action is not Action.ALTER:
+            return
+        old, new = definitions.parse(item.oldcontent or ""), definitions.parse(item.content or "")
+        place = self.definitions.place(new.table)
+        for column, labels in enum_labels.renamed(self._of_master, old, new).items():
+            text = self.label(column)
+            cases = " ".join(f"WHEN {self.literal(was)} THEN {self.literal(label)}" for was, label in labels.items())
+            self.do(
+                new.table,
+                f"UPDATE {place} SET {self.definitions.quoted(column)} = CASE {text} {cases} END "
+                f"WHERE {text} IN ({', '.join(map(self.literal, labels))})",
+            )
+
+    def settle(self, changed: Collection[TableName]) -> None:
+        """Nothing: a column whose values follow as changes may stay NULL here."""
+
+    def truncate(self, tables: Sequence[TableName]) -> None:
+        """Children first: their foreign keys may act."""
+        for table in reversed(self.targets.order(dict.fromkeys(tables))):
+            self.do(table, f"DELETE FROM {self.definitions.place(table)}")
+
+    def delete_where(self, item: DefinitionChange) -> None:
+        """Raises `DefinitionRefused`: which rows went with a partition only the master's expressions say."""
+        raise DefinitionRefused(
+            item.table, "a partition was dropped with its rows, and which those are, this server cannot tell", AGAIN
+        )
+
+    def keys(self, item: DefinitionChange) -> list[tuple[str, ...]]:
+        """Of all rows: of a TRUNCATE."""
+        if item.action is Action.DELETE_WHERE:
+            self.delete_where(item)
+        target = self.targets[item.table]
+        return self.all_keys(target) if target.shape.key else []
+
+    @abstractmethod
+    def all_keys(self, target: T) -> list[tuple[str, ...]]:
+        """The keys of all rows of a table that has one."""
+
+    def do(self, table: TableName, statement: str) -> None:
+        """Raises `DefinitionRefused`."""
+        try:
+            self.definitions.run(self.connection, statement)
+        except StatementFailed as error:
+            raise DefinitionRefused(table, f"{error.reason}. The statement was: {statement}", _BY_HAND) from error
+
+    # What a definition becomes
+
+    def _translated(self, definition: TableDefinition, unchanged: Mapping[int, Column] = _NONE) -> dict[int, Column]:
+        """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`.
+
+        `unchanged`: the slave's own, where the master's type is what it was. They are refused no more.
+        """
+        defined = defined_in(definition)
+        columns = definition.shape.replicated
+        made = self.made_of(
+            [
+                LogicalColumn(column.name, self._of_master.logical(column.type, defined), column.key > 0)
+                for column in columns
+            ]
+        )
+        return {
+            column.position: self._allowed(definition.table, column, each, unchanged.get(column.position))
+            for column, each in zip(columns, made, strict=True)
+        }
+
+    def _allowed(self, table: TableName, column: Column, made: ColumnType, unchanged: Column | None) -> Column:
+        nullable = column.nullable and not column.key
+        if made.fit is Fit.REFUSED or (made.fit is Fit.LOSSY and not allows(self._lossy, table, column.name)):
+            if unchanged is not None:
+                return Column(column.name, unchanged.type, column.position, nullable=nullable, key=column.key)
+            named = "" if made.fit is Fit.REFUSED else " Or name the column under lossy_columns of the slave."
+            lost = f"column {column.name} {column.type} would lose something: {made.lost}"
+            raise DefinitionRefused(table, lost, AGAIN + named)
+        return Column(column.name, made.type, column.position, nullable=nullable, key=column.key)
+
+    # What is done
+
+    def _shape(self, table: TableName) -> TableShape | None:
+        return self.definitions.catalog.shapes(self.connection, [table]).get(table)
+
+    def _create(self, wanted: TableDefinition) -> None:
+        if self._shape(wanted.table) is not None:
+            return
+        shape = TableShape(wanted.table, tuple(self._translated(wanted).values()))
+        try:
+            self.create_table(MadeTable(shape, None, "p", (), {}))
+        except StatementFailed as error:
+            raise DefinitionRefused(wanted.table, error.reason, _BY_HAND) from error
+
+    def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
+        if old.table != new.table:
+            there = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
+            if old.table in there and new.table not in there:
+                self.rename_table(old.table, new.table)
+        have = self._shape(new.table)
+        if have is None:
+            self._create(new)
+            return
+        before = {column.position: column for column in old.shape.columns}
+        own_columns = {column.name: column for column in have.columns}
+        wanted = self._translated(new, _unchanged(before, new, own_columns))
+        quoted, table = self.definitions.quoted, f"ALTER TABLE {self.definitions.place(new.table)}"
+        key = [column.name for column in new.shape.key]
+        formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
+        key_changes = [column.name for column in old.shape.key] != formerly and [c.name for c in have.key] != key
+        if key_changes and have.key:
+            self.do(new.table, f"{table} DROP PRIMARY KEY")
+        kept = {each.position for each in new.shape.columns}
+        for position, column in before.items():
+            # Unless another column has taken the name by now.
+            gone = position not in kept and column.name not in {each.name for each in wanted.values()}
+            if gone and column.name in own_columns:
+                self.do(new.table, f"{table} DROP COLUMN {quoted(column.name)}")
+        for position, column in wanted.items():
+            previous = before.get(position)
+            if previous is not None and previous.generated:
+                raise DefinitionRefused(new.table, f"column {column.name} was computed by the master before", AGAIN)
+            own = own_columns.get(previous.name) if previous else None
+            renamed = own is not None and previous is not None and previous.name != column.name
+            if renamed and previous is not None and column.name not in own_columns:
+                self.do(new.table, f"{table} RENAME COLUMN {quoted(previous.name)} TO {quoted(column.name)}")
+            own = own or own_columns.get(column.name)
+            if own is None:
+                self.add_column(new.table, column, new.missing.get(column.name))
+            else:
+                self._modify(new.table, own, column)
+        if key_changes and key:
+            self.do(new.table, f"{table} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+
+    def _modify(self, table: TableName, own: Column, wanted: Column) -> None:
+        wider = not self.holds(own.type, wanted.type)
+        if wider and not self.holds(wanted.type, own.type):
+            raise DefinitionRefused(
+                table,
+                f"column {wanted.name} is {own.type} here and would become {wanted.type}, in which this server may "
+                "write its values otherwise than the master",
+                AGAIN,
+            )
+        if wider or (wanted.nullable and not own.nullable):
+            self.modify_column(table, own, wanted, wider=wider)
+
+
+def _unchanged(before: Mapping[int, Column], new: TableDefinition, there: Mapping[str, Column]) -> dict[int, Column]:
+    """By their number the slave's own columns for those whose type on the master is what it was."""
+    same = {
+        column.position: there.get(before[column.position].name) or there.get(column.name)
+        for column in new.shape.replicated
+        if column.position in before and before[column.position].type == column.type
+    }
+    return {position: column for position, column in same.items() if column is not None}
