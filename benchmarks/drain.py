@@ -22,6 +22,7 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import Side, SideFailed
+from sluice.configuration.model import ApplyOptions
 from workload import mixes
 from workload.mixes import Mix, Work
 
@@ -56,7 +57,9 @@ def run(args: argparse.Namespace) -> Report:
             return Report("drain", [_transformed(servers, args)], {**machine.describe(), **servers.describe()})
         sides: dict[str, Side] = {}
         if args.side != "reference":
-            ours = sides["ours"] = Ours(servers, args, mixes.DDL)
+            # Of the figure `process` every run is staged, however small its scale is.
+            above = goals(args.scale)["bulk"][0].changes // 2 if alone else ApplyOptions().stage_above
+            ours = sides["ours"] = Ours(servers, args, mixes.DDL, stage_above=above)
             stack.callback(ours.close)
             ours.start()
         if args.side != "ours":

@@ -42,6 +42,8 @@ ATTACH_SECONDS = 180.0
 """So long who needs executors waits for a session."""
 LOOK_SECONDS = 120.0
 """So long executors have for their first answer; those of a cluster come up for it."""
+PLAIN_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+"""A job is one function over a range of numbers: nothing to optimise, and half the JVM's time for a job was that."""
 LONGEST_PAUSE_SECONDS = 15.0
 """Between two tries to get a session."""
 
@@ -204,6 +206,8 @@ class SparkExecutor:
         session: SparkSession = SparkSession.builder.remote(url).create()
         # A server that is gone is noticed within seconds; whoever waits for it tries again himself.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+        for name, value in PLAIN_PLANS.items():
+            session.conf.set(name, value)
         return session
 
     def _supplied(self, session: "SparkSession") -> list[Found]:
@@ -317,6 +321,6 @@ def _reason(error: BaseException) -> str:
     text = str(error)
     if said := re.search(r'details = "([^"\n]+)', text):
         return said[1].rstrip(".")
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("SQLSTATE")]
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("SQLSTATE", "at "))]
     # The last line of a Python worker's trace says what happened, the first of a JVM's.
     return (lines[-1] if lines and "Traceback" in text else lines[0] if lines else type(error).__name__).strip(" .")

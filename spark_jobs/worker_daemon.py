@@ -3,8 +3,13 @@
 A worker that begins does so at once: without this each imports for a second what all have in common.
 """
 
+import gc
 import importlib
 from contextlib import suppress
+from itertools import product
+
+from sluice.errors import Terminal
+from spark_jobs.allocator import keep_pages_for_a_while
 
 IMPORTED = (
     "pyarrow.compute",
@@ -15,6 +20,8 @@ IMPORTED = (
     "sluice.library",
 )
 """What tasks need, beside the vendors."""
+PARTS = ("sessions", "images", "changes", "rows", "applying", "loading")
+"""What they need of a vendor. Each is imported when it is first asked for: half a second in a new worker."""
 
 
 def import_all() -> None:
@@ -22,9 +29,10 @@ def import_all() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     registry = importlib.import_module("sluice.database.registry")
-    for vendor in registry.names():
-        with suppress(ImportError):
-            registry.vendor_of(vendor)
+    for vendor, part in product(registry.names(), PARTS):
+        # A driver is not installed, or the vendor is no master.
+        with suppress(ImportError, Terminal):
+            getattr(registry.vendor_of(vendor), part)
     # Of what was imported here, and not of files that are exchanged later: workers inherit it.
     importlib.import_module("sluice.library").fingerprint()
 
@@ -32,5 +40,8 @@ def import_all() -> None:
 if __name__ == "__main__":
     from pyspark import daemon
 
+    keep_pages_for_a_while()
     import_all()
+    # A worker collects garbage after each task: what was imported is none, and to look at it took 50 ms.
+    gc.freeze()
     daemon.manager()

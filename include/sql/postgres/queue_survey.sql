@@ -1,7 +1,7 @@
 -- What waits in a window, without reading it: how much, how far, and what cuts the stream.
 -- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
---   key on, a number.
+--   key on, a number; ${limited}: whether there may be more, true or false.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs
 --   that change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], and
 --   whether more changes follow in the window.
@@ -10,7 +10,7 @@ WITH following AS (
     -- The first change that is not taken.
     SELECT repl_key AS first
     FROM ${schema}.${prefix}items
-    WHERE ${window}
+    WHERE ${limited} AND ${window}
     ORDER BY repl_key
     OFFSET ${limit} LIMIT 1
 )

@@ -112,7 +112,7 @@ class ApplyOptions:
 
     max_batch_changes: int = option.integer(1_000_000, 1, 1_000_000_000)
     """A window with more changes is applied in slices of this size."""
-    stage_above: int = option.integer(1_000_000, 1, 1_000_000_000)
+    stage_above: int = option.integer(200_000, 1, 1_000_000_000)
     """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
     checkpoint_interval: float = option.seconds(30.0, 0.1, 86_400)
     """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,

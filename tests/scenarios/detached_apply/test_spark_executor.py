@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,37 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(executor: Spar
     frozen = ProcessId.of(int(pid.read_text()))
     assert run_with_heartbeat(lambda: executor.map(task, 2), attend, 120.0) == [0, 1]
     assert frozen is None or await_true(lambda: not frozen.alive(), 120.0), "a frozen worker is left"
+
+
+def test_what_is_cancelled_is_interrupted_and_nothing_of_another_job(
+    executor: SparkExecutor, spark: SparkServer, tmp_path: Path
+) -> None:
+    other = SparkExecutor("sluice other", Endpoint(spark.server.url))
+
+    def waits_in(folder: Path) -> Callable[[int], int]:
+        def task(number: int) -> int:
+            (folder / f"{number}").write_text(str(os.getpid()))
+            while not (folder / "go").exists():
+                time.sleep(0.05)
+            return number
+
+        return task
+
+    folders = [tmp_path / "cancelled", tmp_path / "other"]
+    with ThreadPoolExecutor(2) as pool:
+        work = []
+        for each, folder in zip((executor, other), folders, strict=True):
+            folder.mkdir()
+            work.append(pool.submit(each.map, waits_in(folder), 1, "wait"))
+            until(lambda begun=folder / "0": begun.exists() and begun.read_text())
+        interrupted = ProcessId.of(int((folders[0] / "0").read_text()))
+        executor.cancel()
+        with pytest.raises(ExecutorsFailed):
+            work[0].result(120)
+        assert interrupted is None or await_true(lambda: not interrupted.alive(), 120.0), "its worker goes on"
+        (folders[1] / "go").touch()
+        assert work[1].result(120) == [0]
+    other.stop()
 
 
 def test_a_task_that_fails_says_why_and_the_next_one_runs(executor: SparkExecutor) -> None:
