@@ -22,7 +22,6 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import Side, SideFailed
-from sluice.configuration.model import ApplyOptions
 from workload import mixes
 from workload.mixes import Mix, Work
 
@@ -52,25 +51,16 @@ def run(args: argparse.Namespace) -> Report:
     chosen = {name: mix for name, mix in goals(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
-        alone = _by_process(servers, args) if "process" in (args.figure or ()) else []
-        if "transformed" in (args.figure or ()):
-            return Report("drain", [_transformed(servers, args)], {**machine.describe(), **servers.describe()})
+        figures = [beside(servers, args) for name, beside in BESIDE.items() if name in (args.figure or ())]
         sides: dict[str, Side] = {}
-        if args.side != "reference":
-            # Of the figure `process` every run is staged, however small its scale is.
-            above = goals(args.scale)["bulk"][0].changes // 2 if alone else ApplyOptions().stage_above
-            ours = sides["ours"] = Ours(servers, args, mixes.DDL, stage_above=above)
+        if chosen and args.side != "reference":
+            ours = sides["ours"] = Ours(servers, args, mixes.DDL)
             stack.callback(ours.close)
             ours.start()
-        if args.side != "ours":
+        if chosen and args.side != "ours":
             native = sides["reference"] = Native(servers, mixes.DDL)
             stack.callback(native.close)
-        figures = [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
-        if alone:
-            mix = goals(args.scale)["bulk"][0]
-            runs = alternate("drain executors", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)
-            title = f"{mix.title}, by executors"
-            figures.append(Figure(title, "changes/s", runs["ours"], alone, "the apply process alone", goal=0.7))
+        figures += [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
         setting = {
             **machine.describe(),
             **servers.describe(),
@@ -79,38 +69,52 @@ def run(args: argparse.Namespace) -> Report:
     return Report("drain", figures, setting)
 
 
-def _by_process(servers: Servers, args: argparse.Namespace) -> list[Run]:
-    """The drain in bulk by an apply that leaves nothing to Spark."""
+def _process(servers: Servers, args: argparse.Namespace) -> Figure:
+    """The drain in bulk by Spark's executors, and by an apply that leaves nothing to Spark."""
     mix = goals(args.scale)["bulk"][0]
-    ours = Ours(servers, args, mixes.DDL, stage_above=1_000_000_000)
-    try:
-        ours.start()
-        return alternate("drain process", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)[
-            "ours"
-        ]
-    finally:
-        ours.close()
+
+    def side(name: str) -> Ours:
+        # Every run of the executors is staged, however small its scale is.
+        above = mix.changes // 2 if name == "executors" else 1_000_000_000
+        return Ours(servers, args, mixes.DDL, stage_above=above)
+
+    runs = _in_turn(servers, args, mix, ("executors", "process"), side)
+    title = f"{mix.title}, by executors"
+    return Figure(title, "changes/s", runs["executors"], runs["process"], "the apply process alone", goal=0.7)
 
 
 def _transformed(servers: Servers, args: argparse.Namespace) -> Figure:
-    """The drain in bulk of a table with `where` and a renamed column, and of the same table as it is.
-
-    Both by one apply after the other on the same servers, in turn.
-    """
+    """The drain in bulk of a table with `where` and a renamed column, and of the same table as it is."""
     mix = goals(args.scale)["bulk"][0]
-    runs: dict[str, list[Run]] = {"transformed": [], "plain": []}
-    for number in range(-args.warm_up, args.rounds):
-        for name in sorted(runs, reverse=bool(number % 2)):
-            rule, of_slave = (TRANSFORMED, RENAMED) if name == "transformed" else ("{}", "")
-            side = Ours(servers, args, mixes.DDL, rule=rule, of_slave=of_slave)
-            try:
-                side.start()
-                found = alternate(f"drain {name}", {"ours": partial(drain, servers, side, mix)}, 1, 0)["ours"]
-            finally:
-                side.close()
-            runs[name] += found if number >= 0 else []
+
+    def side(name: str) -> Ours:
+        rule, of_slave = (TRANSFORMED, RENAMED) if name == "transformed" else ("{}", "")
+        return Ours(servers, args, mixes.DDL, rule=rule, of_slave=of_slave)
+
+    runs = _in_turn(servers, args, mix, ("transformed", "plain"), side)
     title = f"{mix.title}, with where and rename"
     return Figure(title, "changes/s", runs["transformed"], runs["plain"], "the same table as it is", goal=0.7)
+
+
+def _in_turn(
+    servers: Servers, args: argparse.Namespace, mix: Mix, names: tuple[str, str], side: Callable[[str], Ours]
+) -> dict[str, list[Run]]:
+    """Runs of two applies that are configured differently, one after the other on the same servers, in turn."""
+    runs: dict[str, list[Run]] = {name: [] for name in names}
+    for number in range(-args.warm_up, args.rounds):
+        for name in names if number % 2 else reversed(names):
+            ours = side(name)
+            try:
+                ours.start()
+                found = alternate(f"drain {name}", {"ours": partial(drain, servers, ours, mix)}, 1, 0)["ours"]
+            finally:
+                ours.close()
+            runs[name] += found if number >= 0 else []
+    return runs
+
+
+BESIDE = {"process": _process, "transformed": _transformed}
+"""Figures whose reference is an apply of ours."""
 
 
 def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | None, args: argparse.Namespace) -> Figure:

@@ -12,6 +12,8 @@ class Endpoint:
 
     remote: str = field(default="", repr=False)
     """`sc://host:port/;token=…`, empty where there is none yet."""
+    packages: str = ""
+    """An archive that `./sluice pack` made, for executors that lack the packages; empty where they have them."""
     master: str = "local[*]"
     """Where `remote` is empty: what its own server is started for."""
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)

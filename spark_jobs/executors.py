@@ -1,17 +1,18 @@
 """What the executors have: the library in this version, the same Python, the packages it needs."""
 
+import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from sluice import library
 from sluice.errors import Terminal
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-import sys
-
-from sluice import library
+    from pyspark.sql import SparkSession
 
 NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "cryptography", "boto3", "duckdb")
 """Modules that tasks import, beside pyspark and pyarrow, without which Spark runs no such task."""
@@ -38,8 +39,50 @@ class ExecutorsDiffer(Terminal):
     def __init__(self, place: str, lacking: Sequence[str]):
         super().__init__(
             f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}. Give them the same Python "
-            "and the packages of requirements.lock, as the image of docker-compose.yaml has them: docs/spark.md."
+            "and the packages of requirements.lock, as the image of docker-compose.yaml has them, or an archive that "
+            "./sluice pack makes: docs/spark.md."
         )
+
+
+class ServerDiffers(Terminal):
+    """The endpoint runs another release of Spark than this machine's pyspark."""
+
+    def __init__(self, place: str, there: str, here: str):
+        super().__init__(
+            f"Spark at {place} is {there}, and pyspark here is {here}: tasks of one are not read by the other. Let the "
+            f"connection spark_default lead to a Spark Connect server of {_release(here)}: docs/spark.md."
+        )
+
+
+def check_version(place: str, version: str) -> None:
+    """Raises `ServerDiffers` where the server's `version` is of another release."""
+    import pyspark
+
+    if _release(version) != _release(pyspark.__version__):
+        raise ServerDiffers(place, version, pyspark.__version__)
+
+
+def _release(version: str) -> str:
+    """`4.3` of `4.3.1`."""
+    return ".".join(version.split(".")[:2])
+
+
+class PackagesMissing(Terminal):
+    """The archive of packages is not where the connection says."""
+
+    def __init__(self, archive: str):
+        super().__init__(
+            f"There is no archive {archive} on this machine, which the extra packages of the connection spark_default "
+            "names. Make it with ./sluice pack, or name where it is."
+        )
+
+
+def bring_packages(session: "SparkSession", archive: str) -> None:
+    """Executors of this session run their tasks with the packages of the archive. Raises `PackagesMissing`."""
+    if not Path(archive).is_file():
+        raise PackagesMissing(archive)
+    session.addArtifacts(f"{archive}#packages", archive=True)
+    session.conf.set("spark.sql.execution.pyspark.python", "packages/bin/python")
 
 
 def differ(found: Sequence[Found]) -> list[str]:
@@ -54,6 +97,12 @@ def differ(found: Sequence[Found]) -> list[str]:
         elif each.library != library.fingerprint():
             said.append(f"{each.host} has another version of Sluice loaded: start Spark's server anew")
     return sorted(set(said))
+
+
+def unable(failure: Exception) -> str:
+    """What an executor lacks that could not even look; empty where something else is the matter."""
+    found = re.search(r"No module named '(\w+)'", str(failure))
+    return f"an executor lacks {found[1]}" if found else ""
 
 
 def look() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":

@@ -6,8 +6,6 @@ as files, `files`: `step` (`export`: blocks become files, then the folder is sea
 become blocks), `folder`, `s3`, `key`. `others`: slaves that the same update is for, besides.
 
 Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
-
-Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
 When one fails, the others are stopped: what they stored is stored, and the next start goes on from there.
 """
 

@@ -26,7 +26,8 @@ from sluice.apply.executor import ExecutorsFailed
 from sluice.counted import counted
 from sluice.errors import Terminal
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer, Found, differ, look
+from spark_jobs.executors import ExecutorsDiffer, Found, bring_packages, check_version, differ, look, unable
+from spark_jobs.progress import TaskProgress
 from spark_jobs.server import ConnectServer
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class SparkExecutor:
         self._own: ConnectServer | None = None
         self._session: SparkSession | None = None
         self._parallelism = 1
+        self._progress = TaskProgress()
         self._refused: Terminal | None = None
         self._reason = "it has not answered yet"
         self._over = False
@@ -78,6 +80,11 @@ class SparkExecutor:
     def pages(self) -> str:
         """See `sluice.apply.executor.Executor`: of a server of its own. Those of an endpoint its connection names."""
         return (self._own.ui_url if self._own else None) or ""
+
+    @property
+    def progress(self) -> str:
+        """See `sluice.apply.executor.Executor`."""
+        return str(self._progress)
 
     @property
     def parallelism(self) -> int:
@@ -106,7 +113,7 @@ class SparkExecutor:
             self._lose(session, TimeoutError("its work was cancelled"))
 
     def check(self) -> None:
-        """Raises `SparkSecretMissing`, `ExecutorsDiffer`: what a person must mend."""
+        """Raises a `Terminal`, what a person must mend: `SparkSecretMissing`, `ServerDiffers`, `ExecutorsDiffer`, …"""
         if self._refused is not None:
             raise self._refused
 
@@ -159,8 +166,9 @@ class SparkExecutor:
             session = None
             try:
                 session = self._connected()
-                found = self._looked(session)
-                if differ(found):
+                # Who lacks packages lacks the library as well.
+                found = [] if self._endpoint.packages else self._looked(session)
+                if not found or differ(found):
                     # Its workers may have imported another version by now: those of a new session have not.
                     self._release(session)
                     session = self._connected()
@@ -206,12 +214,16 @@ class SparkExecutor:
         session: SparkSession = SparkSession.builder.remote(url).create()
         # A server that is gone is noticed within seconds; whoever waits for it tries again himself.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
-        for name, value in PLAIN_PLANS.items():
-            session.conf.set(name, value)
+        session.registerProgressHandler(self._progress)  # type: ignore[arg-type]  # any callable does
         return session
 
     def _supplied(self, session: "SparkSession") -> list[Found]:
-        """What executors are like, once they have the library. Raises `ExecutorsDiffer`."""
+        """What executors are like, once they have the library, and the packages that are brought along.
+
+        Raises `PackagesMissing`, `ExecutorsDiffer`.
+        """
+        if self._endpoint.packages:
+            bring_packages(session, self._endpoint.packages)
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
         try:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)
@@ -223,12 +235,18 @@ class SparkExecutor:
         return found
 
     def _looked(self, session: "SparkSession") -> list[Found]:
-        """One look by as many tasks as run at once where nobody says how many."""
+        """One look by as many tasks as run at once where nobody says how many.
+
+        Raises `ServerDiffers`, and `ExecutorsDiffer` where none of them can look.
+        """
         frame = session.range(0, 4096).mapInArrow(look(), Found.SCHEMA)
         done: list[Found | Exception] = []
 
         def ask() -> None:
             try:
+                check_version(str(self._endpoint), session.version)
+                for name, value in PLAIN_PLANS.items():
+                    session.conf.set(name, value)
                 done.extend(Found(**values) for values in frame.toArrow().to_pylist())
             except Exception as failure:
                 done.append(failure)
@@ -239,6 +257,8 @@ class SparkExecutor:
             raise TimeoutError(f"no executor has answered for {LOOK_SECONDS:.0f} s")
         for each in done:
             if isinstance(each, Exception):
+                if lacking := unable(each):
+                    raise ExecutorsDiffer(str(self._endpoint), [lacking]) from each
                 raise each
         return [each for each in done if isinstance(each, Found)]
 

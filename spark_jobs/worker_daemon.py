@@ -5,9 +5,13 @@ A worker that begins does so at once: without this each imports for a second wha
 
 import gc
 import importlib
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 
+from sluice import library
+from sluice.database.registry import names, vendor_of
+from sluice.database.vendor import Vendor
 from sluice.errors import Terminal
 from spark_jobs.allocator import keep_pages_for_a_while
 
@@ -17,10 +21,16 @@ IMPORTED = (
     "sluice.load.loader",
     "sluice.load.transfer.exporter",
     "sluice.load.transfer.importer",
-    "sluice.library",
 )
 """What tasks need, beside the vendors."""
-PARTS = ("sessions", "images", "changes", "rows", "applying", "loading")
+PARTS: tuple[Callable[[Vendor], object], ...] = (
+    lambda vendor: vendor.sessions,
+    lambda vendor: vendor.images,
+    lambda vendor: vendor.changes,
+    lambda vendor: vendor.rows,
+    lambda vendor: vendor.applying,
+    lambda vendor: vendor.load_target,
+)
 """What they need of a vendor. Each is imported when it is first asked for: half a second in a new worker."""
 
 
@@ -28,13 +38,12 @@ def import_all() -> None:
     """Imports what tasks need, each vendor's driver as well where it is installed."""
     for name in IMPORTED:
         importlib.import_module(name)
-    registry = importlib.import_module("sluice.database.registry")
-    for vendor, part in product(registry.names(), PARTS):
+    for vendor, part in product(names(), PARTS):
         # A driver is not installed, or the vendor is no master.
         with suppress(ImportError, Terminal):
-            getattr(registry.vendor_of(vendor), part)
+            part(vendor_of(vendor))
     # Of what was imported here, and not of files that are exchanged later: workers inherit it.
-    importlib.import_module("sluice.library").fingerprint()
+    library.fingerprint()
 
 
 if __name__ == "__main__":

@@ -59,6 +59,10 @@ def test_holds_every_part_of_the_production_shape() -> None:
     assert "org.apache.spark.deploy.master.Master" in commands["spark-master"]
     workers = [name for name, command in commands.items() if "org.apache.spark.deploy.worker.Worker" in command]
     assert len(workers) == 2
+    connect = SERVICES["spark-connect"]
+    assert connect["network_mode"] == "service:scheduler", "jobs reach it on their loopback address"
+    assert "spark://spark-master:7077" in connect["command"]
+    assert (ROOT / connect["command"][-1].removeprefix("/opt/sluice/")).exists()
     images = {name: service["image"] for name, service in SERVICES.items()}
     assert images["redis"].startswith("redis:")
     assert "-s3" in commands["s3"]
@@ -68,7 +72,7 @@ def test_holds_every_part_of_the_production_shape() -> None:
 def test_airflow_and_spark_run_from_one_image_with_the_locked_packages() -> None:
     built = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["image"] for service in built.values()} == {"${SLUICE_IMAGE:-sluice}:${SLUICE_VERSION:-latest}"}
-    assert {"scheduler", "triggerer", "spark-master", "spark-worker-1", "spark-worker-2"} <= set(built)
+    assert {"scheduler", "triggerer", "spark-master", "spark-connect", "spark-worker-1", "spark-worker-2"} <= set(built)
     recipe = built["scheduler"]["build"]["dockerfile_inline"]
     assert "--no-deps --require-hashes -r /tmp/requirements.lock" in recipe
     assert "USER 50000" in recipe
@@ -97,6 +101,8 @@ def test_a_service_waits_only_for_health_that_is_told() -> None:
             assert needed in SERVICES, name
             if how["condition"] == "service_completed_successfully":
                 assert needed in ONE_SHOT
+            elif needed == SERVICES[name].get("network_mode", "").removeprefix("service:"):
+                assert how == {"condition": "service_started", "restart": True}, "its network ends with that service"
             else:
                 assert how["condition"] == "service_healthy"
                 assert "healthcheck" in SERVICES[needed]
@@ -121,7 +127,7 @@ def test_no_secret_stands_in_the_file_or_in_an_environment() -> None:
         for variable, value in (service.get("environment") or {}).items():
             if re.search(r"PASSWORD|SECRET_KEY|JWT_SECRET|FERNET|CONN(_ASYNC)?(_|$)|TOKEN", variable):
                 from_file = variable.endswith(("_FILE", "_CMD"))
-                assert from_file or value == "spark://spark-master:7077", f"{name}: {variable}"
+                assert from_file, f"{name}: {variable}"
             assert not re.search(r"://[^/\s]*:[^/\s]*@", str(value)), f"{name}: {variable}"
         assert "password" not in " ".join(service.get("command", [])).lower(), name
     for secret in COMPOSE["secrets"].values():
@@ -144,11 +150,12 @@ def test_each_part_has_only_its_own_secrets() -> None:
     assert {name: names(service.get("secrets", [])) for name, service in SERVICES.items()} == {
         "airflow-init": database,
         "api-server": reaching | {"api_secret_key"},
-        "scheduler": reaching | {"aws_credentials", "spark-defaults.conf"},
+        "scheduler": reaching | {"aws_credentials"},
         "dag-processor": database,
         "triggerer": reaching,
         "metadata": {"metadata_password"},
         "spark-master": {"spark-defaults.conf"},
+        "spark-connect": {"spark-connect.conf"},
         "spark-worker-1": worker,
         "spark-worker-2": worker,
         "redis": {"redis.acl", "redis.crt", "redis.key", "ca.crt"},
@@ -219,7 +226,7 @@ def test_no_login_of_postgresql_goes_without_a_password() -> None:
 
 def test_what_asks_nobody_who_he_is_is_reached_by_those_alone_who_need_it() -> None:
     reach = {
-        network: {name for name, one in SERVICES.items() if network in one["networks"]}
+        network: {name for name, one in SERVICES.items() if network in one.get("networks", ())}
         for network in COMPOSE["networks"]
     }
     assert reach["files"] == {"s3", "scheduler"}

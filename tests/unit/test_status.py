@@ -48,6 +48,8 @@ def test_an_apply_that_should_run_and_does_not_is_said_with_what_starts_it() -> 
     assert "start the DAG cdc_apply" in activity(SlaveState.NORMAL, Running(False))[0]
     assert activity(SlaveState.INCONSISTENT, Running(False)) == []
     assert activity(SlaveState.NORMAL, None) == [], "Redis is down, which a line of its own says"
+    staging = activity(SlaveState.NORMAL, Running(True, "off", "Spark stages a large window, 3 of 8 tasks done"))
+    assert staging[1].strip() == "Spark stages a large window, 3 of 8 tasks done"
     held = activity(SlaveState.NORMAL, Running(True, "off", closures=("admin (ann, 11:00 UTC): backup",)))
     assert held == ["    an apply runs, safe mode off", "    the gate is closed: admin (ann, 11:00 UTC): backup"]
 

@@ -96,7 +96,8 @@ def spark() -> dict[str, Any]:
         raise why from error
     extra = connection.extra_dejson
     if connection.conn_type == "spark_connect":
-        return {"remote": _connect_url(connection)}
+        packages = {"packages": str(extra["packages"])} if extra.get("packages") else {}
+        return {"remote": _connect_url(connection), **packages}
     master = connection.host or SPARK_MASTER
     if connection.port:
         master = f"{master}:{connection.port}"

@@ -393,7 +393,8 @@ class ApplyLoop:
         """While Spark works on a window."""
         self.lease.keep()
         self.executor.check()
-        self._write_status("applying: Spark stages a large window")
+        progress = self.executor.progress
+        self._write_status(f"applying: Spark stages a large window{progress and f', {progress} done'}")
         if self.stop.is_set():
             raise Stopping("told to stop while Spark staged a window")
 

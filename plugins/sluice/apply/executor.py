@@ -73,6 +73,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def progress(self) -> str:
+        """How much of the work under way is done, `3 of 8 tasks`; empty where that is not known."""
+        ...
+
+    @property
     def stopped(self) -> Callable[[], bool]:
         """Says whether what runs now was cancelled. It travels with a task that asks, to wherever it runs."""
         ...
@@ -102,6 +107,7 @@ class ThreadExecutor:
 
     ready = True
     pages = ""
+    progress = ""
 
     def __init__(self, parallelism: int = 2):
         self.parallelism = parallelism

@@ -39,6 +39,8 @@ log = logging.getLogger("sluice.apply")
 
 Transforms = Mapping[TableName, TableTransform]
 """Of the tables that the slave gets otherwise than the master has them."""
+PROGRESS_SECONDS = 5.0
+"""Between two lines of the log about work under way."""
 
 
 class StageDriver:
@@ -239,8 +241,17 @@ class StageDriver:
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
         """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
+        said = time.monotonic()
+
+        def heartbeat() -> None:
+            nonlocal said
+            self._heartbeat()
+            if (progress := self.executor.progress) and time.monotonic() - said >= PROGRESS_SECONDS:
+                said = time.monotonic()
+                log.info("%s: Spark stages a large window, %s done", self.pair, progress)
+
         try:
-            return run_with_heartbeat(work, self._heartbeat, self._deadline.limit(size))
+            return run_with_heartbeat(work, heartbeat, self._deadline.limit(size))
         except Transient as failure:
             self.executor.cancel()
             if isinstance(failure, ExecutorStuck):

@@ -69,6 +69,11 @@ place (DAG install_resources and reconcile_tables). Ends at SIGTERM or Ctrl-C, a
 started again. What the files hold, and how they are replayed: docs/stream.md.
 """
 
+PACK = """\
+Packs the Python packages that tasks need, as they are installed here, for Spark's executors that do not have them: the
+same system and the same release of Python. docs/spark.md says how executors get the archive.
+"""
+
 REDO = """\
 Merges what OpenLogReplicator has written of an Oracle master, a folder a redo thread, into a folder of changes that
 slaves replay, until it is stopped.
@@ -180,6 +185,12 @@ def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
     parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
     parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
+
+
+def arguments_of_pack(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice pack`."""
+    parser.description = PACK
+    parser.add_argument("file", metavar="FILE", help="the archive, its name with .tar.gz at the end; some 150 MB")
 
 
 def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:

@@ -35,6 +35,7 @@ _COMMANDS = {
     "record": ("write the changes of a master into files", options.arguments_of_record),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
     "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy),
+    "pack": ("pack the Python packages that Spark's executors need", options.arguments_of_pack),
     "capture-redo": ("read the redo logs of an Oracle master", options.arguments_of_capture_redo),
 }
 

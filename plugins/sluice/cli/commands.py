@@ -7,7 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from sluice import config
-from sluice.cli import add, capture_redo, import_files, operate, record, redo, redo_proxy, remove, status, verified
+from sluice.cli import (
+    add,
+    capture_redo,
+    import_files,
+    operate,
+    pack,
+    record,
+    redo,
+    redo_proxy,
+    remove,
+    status,
+    verified,
+)
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.initial_update import load
@@ -66,6 +78,7 @@ def run_status(args: argparse.Namespace) -> int:
 
 run_import = import_files.run
 run_record = record.run
+run_pack = pack.run
 run_redo = redo.run
 run_redo_proxy = redo_proxy.run
 run_capture_redo = capture_redo.run

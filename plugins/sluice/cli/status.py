@@ -32,6 +32,7 @@ from sluice.load.update import Update
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
+from sluice.model.event import under_way
 from sluice.model.feed import ALL_TABLES, FeedPosition
 from sluice.model.joining import StartedLoad, what_loads
 from sluice.model.names import Prefix
@@ -64,6 +65,8 @@ class Running:
 
     applies: bool
     safe_mode: str = ""
+    under_way: str = ""
+    """What it does that takes its time."""
     current_as_of: datetime | None = None
     closures: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
@@ -281,6 +284,7 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
     lines = []
     if running.applies:
         lines.append(f"    an apply runs, safe mode {running.safe_mode or 'not known'}")
+        lines += [f"    {running.under_way}"] if running.under_way else []
     elif state is SlaveState.NORMAL:
         lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
     lines += [f"    the gate is closed: {closure}" for closure in running.closures]
@@ -303,6 +307,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
             return Running(
                 lease.held(client, prefix, name),
                 str(said.get("safe_mode") or ""),
+                under_way(said),
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
                 tuple(verified.summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),

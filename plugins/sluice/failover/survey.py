@@ -79,6 +79,8 @@ class Facts:
     different: list[Difference] = field(default_factory=list)
     others: dict[str, str] = field(default_factory=dict)
     """State of each other slave of the master, in words."""
+    feeds: list[str] = field(default_factory=list)
+    """Names of feeds that read the master's changes."""
     sources: list[str] = field(default_factory=list)
     """Pairs that apply to this master, and are not held back."""
     lacking: list[Lack] = field(default_factory=list)
@@ -158,6 +160,7 @@ def _look_at_master(failover: Failover, facts: Facts, master: Session) -> None:
     vendor, schema = vendor_of(failover.master_info.vendor), failover.replication.master.schema
     captured = vendor.changes.captured(master, failover.prefix, schema)
     facts.faults = {table: fault for table, fault in captured.items() if fault}
+    facts.feeds = sorted({read.feed for read in vendor.changes.feeds(master, failover.prefix, schema)})
     guard = vendor.failover.Guard(master, failover.prefix, schema)
     facts.claimed = _claim(guard.claimed(), failover)
     facts.sheet = read_sheet(failover, master)
@@ -348,6 +351,11 @@ def _rest(facts: Facts) -> list[str]:
     for name, state in facts.others.items():
         lines.append(
             f"slave {name} ({state}): follows the former master no more; it needs an initial update from the new"
+        )
+    for feed in facts.feeds:
+        lines.append(
+            f"feed {feed}: its position stays with the former master; let its readers take what is left there, then "
+            "begin anew with the new master: docs/feeds.md"
         )
     if facts.lacking:
         lines += ["", "what keeps a failover from making all of it; mend it before, or run the statements after it:"]

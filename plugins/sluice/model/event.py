@@ -9,6 +9,7 @@ from typing import Any
 LONGEST = 500
 """Letters of a text that are kept."""
 _WAITING = "waiting: "
+_APPLYING = "applying: "
 _NO_OUTAGE = ("waiting: the gate is closed", "waiting: the slave is ")
 """What events of the gate and of the state say already."""
 
@@ -78,6 +79,12 @@ def outage(said: Mapping[str, Any]) -> str:
     activity = str(said.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
     return activity.removeprefix(_WAITING) if waits else ""
+
+
+def under_way(said: Mapping[str, Any]) -> str:
+    """What an apply does that takes its time, and how far it is."""
+    activity = str(said.get("activity") or "")
+    return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
 
 
 def _activity(before: str, after: str) -> Iterator[tuple[EventKind, str]]:

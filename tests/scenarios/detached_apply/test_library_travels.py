@@ -1,35 +1,41 @@
 """The library on executors that do not have it, or have another version of it: real servers of Spark Connect."""
 
+import logging
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from devstack.home import REPOSITORY
+from devstack.process import descendants
 from sluice import library
+from sluice.cli.command import main
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer
+from spark_jobs.executors import ExecutorsDiffer, PackagesMissing
 from spark_jobs.server import ConnectServer
 from spark_jobs.session import SparkExecutor
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
 
-Start = Callable[..., SparkExecutor]
+Start = Callable[..., ConnectServer]
+Attach = Callable[..., SparkExecutor]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server as a cluster's is, each session with files of its own, and attaches to it.
+    """Starts a server as a cluster's is, each session with files of its own.
 
-    Its executors import from `paths` alone.
+    Its executors import from `paths` alone, and run `python`.
     """
     with ExitStack() as stack:
 
-        def started(*paths: Path, **conf: str) -> SparkExecutor:
+        def started(*paths: Path, python: str = sys.executable, **conf: str) -> ConnectServer:
             own = {"spark.python.daemon.module": "pyspark.daemon", **conf}
             isolated = dict.fromkeys(("enabled", "alwaysApplyClassloader"), "true")
             server = ConnectServer.temporary(
@@ -37,16 +43,27 @@ def start() -> Iterator[Start]:
             )
             stack.callback(server.remove)
             server.prepare()
-            found = {**server.environment(), "PYTHONPATH": ":".join(map(str, paths))}
+            found = {**server.environment(), "PYTHONPATH": ":".join(map(str, paths)), "PYSPARK_PYTHON": python}
             with open(server.log, "wb") as output:
                 child = server.spawn(output, environment=found, dies=sys.platform == "linux")
             until(lambda: server.listens() or child.poll() is not None)
             assert child.poll() is None, server.log.read_text()
-            executor = SparkExecutor("sluice test", Endpoint(server.url))
+            return server
+
+        yield started
+
+
+@pytest.fixture
+def attach() -> Iterator[Attach]:
+    """Executors of a server; `packages` are brought along."""
+    with ExitStack() as stack:
+
+        def attached(server: ConnectServer, packages: Path | str = "") -> SparkExecutor:
+            executor = SparkExecutor("sluice test", Endpoint(server.url, str(packages)))
             stack.callback(executor.stop)
             return executor
 
-        yield started
+        yield attached
 
 
 @pytest.fixture
@@ -65,27 +82,68 @@ def look() -> Callable[[int], tuple[str, str, int]]:
     def found(_: int) -> tuple[str, str, int]:
         from sluice import library, sql_files
 
-        return library.fingerprint(), library.__file__, len(sql_files.render("postgres", "position", schema="sluice"))
+        statement = sql_files.render("postgres", "position", prefix="demo_", schema="sluice")
+        return library.fingerprint(), library.__file__, len(statement)
 
     return found  # travels by value, as a function of this module would not
 
 
-def test_executors_without_the_library_get_it_with_its_statements(start: Start) -> None:
-    executor = start()
-    for version, place, statement in executor.map(look(), 4, "look"):
+def test_executors_without_the_library_get_it_with_its_statements(start: Start, attach: Attach) -> None:
+    for version, place, statement in attach(start()).map(look(), 4, "look"):
         assert version == library.fingerprint()
         assert ".zip" in place and str(REPOSITORY) not in place
         assert statement > 0
 
 
-def test_executors_with_another_version_get_this_one(start: Start, another_version: list[Path]) -> None:
-    executor = start(*another_version)
+def test_executors_with_another_version_get_this_one(start: Start, attach: Attach, another_version: list[Path]) -> None:
+    executor = attach(start(*another_version))
     assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}
 
 
 def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
-    start: Start, another_version: list[Path]
+    start: Start, attach: Attach, another_version: list[Path]
 ) -> None:
-    executor = start(*another_version, **{"spark.python.daemon.module": "spark_jobs.worker_daemon"})
+    executor = attach(start(*another_version, **{"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
     with pytest.raises(ExecutorsDiffer, match=r"another version of Sluice loaded: start Spark's server anew"):
         executor.map(look(), 2, "look")
+
+
+def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them(
+    start: Start, attach: Attach, tmp_path: Path
+) -> None:
+    server = start(python=str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"))
+    with pytest.raises(ExecutorsDiffer, match=r"lacks pyarrow.*\./sluice pack"):
+        attach(server).map(look(), 2, "look")
+    archive = tmp_path / "packages.tar.gz"
+    with pytest.raises(PackagesMissing, match=r"packages\.tar\.gz"):
+        attach(server, archive).map(look(), 2, "look")
+    assert main(["pack", str(archive)]) == 0
+    executor = attach(server, archive)
+
+    def places(_: int) -> list[str]:
+        return [str(import_module(name).__file__) for name in ("psycopg", "duckdb", "boto3", "sluice.apply.stage_task")]
+
+    for *packages, library_of_job in executor.map(places, 2, "look"):
+        assert all("/packages/lib/" in place for place in packages), packages
+        assert ".zip" in library_of_job
+
+
+def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
+    start: Start, attach: Attach, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The archive of the library is what Spark has to write."""
+    server = start()
+    assert server.pid is not None
+    family = [process.pid for process in descendants(server.pid)]
+
+    def limit_files(size: int) -> None:
+        for pid in family:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    limit_files(0)
+    with caplog.at_level(logging.WARNING, "sluice.job"):
+        executor = attach(server)
+        until(lambda: "File too large" in caplog.text)
+    assert not executor.ready
+    limit_files(resource.RLIM_INFINITY)
+    assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}

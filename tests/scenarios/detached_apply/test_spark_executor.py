@@ -102,11 +102,13 @@ def test_what_is_cancelled_is_interrupted_and_nothing_of_another_job(
             folder.mkdir()
             work.append(pool.submit(each.map, waits_in(folder), 1, "wait"))
             until(lambda begun=folder / "0": begun.exists() and begun.read_text())
+        until(lambda: executor.progress == other.progress == "0 of 1 task")
         interrupted = ProcessId.of(int((folders[0] / "0").read_text()))
         executor.cancel()
         with pytest.raises(ExecutorsFailed):
             work[0].result(120)
         assert interrupted is None or await_true(lambda: not interrupted.alive(), 120.0), "its worker goes on"
+        until(lambda: executor.progress == "")
         (folders[1] / "go").touch()
         assert work[1].result(120) == [0]
     other.stop()

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from sluice.airflow.steps_failover import brief, check
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.gate import ERROR, Gate
+from sluice.feed.change_read import begun
+from sluice.feed.master import Master
 from tests.scenarios.failover.shop import ODD, Shop
 
 
@@ -12,6 +14,9 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
     shop = shop_of()
     with shop.applying():
         shop.await_current()
+        lake = Master.of(shop.replication, shop.infos["m"])
+        with lake.session() as session:
+            begun(lake, session, "lake", "public.orders")
         text = check.body(shop.work("check"))
     print(text)
     for line in (
@@ -21,6 +26,7 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
         "apply: runs",
         "rejects: 0 open",
         "verified: never",
+        "feed lake: its position stays with the former master",
         "tables that are not replicated, and stay behind: public.left_behind",
         'foreign key to the "order" of',
         'CREATE TRIGGER "Stamp it" BEFORE INSERT OR UPDATE ON public.customers',

@@ -10,7 +10,7 @@ from sluice.config import Replication
 from sluice.coordination.gate import ERROR, INITIAL_UPDATE
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration
-from sluice.model.event import outage
+from sluice.model.event import outage, under_way
 from sluice.model.joining import remaining, what_loads
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
@@ -172,6 +172,8 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
         return "No apply runs"
     if activity.startswith("waiting"):
         return activity[:1].upper() + activity[1:]
+    if work := under_way(known.status):
+        return work
     if known.status.get("catching_up"):
         return "Applies a large window, slice by slice"
     if state is SlaveState.TRANSITION:

@@ -1,0 +1,101 @@
+"""`./sluice pack`: the Python packages that tasks need, as an archive that Spark unpacks on its executors.
+
+In it `bin/python` starts the machine's own Python, of the release of this one, with the packages of `lib`.
+"""
+
+import argparse
+import io
+import os
+import re
+import sys
+import tarfile
+from collections.abc import Iterable
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from sluice.counted import counted
+from sluice.errors import Terminal
+
+NEEDED = (
+    "pyarrow", "numpy", "psycopg", "psycopg-binary", "adbc-driver-postgresql", "oracledb", "PyMySQL", "redis", "boto3",
+    "cryptography", "duckdb", "PyYAML",
+)  # fmt: skip
+"""What tasks import, of requirements.txt. Spark brings its own pyspark, a job Sluice itself."""
+
+PYTHON = """\
+#!/bin/sh
+# The Python of this machine, with the packages of this archive.
+here=$(cd "$(dirname "$0")/.." && pwd)
+PYTHONPATH="$here/lib${PYTHONPATH:+:$PYTHONPATH}" exec python%d.%d "$@"
+"""
+
+
+class PackageMissing(Terminal):
+    """What is to be packed is not installed here."""
+
+    def __init__(self, name: str):
+        super().__init__(f"The package {name} is not installed here, so it cannot be packed. Run ./sluice setup first.")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when the archive is there. Raises `SluiceError`."""
+    file = Path(os.path.abspath(args.file))
+    if not file.name.endswith(".tar.gz"):
+        raise Terminal(f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.")
+    found = packages(NEEDED)
+    try:
+        pack(file, found)
+    except OSError as error:
+        raise Terminal(f"{file} could not be written: {error.strerror}. Name a place with some 300 MB free.") from error
+    size = file.stat().st_size / 1e6
+    print(f"{file}: {counted(len(found), 'package')} for Python {_release()} on {sys.platform}, {size:.0f} MB")
+    print("Name it in the extra packages of the connection spark_default: docs/spark.md")
+    return 0
+
+
+def packages(names: Iterable[str]) -> list[Distribution]:
+    """Those of these names and all below them that are installed here. Raises `PackageMissing`."""
+    needed = [_plain(name) for name in names]
+    found: dict[str, Distribution] = {}
+    waiting = list(needed)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:
+            if name in needed:
+                raise PackageMissing(name) from None
+            continue  # for another system, or another Python
+        for requirement in found[name].requires or ():
+            if "extra ==" not in requirement:
+                waiting.append(_plain(re.split(r"[^\w.-]", requirement, maxsplit=1)[0]))
+    return [found[name] for name in sorted(found)]
+
+
+def pack(file: Path, found: Iterable[Distribution]) -> None:
+    """Writes the archive; it appears when it is whole."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with tarfile.open(unfinished, "w:gz", compresslevel=1) as archive:
+            start = (PYTHON % sys.version_info[:2]).encode()
+            entry = tarfile.TarInfo("bin/python")
+            entry.size, entry.mode = len(start), 0o755
+            archive.addfile(entry, io.BytesIO(start))
+            for package in found:
+                for path in package.files or ():
+                    # Programs lie outside the folder of packages.
+                    if ".." not in path.parts and "__pycache__" not in path.parts:
+                        archive.add(path.locate(), f"lib/{path.as_posix()}", recursive=False)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _release() -> str:
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
