@@ -82,8 +82,8 @@ class Probe:
     _seen: int = 0
     _arrived: list[tuple[int, float]] = field(default_factory=list)
 
-    def run(self, seconds: float, lead: float) -> None:
-        """Probes for `seconds`; what is committed in the first `lead` seconds does not count."""
+    def run(self, seconds: float, lead: float, done: threading.Event | None = None) -> None:
+        """For `seconds`, and until `done` is set; what is committed in the first `lead` seconds does not count."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=[stop], daemon=True)
         with connect(self.side.infos["master"]) as master:
@@ -93,7 +93,7 @@ class Probe:
             first = self._last + 1
             watcher.start()
             begun = time.monotonic()
-            while (now := time.monotonic()) < begun + seconds:
+            while (now := time.monotonic()) < begun + seconds or not (done is None or done.is_set()):
                 self._last += 1
                 master.execute(f"UPDATE {PROBE} SET beat = %s WHERE id = 1", [self._last])
                 self._sent[self._last] = time.monotonic()
@@ -204,14 +204,7 @@ def under(
     with connect(side.infos["master"]) as admin:
         admin.execute("ANALYZE")
     servers.quiet_down()
-    clients = Clients(
-        side.infos["master"],
-        servers.folder,
-        traffic.script.format(table=mixes.TABLE),
-        CLIENTS,
-        first=_highest(side) * 10 // traffic.changes // 5 + 1,
-        options="-c synchronous_commit=off" if asynchronous else "",
-    )
+    clients = clients_of(servers, side, traffic, asynchronous=asynchronous)
     lead = min(2.0, seconds / 4)
     pgbench = clients.start("-T", str(round(seconds + lead)), "--rate", str(TRANSACTIONS))
     try:
@@ -221,8 +214,24 @@ def under(
     finally:
         said = finish(pgbench)
     side.await_current()
-    done = next(int(line.rsplit(" ", 1)[1].split("/")[0]) for line in said.splitlines() if "actually processed" in line)
-    return probe.lags, watch.seconds, done * traffic.changes / round(seconds + lead)
+    return probe.lags, watch.seconds, processed(said) * traffic.changes / round(seconds + lead)
+
+
+def clients_of(servers: Servers, side: Side, traffic: Traffic, *, asynchronous: bool) -> Clients:
+    """pgbench, to go on behind the rows that there are."""
+    return Clients(
+        side.infos["master"],
+        servers.folder,
+        traffic.script.format(table=mixes.TABLE),
+        CLIENTS,
+        first=_highest(side) * 10 // traffic.changes // 5 + 1,
+        options="-c synchronous_commit=off" if asynchronous else "",
+    )
+
+
+def processed(said: str) -> int:
+    """How many transactions pgbench says that it made."""
+    return next(int(line.rsplit(" ", 1)[1].split("/")[0]) for line in said.splitlines() if "actually processed" in line)
 
 
 def _highest(side: Side) -> int:

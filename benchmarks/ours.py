@@ -113,7 +113,11 @@ class Ours(Side):
 
     @property
     def checkpoints(self) -> CheckpointStore:
-        return CheckpointStore(self.slave, PREFIX, DEFAULT_SCHEMA, SLAVE)
+        return self.checkpoints_over(self.slave)
+
+    def checkpoints_over(self, slave: PostgresSession) -> CheckpointStore:
+        """Over another session than this side's own, of another thread."""
+        return CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, SLAVE)
 
     def start(self) -> None:
         """Returns when the apply applies, in normal mode."""

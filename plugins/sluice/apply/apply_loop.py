@@ -14,7 +14,7 @@ and ends the process; the next start opens that closure, because starting again 
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis
@@ -200,7 +200,27 @@ class ApplyLoop:
             self.mode = mode
             return
         self._waiting_for = ""
-        self._apply_next()
+        try:
+            self._apply_next()
+        except CheckpointMoved as moved:
+            if not self._states_moved():
+                raise
+            log.info("%s: states of tables have changed, all else goes on: %s", self.pair, moved)
+
+    def _states_moved(self) -> bool:
+        """Whether only states of tables have changed, as by a load that begins or ends: then the window begins anew.
+
+        Connections, epoch and mode stay as they are, so that the other tables do not wait.
+        """
+        mine = self.checkpoint
+        if mine is None or self.checkpoints.overlap:
+            return False
+        now = self.checkpoints.read(mine)
+        if now.tables == mine.tables or not now.same_place(replace(mine, tables=now.tables)):
+            return False
+        self.sessions.schema_history.clear()
+        self.checkpoint = replace(mine, tables=now.tables)
+        return True
 
     def _reconfigured(self) -> bool:
         """Whether the configuration file says now what this apply does not go by."""
