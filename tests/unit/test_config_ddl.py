@@ -6,7 +6,7 @@ import pytest
 
 from sluice import config
 from sluice.config import ConfigError
-from sluice.configuration.ddl import DdlOptions, Policy
+from sluice.configuration.ddl import DdlOptions, Policy, ReplicateOptions
 from sluice.model.defined import DefinedKind
 
 YAML = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: {}}\n"
@@ -33,3 +33,17 @@ def test_another_kind_or_policy_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         config.load("DEMO_")
     assert "indices" in str(raised.value) and "'never'" in str(raised.value)
+
+
+def test_views_and_sequences_follow_only_where_that_is_said(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(YAML)
+    assert not config.load("DEMO_").replicate.any
+    (folder / "DEMO.yaml").write_text(YAML + "replicate: {sequences: true}\n")
+    assert config.load("DEMO_").replicate == ReplicateOptions(sequences=True)
+
+
+def test_a_recorded_stream_has_no_views(folder: Path) -> None:
+    master = "{capture: stream, location: /stream}"
+    (folder / "DEMO.yaml").write_text(YAML.replace("{conn_id: m}", master) + "replicate: {views: true}\n")
+    with pytest.raises(ConfigError, match=r"replicate.*catalogue of a PostgreSQL master.*take the section out"):
+        config.load("DEMO_")

@@ -1,5 +1,5 @@
 -- Changes with what the comparison of definitions looks at: the tables there are, and of the captured ones indexes,
--- constraints, triggers and comments; checks of domains. Reads catalogues, never a table; takes no lock on any.
+-- constraints, triggers and comments; checks of domains; views and sequences. Reads catalogues, never a table; takes no lock on any.
 -- Called by: the apply, now and then. Placeholders: ${prefix}, ${schema}. Result: a text.
 -- Privileges: SELECT on CAPTURES. Oldest version: PostgreSQL 14.
 WITH captured AS MATERIALIZED (
@@ -21,4 +21,11 @@ SELECT concat_ws(' ',
      FROM captured t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.relid WHERE NOT g.tgisinternal),
     (SELECT sum(hash_record_extended(ROW(d.objoid, d.objsubid, d.description), 0))
      FROM captured t JOIN pg_catalog.pg_description d
-       ON d.objoid = t.relid AND d.classoid = 'pg_catalog.pg_class'::regclass))
+       ON d.objoid = t.relid AND d.classoid = 'pg_catalog.pg_class'::regclass),
+    -- What replaces the query of a view writes its rule anew.
+    (SELECT sum(hash_record_extended(ROW(c.oid, c.relname, c.relnamespace, c.reloptions, r.xmin::text), 0))
+     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid
+     WHERE c.relkind = 'v' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'),
+    (SELECT sum(hash_record_extended(ROW(c.relname, c.relnamespace, s.*), 0))
+     FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid))

@@ -7,6 +7,7 @@
 --   a domain among the types brings, also as a part of another type.
 -- Privileges: none. Oldest version: PostgreSQL 14.
 --
+-- Aggregates and window functions count as functions; only the query of a view can have them.
 -- PostgreSQL's own are those with an oid of initdb (below 16384) in pg_catalog, however others got there. None of its
 -- immutable functions reads a table, a file or another database. Its casts and operators that are not immutable depend on
 -- the session's time zone or on the names of objects, and on no rows.
@@ -32,7 +33,7 @@ WITH RECURSIVE types (oid) AS (
 )
 SELECT 'function', p.oid::pg_catalog.regprocedure::text
 FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.oid
-WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND NOT p.prosecdef AND p.prokind = 'f'
+WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND NOT p.prosecdef AND p.prokind <> 'p'
            AND (p.provolatile = 'i' OR p.proname = ANY (%(harmless)s::text[])
                 OR (p.provolatile = 's' AND (
                     EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc = p.oid AND k.oid < 16384)

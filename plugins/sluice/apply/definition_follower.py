@@ -25,7 +25,18 @@ from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
 from sluice.model import defined
 from sluice.model.connection import ConnectionInfo
-from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, Rename, Step
+from sluice.model.defined import (
+    BESIDE_TABLES,
+    Defined,
+    DefinedKind,
+    Drop,
+    Forget,
+    Know,
+    Make,
+    Rename,
+    Step,
+    Taken,
+)
 from sluice.model.names import TableName
 from sluice.model.table_state import ALL_READY, TableStates
 from sluice.pair import Pair
@@ -79,6 +90,10 @@ class DefinitionFollower:
         if self._thread is not None or not has_rows(self.pair.master_info.vendor):
             return
         self._ended.clear()
+        wanted = self.pair.replication.replicate
+        if wanted.any and not beside_tables(self.pair):
+            vendor = self.pair.slave_info.vendor
+            log.warning("%s: views and sequences do not follow to %s: their SQL is the master's", self.pair, vendor)
         self._thread = threading.Thread(target=self._run, name="definitions", daemon=True)
         self._thread.start()
 
@@ -167,15 +182,18 @@ class DefinitionFollower:
             there = self._vendor.rows.shapes(slave, of_master.tables)
             tables = [table for table in of_master.tables if table in there]
             wanted = {one: source for one, source in of_master.made_from.items() if self._follows(one, there)}
-            adopted: Collection[TableName] = ()
+            adopted: set[TableName] = set()
             if known is None:
                 store.begin()
                 adopted = {one.table for one in wanted}
             elif loaded:
                 schema, slave_name = pair.slave.schema, pair.slave.name
-                adopted = block_map(slave, pair.prefix, schema, slave_name).tables
+                adopted = {*block_map(slave, pair.prefix, schema, slave_name).tables, *_of_kinds(wanted, _SET_AGAIN)}
             present = self._vendor.following.present(slave, tables)
-            about = {*tables, *(one.table for one in wanted), *_domains(known or ())}
+            about = {*tables, *(one.table for one in wanted), *_of_kinds(known or (), {DefinedKind.DOMAINS})}
+            if kinds := beside_tables(pair):
+                present |= self._vendor.following.present_beside(slave, pair.prefix, tables)
+                about |= _of_kinds(known or (), kinds)
             steps = defined.steps(wanted, present, known or (), about, adopted)
             done = [self._do(step, slave, store, wanted, tables) for step in steps]
             return all(done)
@@ -185,10 +203,14 @@ class DefinitionFollower:
         vendor = vendor_of(pair.master_info.vendor)
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
         ready = [table for table in registered if table not in states]
-        return fitting.of_master(OfMaster.read(vendor.schemas, master, ready, ready), pair)
+        found = OfMaster.read(vendor.schemas, master, ready, ready)
+        # Also views of tables that are not ready: they stay, and show what the slave has of those.
+        found = found.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
+        return fitting.of_master(found, pair)
 
     def _follows(self, one: Defined, there: Collection[TableName]) -> bool:
-        return one.kind in self._vendor.following.kinds and (one.table in there or one.kind is DefinedKind.DOMAINS)
+        without = one.kind is DefinedKind.DOMAINS or one.kind in BESIDE_TABLES
+        return one.kind in self._vendor.following.kinds and (one.table in there or without)
 
     def _do(
         self,
@@ -206,6 +228,10 @@ class DefinitionFollower:
         if isinstance(step, Forget):
             store.forget(one)
             return True
+        if isinstance(step, Taken):
+            message = f"{self.pair}: {one} does not follow: the slave has another one of its own under that name"
+            self._limiter.log(logging.WARNING, f"taken {one}", f"{message}. Rename or drop one of them.")
+            return False
         policy = self.pair.replication.ddl.of(one.kind)
         statement = following.statement(wanted[one]) if isinstance(step, Make) else self._undoing(step, slave)
         if policy is Policy.STOP:
@@ -266,5 +292,16 @@ class DefinitionFollower:
         return session
 
 
-def _domains(known: Collection[Defined]) -> set[TableName]:
-    return {one.table for one in known if one.kind is DefinedKind.DOMAINS}
+_SET_AGAIN = frozenset({DefinedKind.SEQUENCES})
+
+
+def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
+    """The kinds beside tables that the slave gets."""
+    wanted = pair.replication.replicate
+    chosen = {DefinedKind.VIEWS: wanted.views, DefinedKind.SEQUENCES: wanted.sequences}
+    kinds = vendor_of(pair.slave_info.vendor).following.kinds
+    return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
+
+
+def _of_kinds(found: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:
+    return {one.table for one in found if one.kind in kinds}

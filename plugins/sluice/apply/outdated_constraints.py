@@ -1,4 +1,4 @@
-"""Constraints that the master dropped, and that refuse its rows on the slave until they are dropped there, too.
+"""Constraints and views that the master dropped, and that refuse its rows or changes of columns on the slave.
 
 They go in a round of `sluice.apply.definition_follower`, some seconds later. Rows that the master took meanwhile do not
 wait for that: where a window does not fit, what the slave has of the master's is compared with what the master has now.
@@ -7,14 +7,17 @@ wait for that: where a window does not fit, what the slave has of the master's i
 import logging
 from collections.abc import Collection
 
+from sluice.apply.definition_follower import beside_tables
 from sluice.apply.pair_sessions import PairSessions
 from sluice.configuration.ddl import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
+from sluice.database.following import defined as defined_of
 from sluice.database.registry import has_rows, vendor_of
 from sluice.model import defined
-from sluice.model.defined import Defined, DefinedKind
+from sluice.model.defined import BESIDE_TABLES, Defined, DefinedKind
 from sluice.model.names import TableName
+from sluice.model.views import View
 from sluice.transform import fitting
 
 log = logging.getLogger("sluice.apply")
@@ -33,10 +36,23 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:
         return []
-    tables = sorted({one.table for one in known if one.kind is not DefinedKind.DOMAINS}.union(written))
+    of_tables = {one.table for one in known if one.kind not in (DefinedKind.DOMAINS, *BESIDE_TABLES)}
+    tables = sorted(of_tables.union(written))
     registered = of_master.changes.registered(sessions.master, pair.prefix, pair.replication.master.schema)
-    wanted = fitting.of_master(OfMaster.read(of_master.schemas, sessions.master, tables, registered), pair)
-    return defined.outdated(wanted.made_from, vendor.following.present(sessions.slave, tables), known)
+    everything = OfMaster.read(of_master.schemas, sessions.master, tables, registered)
+    present = vendor.following.present(sessions.slave, tables)
+    if kinds := beside_tables(pair):
+        everything = everything.beside(of_master.schemas, sessions.master, pair.prefix, registered, kinds)
+        present |= vendor.following.present_beside(sessions.slave, pair.prefix, registered)
+    wanted = fitting.of_master(everything, pair).made_from
+    places = {one.place for one in defined.outdated(wanted, present, known)}
+    for one, source in wanted.items():
+        if isinstance(source, View) and one.place in places:
+            # They come back with it.
+            places |= {defined_of(reader).place for reader in source.readers}
+    order = list(present)
+    gone = [one for one in known if one.place in places and one.place in present]
+    return sorted(gone, key=lambda one: -order.index(one.place))
 
 
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
@@ -56,8 +72,8 @@ def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined
 
 
 def _concerns(one: Defined, written: Collection[TableName]) -> bool:
-    # A foreign key refuses deletes of the table that it refers to as well.
-    return one.table in written or one.kind in (DefinedKind.FOREIGN_KEYS, DefinedKind.DOMAINS)
+    # A foreign key refuses deletes of the table that it refers to as well, a view changes of columns that it reads.
+    return one.table in written or one.kind in (DefinedKind.FOREIGN_KEYS, DefinedKind.DOMAINS, DefinedKind.VIEWS)
 
 
 def _follows(sessions: PairSessions, one: Defined) -> bool:

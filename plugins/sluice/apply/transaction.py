@@ -46,6 +46,10 @@ class ConstraintsOutdated(SluiceError):
     """Changes would be set aside while the slave has constraints that the master dropped."""
 
 
+_MAY_BE_OUTDATED = (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated)
+"""What a constraint may raise that the master dropped."""
+
+
 class SliceTooSmall(Transient):
     """A slice ended between rows that the slave's constraints want together; a larger one is taken next."""
 
@@ -151,10 +155,13 @@ class WindowTransaction:
                 self.sessions.alterer.prepare(plan.definition_changes)
         try:
             outcome = self._attempts(plan)
-        except (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated):
-            # What the master dropped goes in a round of its own, and rows do not wait for that.
+        except (*_MAY_BE_OUTDATED, Terminal) as failure:
+            if self.defining is None and not isinstance(failure, _MAY_BE_OUTDATED):
+                raise
+            # What the master dropped goes in a round of its own, and rows and columns do not wait for that.
             if not outdated_constraints.drop(self.sessions, plan.written):
                 raise
+            self.defining = None
             outcome = self._attempts(plan)
         self.slicer.committed()
         self.pair_rejects.committed(outcome.rejects)

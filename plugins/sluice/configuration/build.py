@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sluice.configuration import option, options, redo, stream
 from sluice.configuration.conflict_rules import conflict_rules
-from sluice.configuration.ddl import DdlOptions
+from sluice.configuration.ddl import DdlOptions, replicate
 from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
@@ -47,6 +47,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     kept = option.read(section, "housekeeping", HousekeepingOptions)
     shown = monitor(section)
     ddl = option.read(section, "ddl", DdlOptions)
+    beside = replicate(section, master, mistakes)
     redo_logs = redo.options(section, master, mistakes)
     readers = _feeds(section, master, mistakes)
     broadcast = section.flag("broadcast", False)
@@ -68,6 +69,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
         points_at,
         shown,
         ddl,
+        beside,
         redo_logs,
         readers,
         broadcast,

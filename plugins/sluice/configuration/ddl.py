@@ -1,10 +1,17 @@
-"""The section `ddl`: what a slave does about a change of the master's definitions, by kind."""
+"""The sections `ddl`, what a slave does about a change of the master's definitions, by kind, and `replicate`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sluice.configuration import option
+from sluice.configuration.mistakes import Mistake
+from sluice.configuration.nodes import Section
 from sluice.model.defined import DefinedKind
+from sluice.model.vendors import FIRST
+
+if TYPE_CHECKING:
+    from sluice.configuration.model import Endpoint
 
 
 class Policy(StrEnum):
@@ -32,7 +39,34 @@ class DdlOptions:
     domains: str = option.choice(Policy.FOLLOW, _POLICIES, _WHAT)
     """Checks of domains."""
     comments: str = option.choice(Policy.FOLLOW, _POLICIES, _WHAT)
+    views: str = option.choice(Policy.FOLLOW, _POLICIES, _WHAT)
+    """Where `replicate` has them."""
+    sequences: str = option.choice(Policy.FOLLOW, _POLICIES, _WHAT)
+    """The same."""
 
     def of(self, kind: DefinedKind) -> Policy:
         """What is done about a change of that kind."""
         return Policy(getattr(self, kind))
+
+
+@dataclass(frozen=True)
+class ReplicateOptions:
+    """The section `replicate`: what of the master's database follows beside its tables."""
+
+    views: bool = option.flag(False)
+    """Those that read replicated tables alone."""
+    sequences: bool = option.flag(False)
+    """Those that no column draws from by itself, in the schemas of replicated tables."""
+
+    @property
+    def any(self) -> bool:
+        return self.views or self.sequences
+
+
+def replicate(section: Section, master: "Endpoint", mistakes: list[Mistake]) -> ReplicateOptions:
+    found = option.read(section, "replicate", ReplicateOptions)
+    if found.any and (master.stream or master.vendor != FIRST):
+        node = section.inside("replicate") or section.node
+        problem = "views and sequences are read from the catalogue of a PostgreSQL master, and this one has none"
+        mistakes.append(node.mistake(problem, "take the section out"))
+    return found

@@ -27,7 +27,7 @@ from sluice.model.names import InvalidName, split_qualified
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",
              "notify": "notify", "items_limit": "items_limit", "housekeeping": "housekeeping",
-             "ddl": "ddl"}  # fmt: skip
+             "ddl": "ddl", "replicate": "replicate"}  # fmt: skip
 _PREFIX = "replication.prefix"
 _LOCATION = "replication.initialFilesLocation"
 _CHANGES_DATA = ("replication.mapper.", "dbWriter.prePostStatement.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.configuration import option
-from sluice.configuration.ddl import DdlOptions
+from sluice.configuration.ddl import DdlOptions, ReplicateOptions
 from sluice.configuration.monitor import MonitorOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TablePattern, TableRule
@@ -307,6 +307,8 @@ class Replication:
     """From which values on the monitor warns."""
     ddl: DdlOptions = field(default_factory=DdlOptions)
     """What slaves do about changes of definitions that are no items."""
+    replicate: ReplicateOptions = field(default_factory=ReplicateOptions)
+    """What follows beside tables."""
     redo: RedoOptions | None = None
     """How redo logs are read; None where changes come from elsewhere."""
     feeds: tuple[str, ...] = ()

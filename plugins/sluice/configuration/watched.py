@@ -36,7 +36,8 @@ def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
     Raises `UnknownSlave`.
     """
     of_apply = replace(replication.slave(slave), existing_tables="", initial_files_location=None)
-    return replication.master, of_apply, replication.apply, replication.tables, replication.ddl
+    of_all = replication.master, replication.apply, replication.tables, replication.ddl, replication.replicate
+    return of_apply, *of_all
 
 
 def _mark(file: Path) -> Mark | None:

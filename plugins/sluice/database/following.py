@@ -4,13 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice.database.schema import Comment, Constraint, DomainCheck, Index, Schemas
+from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, Schemas
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.defined import Defined, DefinedKind, Place
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
+from sluice.model.views import View, replicated
 
-Described = Index | Constraint | DomainCheck | Comment
+Described = Index | Constraint | DomainCheck | Comment | View | FreeSequence
 """What is to be made, as the master has it."""
 
 
@@ -48,6 +49,22 @@ class OfMaster:
         ]
         return cls(tuple(tables), {defined(one): one for one in found})
 
+    def beside(
+        self,
+        schemas: Schemas,
+        connection: Session,
+        prefix: Prefix,
+        replicated_tables: Sequence[TableName],
+        kinds: Collection[DefinedKind],
+    ) -> "OfMaster":
+        """The same with what the master has beside its tables, of these kinds."""
+        found: list[Described] = []
+        if DefinedKind.SEQUENCES in kinds:
+            found += schemas.free_sequences(connection, prefix, replicated_tables)
+        if DefinedKind.VIEWS in kinds:
+            found += replicated(schemas.views(connection, prefix), replicated_tables)
+        return OfMaster(self.tables, {**self.made_from, **{defined(one): one for one in found}})
+
 
 def defined(one: Described) -> Defined:
     """What names it, and what it says."""
@@ -60,6 +77,10 @@ def defined(one: Described) -> Defined:
         return Defined(_KINDS[one.kind], one.table, one.name, one.check or _reference(one))
     if isinstance(one, DomainCheck):
         return Defined(DefinedKind.DOMAINS, TableName(one.schema, one.domain), one.name, one.definition)
+    if isinstance(one, View):
+        return Defined(DefinedKind.VIEWS, one.name, "", one.definition)
+    if isinstance(one, FreeSequence):
+        return Defined(DefinedKind.SEQUENCES, one.name, "", one.definition)
     return Defined(DefinedKind.COMMENTS, one.table, one.column, one.text)
 
 
@@ -82,6 +103,12 @@ class Following(Protocol):
     def present(self, connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
         """What the slave has for `tables` and the domains of their columns, with the definition; None for what was not
         finished."""
+        ...
+
+    def present_beside(
+        self, connection: Session, prefix: Prefix, tables: Sequence[TableName]
+    ) -> dict[Place, str | None]:
+        """What the slave has beside its tables, each view after those that it reads."""
         ...
 
     def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:

@@ -11,8 +11,9 @@ from typing import Protocol
 from sluice.database.session import Session
 from sluice.model import table_definition as definitions
 from sluice.model.lack import Lack
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
+from sluice.model.views import View
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,27 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class FreeSequence:
+    """A sequence that no column of a table draws from by itself."""
+
+    name: TableName
+    type: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int
+    cycle: bool
+    last: int | None
+    """The number drawn last; None where none was drawn, or the account may not read it."""
+
+    @property
+    def definition(self) -> str:
+        """The same where two sequences are alike but for where they are."""
+        return repr((self.type, self.start, self.increment, self.minimum, self.maximum, self.cache, self.cycle))
+
+
+@dataclass(frozen=True)
 class DomainCheck:
     schema: str
     domain: str
@@ -215,6 +237,14 @@ class Schemas(Protocol):
 
     def comments(self, connection: Session, tables: Sequence[TableName]) -> list[Comment]:
         """The comments on `tables` and their columns."""
+        ...
+
+    def views(self, connection: Session, prefix: Prefix) -> list[View]:
+        """The application's views."""
+        ...
+
+    def free_sequences(self, connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+        """Those in the schemas of `tables` that no column draws from by itself."""
         ...
 
     # What a slave has otherwise than its master

@@ -16,6 +16,7 @@ from sluice.model.names import TableName
 class DefinedKind(StrEnum):
     """The kinds of `ddl` in the configuration that follow by comparison."""
 
+    VIEWS = "views"
     FOREIGN_KEYS = "foreign_keys"
     CHECKS = "checks"
     UNIQUE = "unique"
@@ -24,6 +25,12 @@ class DefinedKind(StrEnum):
     DOMAINS = "domains"
     """Checks of domains."""
     COMMENTS = "comments"
+    SEQUENCES = "sequences"
+    """Those that no column draws from by itself."""
+
+
+BESIDE_TABLES = (DefinedKind.VIEWS, DefinedKind.SEQUENCES)
+"""What belongs to no table: it is replaced rather than dropped and made again, and no load brings it."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,9 @@ class Defined:
 
     kind: DefinedKind
     table: TableName
-    """Of a check of a domain: the domain."""
+    """Of a check of a domain: the domain; of a view or a sequence: itself."""
     name: str
-    """Of a comment: the column; empty for the table's own."""
+    """Of a comment: the column; empty for the table's own. Of a view or a sequence: empty."""
     definition: str
     """Without its name. Equal texts of one server mean the same."""
     making: bool = field(default=False, compare=False)
@@ -47,6 +54,8 @@ class Defined:
     def __str__(self) -> str:
         if self.kind is DefinedKind.COMMENTS:
             return f"comment on {self.table}{f', column {self.name}' if self.name else ''}"
+        if self.kind in BESIDE_TABLES:
+            return f"{_WORDS[self.kind]} {self.table}"
         return f"{_WORDS[self.kind]} {self.name} of {self.table}"
 
 
@@ -58,6 +67,8 @@ _WORDS = {
     DefinedKind.UNIQUE: "unique",
     DefinedKind.INDEXES: "index",
     DefinedKind.DOMAINS: "check of a domain,",
+    DefinedKind.VIEWS: "view",
+    DefinedKind.SEQUENCES: "sequence",
 }
 
 
@@ -99,7 +110,14 @@ class Forget:
     object: Defined
 
 
-Step = Drop | Rename | Make | Know | Forget
+@dataclass(frozen=True)
+class Taken:
+    """The slave has another one of its own under the name."""
+
+    object: Defined
+
+
+Step = Drop | Rename | Make | Know | Forget | Taken
 _ORDER = list(DefinedKind)
 
 
@@ -114,7 +132,8 @@ def steps(
 
     `slave`: what it has, with the definition; None for an index that was not finished. `tables`: those (and domains)
     that `master` is about; what is known of others is left as it is. `adopted`: tables whose load makes what they lack,
-    or of which nothing was followed before: what the master has of them counts as known.
+    or of which nothing was followed before: what the master has of them counts as known. Of sequences: those whose
+    values are set again.
     """
     wanted = {one.place: one for one in master}
     before = {one.place: one for one in known if one.table in tables}
@@ -132,7 +151,12 @@ def steps(
         else:
             renamed.add(heir.place)
             found.append(Rename(one, heir.name))
-    drops = sorted((step for step in found if isinstance(step, Drop)), key=lambda step: _ORDER.index(step.object.kind))
+    # Views before those that they read.
+    places = {place: number for number, place in enumerate(slave)}
+    drops = sorted(
+        (step for step in found if isinstance(step, Drop)),
+        key=lambda step: (_ORDER.index(step.object.kind), -places[step.object.place]),
+    )
     renames = [step for step in found if isinstance(step, Rename)]
     forgotten = [step for step in found if isinstance(step, Forget)]
     made: list[Step] = []
@@ -148,7 +172,8 @@ def outdated(
 ) -> list[Defined]:
     """What refuses rows on the slave and does not on the master any more."""
     wanted = {one.place: one.definition for one in master}
-    refusing = [one for one in known if one.kind not in (DefinedKind.INDEXES, DefinedKind.COMMENTS)]
+    harmless = (DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES)
+    refusing = [one for one in known if one.kind not in harmless]
     return [
         one
         for one in refusing
@@ -163,6 +188,8 @@ def _brought(
 ) -> list[Step]:
     """What gives the slave one object of the master's. `before`: what is known under its name."""
     there = one.place in slave
+    if one.kind in BESIDE_TABLES:
+        return _replaced(one, before, slave, one.table in adopted)
     if before is None and one.table in adopted:
         return [Know(one)]
     if there and slave[one.place] is None:
@@ -176,11 +203,21 @@ def _brought(
     return [Drop(before), Make(one)] if there else [Make(one)]
 
 
+def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: bool) -> list[Step]:
+    """The same of a view or a sequence."""
+    settled = before is not None and not before.making
+    if slave.get(one.place) == one.definition:
+        return [Make(one)] if set_again and settled else [] if before == one and settled else [Know(one)]
+    if before is None and one.place in slave:
+        return [Taken(one)]
+    return [] if before == one and settled else [Make(one)]
+
+
 def _heir(
     one: Defined, new: Sequence[Defined], slave: Mapping[Place, str | None], taken: Collection[Place]
 ) -> Defined | None:
     """What `one` is called now, if it was renamed."""
-    if one.kind is DefinedKind.COMMENTS:
+    if one.kind is DefinedKind.COMMENTS or one.kind in BESIDE_TABLES:
         return None
     alike = (
         other

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from sluice.database.following import Described, OfMaster
 from sluice.database.schema import Comment, Constraint, Index
 from sluice.model.transformation import Transformation
+from sluice.model.views import View
 from sluice.pair import Pair
 
 Made = TypeVar("Made")
@@ -30,6 +31,9 @@ def why_not(described: Described, pair: Pair) -> str:
     """Why the slave cannot have it; empty where it can."""
     if isinstance(described, Constraint):
         return _of_constraint(described, pair)
+    if isinstance(described, View):
+        otherwise = sorted(str(table) for table in described.tables if pair.transformation(table) is not None)
+        return f"it reads {', '.join(otherwise)}, which the slave has otherwise" if otherwise else ""
     columns: Sequence[str] = ()
     if isinstance(described, Index):
         columns = () if described.primary else described.columns  # the key is made with the table

@@ -16,7 +16,7 @@ from sluice.database.schema import Constraint, Index
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind, Place
 from sluice.model.lack import Lack, Severity
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.common.catalog import Catalog, OwnIndex
 
@@ -165,6 +165,12 @@ class Definitions(ABC):
             if own.key.child in known:
                 found[DefinedKind.FOREIGN_KEYS, own.key.child, own.name] = _HERE
         return found
+
+    def present_beside(
+        self, connection: Session, prefix: Prefix, tables: Sequence[TableName]
+    ) -> dict[Place, str | None]:
+        """See `Following`: nothing beside tables follows."""
+        return {}
 
     def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
         if isinstance(wanted, Index):

@@ -10,6 +10,7 @@ from sluice.database.schema import (
     Comment,
     Constraint,
     DomainCheck,
+    FreeSequence,
     Index,
     SequenceDefinition,
     TableDefinition,
@@ -17,7 +18,8 @@ from sluice.database.schema import (
 )
 from sluice.database.session import Session
 from sluice.model.lack import Lack
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
+from sluice.model.views import View
 from sluice.vendors.mysql.not_a_master import NotAMaster
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
@@ -27,12 +29,14 @@ __all__ = [
     "constraints",
     "domain_checks",
     "domain_checks_lacking",
+    "free_sequences",
     "indexes",
     "lacking",
     "sequences",
     "surplus",
     "tables",
     "types",
+    "views",
 ]
 
 lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
@@ -73,4 +77,14 @@ def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[Doma
 
 def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
     """None: the master's checks hold there."""
+    return []
+
+
+def views(connection: Session, prefix: Prefix) -> list[View]:
+    """None are taken along."""
+    return []
+
+
+def free_sequences(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+    """None are taken along."""
     return []

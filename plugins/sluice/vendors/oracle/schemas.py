@@ -8,6 +8,7 @@ from sluice.database.schema import (
     Comment,
     Constraint,
     DomainCheck,
+    FreeSequence,
     Index,
     SequenceDefinition,
     TableDefinition,
@@ -15,8 +16,9 @@ from sluice.database.schema import (
 )
 from sluice.database.session import Session
 from sluice.model.lack import Lack
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
+from sluice.model.views import View
 from sluice.vendors.common.catalog import OwnIndex
 from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.session import quoted
@@ -28,12 +30,14 @@ __all__ = [
     "constraints",
     "domain_checks",
     "domain_checks_lacking",
+    "free_sequences",
     "indexes",
     "lacking",
     "sequences",
     "surplus",
     "tables",
     "types",
+    "views",
 ]
 
 lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
@@ -107,4 +111,14 @@ def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[Doma
 
 def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
     """None: the master's checks hold there."""
+    return []
+
+
+def views(connection: Session, prefix: Prefix) -> list[View]:
+    """None are taken along."""
+    return []
+
+
+def free_sequences(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+    """None are taken along."""
     return []

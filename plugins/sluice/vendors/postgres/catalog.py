@@ -1,12 +1,17 @@
 """What PostgreSQL's catalogue knows of tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import psycopg
 
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres.connection import quoted
+
+_TRIES = 5
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
@@ -51,6 +56,20 @@ def exists(connection: Session, relation: str) -> bool:
     """Whether there is a relation of this quoted name."""
     row = connection.execute(sql_files.render("postgres", "relation_exists"), {"relation": relation}).fetchone()
     return bool(row and row[0])
+
+
+def settled(connection: Session, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+    """The rows of a query of the catalogue. What goes while PostgreSQL writes its definition out is an internal error
+    to it: then the catalogue is read again."""
+    left = _TRIES
+    while True:
+        try:
+            with connection.transaction():
+                return connection.execute(statement, parameters).fetchall()
+        except psycopg.errors.InternalError_:
+            left -= 1
+            if not left:
+                raise
 
 
 def pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:

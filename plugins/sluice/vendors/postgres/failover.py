@@ -131,10 +131,10 @@ def sequence_values(connection: Session, prefix: Prefix, tables: Sequence[TableN
         SequenceValue(one.table, one.column, one.schema, one.name, one.increment, one.minimum, one.maximum, one.last)
         for one in sequences.read(connection, tables)
     ]
-    rows = connection.execute(
-        sql_files.render("postgres", "failover_sequences", prefix=prefix.lower), catalog.pairs(tables)
-    ).fetchall()
-    called = [SequenceValue(None, "", *row) for row in rows]
+    called = [
+        SequenceValue(None, "", one.name.schema, one.name.name, one.increment, one.minimum, one.maximum, one.last)
+        for one in sequences.free(connection, prefix, tables)
+    ]
     return tuple(behind + called)
 
 

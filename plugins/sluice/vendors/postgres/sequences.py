@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from sluice import sql_files
-from sluice.database.schema import SequenceDefinition
+from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.database.session import Session
-from sluice.model.names import TableName
+from sluice.model.names import Prefix, TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.types import create_schema
@@ -16,7 +16,7 @@ def quoted_name(sequence: SequenceDefinition) -> str:
     return quoted(sequence.schema, sequence.name)
 
 
-def options(sequence: SequenceDefinition) -> str:
+def options(sequence: SequenceDefinition | FreeSequence) -> str:
     """As CREATE SEQUENCE and an identity take them."""
     return (
         f"START WITH {sequence.start} INCREMENT BY {sequence.increment} MINVALUE {sequence.minimum} "
@@ -41,6 +41,40 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
     connection.execute(
         f"CREATE SEQUENCE IF NOT EXISTS {quoted_name(sequence)} AS {sequence.type} {options(sequence)}".encode()
     )
+
+
+def free(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+    """The sequences in the schemas of `tables` that no column draws from by itself."""
+    statement = sql_files.render("postgres", "failover_sequences", prefix=prefix.lower)
+    rows = catalog.settled(connection, statement, catalog.pairs(tables))
+    return [
+        FreeSequence(TableName(schema, name), kind, start, increment, minimum, maximum, cache, cycle, last)
+        for schema, name, increment, minimum, maximum, last, kind, start, cache, cycle in rows
+    ]
+
+
+def free_statements(sequence: FreeSequence) -> list[str]:
+    """Make it where it is absent, and otherwise as the master's is."""
+    name = quoted(sequence.name.schema, sequence.name.name)
+    return [
+        f"CREATE SEQUENCE IF NOT EXISTS {name} AS {sequence.type} {options(sequence)}",
+        f"ALTER SEQUENCE {name} AS {sequence.type} {options(sequence)}",
+    ]
+
+
+def make_free(connection: Session, sequence: FreeSequence) -> None:
+    """Makes or alters it, and puts it where the master's is, never back; in the caller's transaction."""
+    create_schema(connection, sequence.name.schema)
+    for statement in free_statements(sequence):
+        connection.execute(statement.encode())
+    if sequence.last is None:
+        return
+    name = quoted(sequence.name.schema, sequence.name.name)
+    row = connection.execute(f"SELECT last_value, is_called FROM {name}".encode()).fetchone()
+    assert row is not None
+    value, called = row
+    if not called or (value < sequence.last if sequence.increment > 0 else value > sequence.last):
+        connection.execute(f"SELECT setval({literal(name)}::regclass, {sequence.last})".encode())
 
 
 def own(connection: Session, sequence: SequenceDefinition) -> None:

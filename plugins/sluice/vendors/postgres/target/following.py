@@ -13,17 +13,28 @@ from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
 from sluice.database.following import defined as defined_of
 from sluice.database.load import Completed
-from sluice.database.schema import Comment, Constraint, DomainCheck, Index
+from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index
 from sluice.database.session import Session
 from sluice.model.defined import Defined, DefinedKind, Place
-from sluice.model.names import TableName
-from sluice.vendors.postgres import comments, domains
+from sluice.model.names import Prefix, TableName
+from sluice.model.views import View, replicated
+from sluice.vendors.postgres import comments, domains, sequences, views
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.target import constraints
 
-__all__ = ["drop", "drop_at_once", "drop_statement", "kinds", "make", "present", "rename", "statement"]
+__all__ = [
+    "drop",
+    "drop_at_once",
+    "drop_statement",
+    "kinds",
+    "make",
+    "present",
+    "present_beside",
+    "rename",
+    "statement",
+]
 
 kinds = frozenset(DefinedKind)
 
@@ -44,6 +55,12 @@ def present(connection: Session, tables: Sequence[TableName]) -> dict[Place, str
     return found
 
 
+def present_beside(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> dict[Place, str | None]:
+    """See `Following`."""
+    found: list[Described] = [*sequences.free(connection, prefix, tables), *_in_order(views.read(connection, prefix))]
+    return {one.place: one.definition for one in map(defined_of, found)}
+
+
 def make(connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
     """See `Following`."""
     if isinstance(wanted, Index):
@@ -52,6 +69,13 @@ def make(connection: Session, wanted: Described, replicated: Sequence[TableName]
         _require(constraints.complete_constraints(connection, [wanted], replicated, trusted=trusted))
     elif isinstance(wanted, DomainCheck):
         _add_domain_check(connection, wanted, trusted=trusted)
+    elif isinstance(wanted, View | FreeSequence):
+        with _reasons(), connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'")
+            if isinstance(wanted, View):
+                views.make(connection, wanted, trusted=trusted)
+            else:
+                sequences.make_free(connection, wanted)
     else:
         with _reasons():
             constraints.patiently(connection, statement(wanted))
@@ -70,7 +94,7 @@ def drop(connection: Session, defined: Defined) -> None:
 def drop_at_once(connection: Session, defined: Defined) -> None:
     """See `Following`."""
     connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
-    connection.execute(drop_statement(connection, defined).replace(" CONCURRENTLY", "", 1).encode())
+    connection.execute(drop_statement(connection, defined).replace("DROP INDEX CONCURRENTLY", "DROP INDEX", 1).encode())
 
 
 def rename(connection: Session, defined: Defined, name: str) -> None:
@@ -94,6 +118,10 @@ def statement(wanted: Described) -> str:
         return "; ".join(constraints.constraint_statements(wanted, None))
     if isinstance(wanted, DomainCheck):
         return f"{_alter(wanted)} ADD CONSTRAINT {quoted(wanted.name)} {wanted.definition}"
+    if isinstance(wanted, View):
+        return views.statement(wanted)
+    if isinstance(wanted, FreeSequence):
+        return "; ".join(sequences.free_statements(wanted))
     assert isinstance(wanted, Comment)
     return comments.statement(wanted.table, wanted.column, wanted.text)
 
@@ -105,9 +133,19 @@ def drop_statement(connection: Session, defined: Defined) -> str:
         return comments.statement(defined.table, defined.name, None)
     if defined.kind is DefinedKind.DOMAINS:
         return f"ALTER DOMAIN {table} DROP CONSTRAINT IF EXISTS {name}"
+    if defined.kind is DefinedKind.VIEWS:
+        return views.drop_statement(defined.table)
+    if defined.kind is DefinedKind.SEQUENCES:
+        return f"DROP SEQUENCE IF EXISTS {table}"
     if _is_index(connection, defined):
         return f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(defined.table.schema, defined.name)}"
     return f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"
+
+
+def _in_order(found: list[View]) -> list[View]:
+    """Each after those that it reads."""
+    names = {view.name for view in found}
+    return replicated(found, {read for view in found for read in view.reads} - names)
 
 
 def _is_index(connection: Session, defined: Defined) -> bool:
