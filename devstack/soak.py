@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tests/scenarios/faults/__main__.py`."""
     parser.description = __doc__
     parser.epilog = (
-        "Examples: ./sluice soak --minutes 60    ./sluice soak --seed 17    ./sluice soak --seed 17 --runs 5"
+        "Examples: ./sluice soak --minutes 60    ./sluice soak --seed 17 --runs 5    ./sluice soak --slave mariadb"
     )
     parser.add_argument("--minutes", type=float, metavar="N", help="how long (default 10)")
     parser.add_argument(
@@ -30,11 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=int, metavar="N", help="of the seed, the same one each time, to repeat a failure"
     )
+    parser.add_argument(
+        "--slave", choices=("postgres", "mariadb"), default="postgres", help="what the slave is (default postgres)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """The exit status: 0 nothing found, 1 a run failed; its last words say how to repeat it."""
-    given = [(f"--{name}", getattr(args, name)) for name in ("minutes", "seed", "runs")]
+    given = [(f"--{name}", getattr(args, name)) for name in ("minutes", "seed", "runs", "slave")]
     options = [text for name, value in given if value is not None for text in (name, str(value))]
     home = new_folder("sluice-soak-")
     command = [sys.executable, "-m", "tests.scenarios.faults", *options]

@@ -21,8 +21,14 @@ class Table:
     """Each write of a row gives it a `version` that no other write has."""
 
     def hash(self, row: str) -> str:
-        """SQL: the hash of a row known as `row`."""
-        return f"hashtext(ROW({', '.join(f'{row}.{column}' for column in self.columns)})::text)"
+        """SQL of PostgreSQL: the hash of a row known as `row`."""
+        texts = ", ".join(f"coalesce({row}.{column}::text, '(null)')" for column in self.columns)
+        return f"('x' || left(md5(concat_ws(',', {texts})), 8))::bit(32)::bigint"
+
+    def hash_on_mariadb(self, row: str) -> str:
+        """The same number, in SQL of MariaDB."""
+        texts = ", ".join(f"COALESCE(CAST({row}.\"{column}\" AS CHAR), '(null)')" for column in self.columns)
+        return f"CAST(CONV(LEFT(MD5(CONCAT_WS(',', {texts})), 8), 16, 10) AS UNSIGNED)"
 
 
 TABLES = (
@@ -93,3 +99,10 @@ IMBALANCE = " UNION ALL ".join(
     for table in TABLES
 )
 """Of each table what its digest is off the log's sums: rows, hashes."""
+
+IMBALANCE_ON_MARIADB = " UNION ALL ".join(
+    f"SELECT '{table.name}', COUNT(*) - (SELECT COALESCE(SUM({table.name}_rows), 0) FROM log),"
+    f" COALESCE(SUM({table.hash_on_mariadb('t')}), 0) - (SELECT COALESCE(SUM({table.name}_sum), 0) FROM log)"
+    f' FROM "{table.name}" t'
+    for table in TABLES
+)

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from tests.scenarios.faults.plan import AT_COMMIT, PLACES, Fault, plan
+from tests.scenarios.faults.plan import AT_COMMIT, PLACES, Fault, deck, plan, plan_of_mariadb
 from tests.scenarios.faults.proxy import Moment
-from tests.scenarios.faults.seeds import EVERY, kind, known, rotating
+from tests.scenarios.faults.seeds import EVERY, OF_MARIADB, kind, known, rotating
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
@@ -57,3 +57,9 @@ def test_the_ways_of_staging_are_all_used_in_the_suite() -> None:
         assert {getattr(each, option) for each in plans} == {True, False}
     assert {each.policy for each in plans} == {"stop", "reject", "overwrite"}
     assert len({each.batch for each in plans}) == 2
+
+
+def test_with_a_mariadb_each_fault_strikes_that_it_can_meet_at_every_place() -> None:
+    struck = {(strike.fault, strike.place) for seed in OF_MARIADB for strike in plan_of_mariadb(seed).strikes}
+    lacking = {(fault, "slave") for fault in (Fault.CRASH_BACKENDS, Fault.FULL_DISK, Fault.FULL_WAL)}
+    assert struck == {(card.fault, card.place) for card in deck()} - lacking

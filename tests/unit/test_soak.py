@@ -95,9 +95,9 @@ def test_the_command_hands_on_its_options_and_the_exit_status_and_keeps_the_logs
     monkeypatch.setattr(sys, "executable", str(program))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    assert command.run(parser.parse_args(["--minutes", "2.5", "--seed", "0"])) == status
+    assert command.run(parser.parse_args(["--minutes", "2.5", "--seed", "0", "--slave", "mariadb"])) == status
     arguments, folder = ast.literal_eval(seen.read_text())
-    assert arguments == ["-m", "tests.scenarios.faults", "--minutes", "2.5", "--seed", "0"]
+    assert arguments == ["-m", "tests.scenarios.faults", "--minutes", "2.5", "--seed", "0", "--slave", "mariadb"]
     assert Path(folder).exists() == bool(status)
     if status:
         require_enterable(Path(folder), service_account())

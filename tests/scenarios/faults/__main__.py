@@ -13,7 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from devstack.soak import add_arguments
-from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.plan import plan, plan_of_mariadb
 from tests.scenarios.faults.run import RunFailed, run
 from tests.scenarios.faults.servers import Servers
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in seeds:
             if done and time.monotonic() > until:
                 break
-            chosen = plan(seed)
+            chosen = plan_of_mariadb(seed) if args.slave == "mariadb" else plan(seed)
             try:
                 result = run(chosen, servers, logs / f"{done}-{seed}")
                 told = "\n  ".join([str(result), *(result.happened if args.minutes is None and args.seed else ())])

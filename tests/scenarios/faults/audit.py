@@ -10,7 +10,7 @@ and marked. What it wrote follows from the transactions around it, see `verdict`
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -168,36 +168,35 @@ def read(commit: Commit, line: str) -> None:
     if match is None:
         raise ValueError(f"a line of {PLUGIN} that is not understood: {line[:200]}")
     name, action, rest = match.groups()
+    values = {column: _text(value) for column, value in _VALUE.findall(rest.split(_NEW, 1)[-1]) if value != "null"}
+    note(commit, name, action, values)
+
+
+def note(commit: Commit, name: str, action: str, values: Mapping[str, str]) -> None:
+    """Adds a change of a row. `values`: those that it leaves, of a deleted row its key's; without NULLs."""
     name = "parted" if name in PARTITIONS else name
     if name == "demo_checkpoint":
-        values = _values(rest)
-        if "state" in values:
-            commit.state = _text(values["state"])
-        if action == "UPDATE" and values["position"] != "null":
-            target = values["target"]
+        commit.state = values.get("state", commit.state)
+        if action == "UPDATE" and "position" in values:
+            target, key = values.get("target"), values.get("slice_key")
             commit.point = Point(
                 int(values["epoch"]),
-                SnapshotPosition.parse(_text(values["position"])),
-                None if target == "null" else SnapshotPosition.parse(_text(target)),
-                None if values["slice_key"] == "null" else int(values["slice_key"]),
+                SnapshotPosition.parse(values["position"]),
+                None if target is None else SnapshotPosition.parse(target),
+                None if key is None else int(key),
             )
     elif name == "log":
         commit.rows += 1
-        values = _values(rest)
         lines = commit.logged if action == "INSERT" else commit.touched
         lines.append((int(values["writer"]), int(values["n"])))
     elif name in BY_NAME:
         commit.rows += 1
         if BY_NAME[name].versioned and action in ("INSERT", "UPDATE"):
-            commit.versions.add((name, int(_values(rest)["version"])))
+            commit.versions.add((name, int(values["version"])))
     elif JOINING.endswith(name) and action in ("INSERT", "UPDATE"):
         # By a load without a checkpoint.
-        commit.versions.add((name, int(_values(rest)["version"])))
-
-
-def _values(rest: str) -> dict[str, str]:
-    return dict(_VALUE.findall(rest.split(_NEW, 1)[-1]))
+        commit.versions.add((name, int(values["version"])))
 
 
 def _text(literal: str) -> str:
-    return literal[1:-1].replace("''", "'")
+    return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal

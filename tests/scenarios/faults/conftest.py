@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.scenarios.faults import seeds
-from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.plan import plan, plan_of_mariadb
 from tests.scenarios.faults.run import Result, run
 from tests.scenarios.faults.servers import Servers
 
@@ -26,13 +26,14 @@ def servers() -> Iterator[Servers]:
 
 
 @pytest.fixture(scope="module")
-def results(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results(request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Of a seed the result; each is run once."""
     known: dict[int, Result] = {}
+    planned = plan_of_mariadb if request.module.KIND == "mariadb" else plan
 
     def result(seed: int) -> Result:
         if seed not in known:
-            known[seed] = run(plan(seed), servers, tmp_path_factory.mktemp(f"seed-{seed}-"))
+            known[seed] = run(planned(seed), servers, tmp_path_factory.mktemp(f"seed-{seed}-"))
         return known[seed]
 
     return result

@@ -7,9 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psycopg
+import pymysql
 
+from devstack.mariadb import MariaDBServer
 from devstack.postgres import PostgresServer
 from devstack.process import ProcessId, await_true, descendants
 from devstack.server import Server
@@ -33,6 +36,7 @@ READY_SECONDS = 2.0
 EVENTS_SECONDS = 300.0
 """In so long all must happen that must happen in a run, faults or not."""
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
+SESSIONS_OF_MARIADB = "SELECT id FROM information_schema.processlist WHERE user <> 'root' AND db = %s"
 
 TOO_LARGE = b"File too large"
 """In a server's log, of a write beyond the limit."""
@@ -175,7 +179,7 @@ class Hand:
     def _meeting(self, strike: Strike) -> Callable[[], bool]:
         """Answers whether something met the strike since: at a COMMIT its connection does."""
         if strike.fault in FILE_LIMITS:
-            log = self._server(strike.place).log
+            log = self._postgres(strike.place).log
             size = log.stat().st_size
             return lambda: TOO_LARGE in log.read_bytes()[size:]
         if strike.fault in (Fault.HALVE, Fault.STALL, Fault.SLOW):
@@ -184,8 +188,10 @@ class Hand:
             return lambda: proxy.met > before
         return lambda: True
 
-    def _server(self, place: str) -> PostgresServer:
-        return self.servers.master if place == "master" else self.servers.slave
+    def _postgres(self, place: str) -> PostgresServer:
+        server = self.servers.master if place == "master" else self.servers.slave
+        assert isinstance(server, PostgresServer)
+        return server
 
     def _do(self, strike: Strike) -> Mend | None:
         """Strikes; returns how to mend it, None where there was nothing to strike."""
@@ -224,9 +230,11 @@ class Hand:
             case Fault.FLUSH_REDIS:
                 return self._redis("FLUSHALL")
             case Fault.CRASH_BACKENDS | Fault.TERMINATE_BACKENDS:
+                if strike.place == "slave" and isinstance(servers.slave, MariaDBServer):
+                    return self._end_sessions_of_mariadb(servers.slave)
                 return self._end_sessions(strike.place, kill=fault is Fault.CRASH_BACKENDS)
             case Fault.FULL_DISK | Fault.FULL_WAL:
-                return self._limit_files(self._server(strike.place), FILE_LIMITS[fault])
+                return self._limit_files(self._postgres(strike.place), FILE_LIMITS[fault])
             case Fault.CUT | Fault.HALVE | Fault.STALL | Fault.SLOW:
                 return self._spoil(servers.proxies[strike.place], strike)
 
@@ -307,7 +315,7 @@ class Hand:
         return _nothing
 
     def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
-        server = self._server(place)
+        server = self._postgres(place)
         if self._frozen.get(server.name):
             return None
         try:
@@ -322,6 +330,20 @@ class Hand:
         except psycopg.Error:
             return None
         return _nothing if pids else None
+
+    def _end_sessions_of_mariadb(self, server: MariaDBServer) -> Mend | None:
+        if self._frozen.get(server.name):
+            return None
+        try:
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(SESSIONS_OF_MARIADB, [self.databases["slave"]])
+                numbers = [number for (number,) in cursor.fetchall()]
+                for number in numbers:
+                    with suppress(pymysql.err.OperationalError):  # it has ended by itself
+                        cursor.execute("KILL %s", [number])
+        except (pymysql.Error, OSError):
+            return None
+        return _nothing if numbers else None
 
     def _limit_files(self, server: PostgresServer, size: int) -> Mend | None:
         """New backends inherit it from the postmaster; those that run are told one by one."""

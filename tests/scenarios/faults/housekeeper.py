@@ -6,8 +6,8 @@ from random import Random
 import psycopg
 
 from sluice.errors import SluiceError
+from sluice.pair import Pair
 from tests.direct_work import housekeeping, purge
-from tests.rig.rig import Rig
 
 PAUSES = (0.3, 1.5)
 
@@ -15,12 +15,12 @@ PAUSES = (0.3, 1.5)
 class Housekeeper(threading.Thread):
     """Purges until stopped, through crashes of both servers. `purged` counts what went."""
 
-    def __init__(self, rig: Rig, seed: int):
+    def __init__(self, ends: Pair, redis_url: str, seed: int):
         super().__init__(name="housekeeper", daemon=True)
         self.purged = 0
         self.failure: BaseException | None = None
-        infos = {"m": rig.pair.master_info, "s": rig.pair.slave_info}
-        self._work = housekeeping(rig.pair.replication, infos, rig.redis_url)
+        infos = {"m": ends.master_info, "s": ends.slave_info}
+        self._work = housekeeping(ends.replication, infos, redis_url)
         self._chance = Random(f"{seed} housekeeper")
         self._enough = threading.Event()
 

@@ -11,6 +11,7 @@ from sluice import pair
 from sluice.capture import reconcile
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
+from sluice.database.registry import reach
 from sluice.errors import SluiceError
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
@@ -88,7 +89,7 @@ class Steps(threading.Thread):
 
     def _await(self, holds: Callable[[Checkpoint], bool]) -> None:
         while not self._enough.wait(PAUSE_SECONDS):
-            with connect(self._pair.slave_info, application="joiner", autocommit=True) as slave:
+            with reach(self._pair.slave_info, "joiner") as slave:
                 store = CheckpointStore(slave, self._pair.prefix, self._pair.slave.schema, self._pair.slave.name)
                 found = store.read()
             assert found is not None

@@ -131,12 +131,15 @@ class Plan:
     load: bool
     """Whether the slave is loaded anew while faults strike, by an initial update of all its tables."""
     strikes: tuple[Strike, ...]
+    mariadb: bool = False
+    """Whether the slave is a MariaDB."""
 
     def __str__(self) -> str:
         options = (
             f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
             f" safe={self.safe} policy={self.policy}"
             f" compare={self.compare} kept={self.kept} ordinary={self.ordinary} load={self.load}"
+            f"{' mariadb' if self.mariadb else ''}"
         )
         return "\n".join([f"seed {self.seed}: {options}", *(f"  {strike}" for strike in self.strikes)])
 
@@ -147,6 +150,7 @@ REDIS_EVERY = 4
 LOAD_EVERY = 5
 DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
+DEALT_OF_MARIADB = 2
 PAUSES = (0.0, 1.2)
 SPARK_SECONDS = 2.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`)."""
@@ -177,6 +181,35 @@ def plan(seed: int) -> Plan:
     )
 
 
+def plan_of_mariadb(seed: int) -> Plan:
+    """The same with a MariaDB as the slave: threads stage, the checkpoint is there, nothing is loaded anew."""
+    random = Random(f"{seed} faults of mariadb")
+    safe = random.random() < 0.15
+    return Plan(
+        seed,
+        spark=False,
+        lazy=random.random() < 0.3,
+        stage=random.choice((300, 1000, 3000)),
+        batch=random.choice((5000, 1_000_000, 1_000_000)),
+        interval=0.1,
+        safe=safe,
+        policy="stop" if safe else random.choice(("stop", "stop", "reject", "overwrite")),
+        compare=random.random() < 0.7,
+        kept="slave",
+        ordinary=True,
+        load=False,
+        strikes=tuple(_strike(random, card) for card in dealt_of_mariadb(seed)),
+        mariadb=True,
+    )
+
+
+def dealt_of_mariadb(seed: int) -> list[Card]:
+    """The faults of such a run. A MariaDB has no processes for its sessions, and waits where its disk is full."""
+    left_out = {Card(fault, "slave") for fault in (Fault.CRASH_BACKENDS, Fault.FULL_DISK, Fault.FULL_WAL)}
+    cards = [card for card in deck() if card not in left_out]
+    return _drawn(cards, seed * DEALT_OF_MARIADB, DEALT_OF_MARIADB)
+
+
 def _kind(seed: int) -> tuple[bool, bool]:
     """Whether Spark stages, and whether the checkpoint is kept in Redis."""
     spark = seed % SPARK_EVERY == 0
@@ -205,15 +238,23 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
 
 def dealt(seed: int) -> list[Card]:
     """The faults of a run: the next of a deck that is shuffled anew whenever it is through."""
-    left_out = (*SPARK_ONLY, Fault.KILL_LOAD)
-    deck = [Card(fault, place) for fault in Fault if fault not in left_out for place in PLACES.get(fault, ("",))]
     rounds, place = divmod(seed, SPARK_EVERY * REDIS_EVERY)
     each = [DEALT[_kind(other)] for other in range(SPARK_EVERY * REDIS_EVERY)]
-    first = rounds * sum(each) + sum(each[:place])
+    return _drawn(deck(), rounds * sum(each) + sum(each[:place]), each[place])
+
+
+def deck() -> list[Card]:
+    """What may strike any run with a PostgreSQL as the slave."""
+    left_out = (*SPARK_ONLY, Fault.KILL_LOAD)
+    return [Card(fault, place) for fault in Fault if fault not in left_out for place in PLACES.get(fault, ("",))]
+
+
+def _drawn(cards: list[Card], first: int, count: int) -> list[Card]:
+    """So many cards of a deck that is shuffled anew whenever it is through, from the one with number `first` on."""
     found = []
-    for number in range(first, first + each[place]):
-        shuffled = Random(f"cards {number // len(deck)}").sample(deck, len(deck))
-        found.append(shuffled[number % len(deck)])
+    for number in range(first, first + count):
+        shuffled = Random(f"cards {number // len(cards)}").sample(cards, len(cards))
+        found.append(shuffled[number % len(cards)])
     return found
 
 

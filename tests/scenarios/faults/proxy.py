@@ -17,7 +17,10 @@ from enum import StrEnum
 from devstack.ports import HOST
 
 CHUNK = 1 << 16
-_COMMIT = b"COMMIT\x00"
+COMMIT = b"COMMIT\x00"
+"""As PostgreSQL's clients send it."""
+COMMIT_OF_MARIADB = b"\x07\x00\x00\x00\x03COMMIT"
+"""A packet of seven bytes: a query."""
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: closing sends RST, and what was not sent yet is lost."""
 
@@ -51,8 +54,9 @@ class Ambush:
 class Proxy:
     """Listens on a port of its own for a server's port on this machine."""
 
-    def __init__(self, server_port: int):
+    def __init__(self, server_port: int, commit: bytes = COMMIT):
         self.server_port = server_port
+        self.commit = commit
         self.weather = Weather()
         self.met = 0
         """How many chunks met bad weather, or nothing that travels."""
@@ -174,8 +178,8 @@ class _Link:
     def _up(self) -> None:
         tail = b""
         while data := self._client.recv(CHUNK):
-            found = _COMMIT in tail + data
-            tail = data[-len(_COMMIT) :]
+            found = self._proxy.commit in tail + data
+            tail = data[-len(self._proxy.commit) :]
             ambush = self._proxy.sprung() if found and self._proxy.lurking else None
             if ambush is None:
                 self._forward(data, self._server)

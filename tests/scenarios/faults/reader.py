@@ -1,20 +1,27 @@
 """A reader of the slave: looks all the time, each look one snapshot of the checkpoint, the log and every table."""
 
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
+from sluice.database.errors import Contended
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.mysql.connection import MySQLSession
+from sluice.vendors.mysql.connection import connect as connect_mariadb
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from workload.tables import EVERY, IMBALANCE
+from workload.tables import EVERY, IMBALANCE, IMBALANCE_ON_MARIADB
 
 _PAUSE = 0.08
 CHECKPOINT = "SELECT state, position, target IS NOT NULL FROM public.demo_checkpoint WHERE slave = 'dr1'"
 PROGRESS = "SELECT writer, count(*), max(n) FROM public.log GROUP BY 1"
+CHECKPOINT_ON_MARIADB, PROGRESS_ON_MARIADB = (query.replace("public.", "") for query in (CHECKPOINT, PROGRESS))
+Row = Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Reader(threading.Thread):
         self.locked = 0
         """Looks that were given up because of a lock."""
         self.failure: BaseException | None = None
-        self._slave = slave
+        self.slave = slave
         self._enough = threading.Event()
 
     def stop(self) -> None:
@@ -50,14 +57,34 @@ class Reader(threading.Thread):
         try:
             while not self._enough.is_set():
                 try:
-                    with connect(self._slave, application="reader") as connection:
-                        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                    with self.session() as look:
                         while not self._enough.wait(_PAUSE):
-                            self._look(connection)
+                            look()
                 except (SluiceError, psycopg.OperationalError):  # the slave is down
                     self._enough.wait(0.05)
         except BaseException as failure:
             self.failure = failure
+
+    def session(self) -> AbstractContextManager[Callable[[], None]]:
+        """A session on the slave, and what looks there once."""
+        raise NotImplementedError
+
+    def seen(self, position: str, progress: Iterable[Row], imbalance: Iterable[Row]) -> None:
+        """What one look showed, as `PROGRESS` and the digests returned it."""
+        found = {writer: (count, last) for writer, count, last in progress}
+        off = {name: (int(rows), int(total)) for name, rows, total in imbalance if rows or total}
+        self.place = position, found
+        self.looks.append(Look(SnapshotPosition.parse(position), found, off))
+
+
+class PostgresReader(Reader):
+    """Of a PostgreSQL."""
+
+    @contextmanager
+    def session(self) -> Iterator[Callable[[], None]]:
+        with connect(self.slave, application="reader") as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield lambda: self._look(connection)
 
     def _look(self, connection: psycopg.Connection[Any]) -> None:
         try:
@@ -76,14 +103,35 @@ class Reader(threading.Thread):
                 if state != "NORMAL" or slices:
                     self.between_slices += 1
                     return
-                progress = {writer: (count, last) for writer, count, last in connection.execute(PROGRESS).fetchall()}
-                off = {
-                    name: (rows, int(total))
-                    for name, rows, total in connection.execute(IMBALANCE).fetchall()
-                    if rows or total
-                }
+                progress = connection.execute(PROGRESS).fetchall()
+                imbalance = connection.execute(IMBALANCE).fetchall()
         except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):  # or dropped, to be loaded anew
             self.locked += 1
             return
-        self.place = position, progress
-        self.looks.append(Look(SnapshotPosition.parse(position), progress, off))
+        self.seen(position, progress, imbalance)
+
+
+class MariaDBReader(Reader):
+    """Of a MariaDB, by an account that the apply does not have."""
+
+    @contextmanager
+    def session(self) -> Iterator[Callable[[], None]]:
+        with connect_mariadb(self.slave, application="reader") as session:
+            session.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            session.run("SET lock_wait_timeout = 1")
+            yield lambda: self._look(session)
+
+    def _look(self, session: MySQLSession) -> None:
+        try:
+            session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            row = session.run(CHECKPOINT_ON_MARIADB).fetchone()
+            assert row is not None
+            state, position, slices = row
+            if state != "NORMAL" or slices:
+                self.between_slices += 1
+            else:
+                self.seen(position, session.run(PROGRESS_ON_MARIADB), session.run(IMBALANCE_ON_MARIADB))
+        except Contended:  # a definition has changed since the snapshot
+            self.locked += 1
+        finally:
+            session.run("ROLLBACK")

@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from sluice.vendors.postgres.source import position
-from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
 from tests.scenarios.faults.joiner import Joiner, Steps
-from tests.scenarios.faults.pair import pair, reopened
+from tests.scenarios.faults.pair import Ends, pair
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.reload import Reload
 from tests.scenarios.faults.servers import Servers
-from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, HistoryWriter
-from workload.operations import EVENTS
+from tests.scenarios.faults.writer import ANCHORING, HistoryWriter, cast, events
 
 DRAIN_SECONDS = 420.0
 LOADED_CHANGES = 5_000
@@ -36,6 +34,7 @@ class RunFailed(AssertionError):
         super().__init__(
             f"{plan}\nWhat happened:\n  {struck}\nFound:\n  {shown}\n"
             f"Logs of the applies: {folder}\nTo do it again: ./sluice soak --seed {plan.seed}"
+            f"{' --slave mariadb' if plan.mariadb else ''}"
         )
 
 
@@ -72,10 +71,11 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
     began = time.monotonic()
     with ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
-        rig, values = stack.enter_context(pair(plan, servers, folder))
-        slot = f"audit_{rig.pair.slave_info.database}"
-        with servers.slave.connect(rig.pair.slave_info.database) as admin:
-            audit.begin(admin, slot)
+        if plan.mariadb:
+            servers = servers.with_mariadb()
+        ends, values = stack.enter_context(pair(plan, servers, folder))
+        rig = ends.rig
+        ends.begin_audit()
         checkpoint = rig.checkpoint
         assert checkpoint.position is not None
         start = Point(checkpoint.epoch, checkpoint.position, None, None)
@@ -84,9 +84,9 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         stack.callback(applies.kill)
         writers = [
             HistoryWriter(rig.pair.master_info, number, character, plan.seed, lazy=plan.lazy)
-            for number, character in enumerate(RARE if plan.kept == "redis" else CAST, 1)
+            for number, character in enumerate(cast(plan), 1)
         ]
-        reader = Reader(rig.pair.slave_info)
+        reader = ends.reader()
         databases = {"master": rig.pair.master_info.database, "slave": rig.pair.slave_info.database}
 
         def calm() -> None:
@@ -101,14 +101,14 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         loading = reload or Joiner(rig.pair, servers.redis.url)
 
         def lacking() -> list[str]:
-            events = sorted(EVENTS.difference(*(writer.events for writer in writers)))
-            return events if loading.loaded else [*events, f"{loading.what} ({loading.last})"]
+            missing = sorted(events(plan).difference(*(writer.events for writer in writers)))
+            return missing if loading.loaded else [*missing, f"{loading.what} ({loading.last})"]
 
         hand = Hand(
             plan, servers, applies, databases, lambda: reader.place, lacking, calm, reload.kill if reload else bool
         )
         stack.callback(hand.heal)
-        housekeeper = Housekeeper(rig, plan.seed)
+        housekeeper = Housekeeper(rig.pair, rig.redis_url, plan.seed)
         threads: list[HistoryWriter | Reader | Housekeeper | Steps] = [*writers, reader, housekeeper, loading]
         for thread in threads:
             stack.callback(thread.stop)
@@ -129,9 +129,10 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             hand.say("all is well again")
             for writer in writers:
                 writer.join(30.0)
-            rig = reopened(rig)
+            ends.reopen()
+            rig = ends.rig
             stack.callback(rig.close)
-            _drain(rig, applies, idle, lags=plan.kept == "redis")
+            _drain(ends, applies, idle, lags=plan.kept == "redis")
             reader.stop()
             housekeeper.stop()
             applies.end()
@@ -141,8 +142,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             hand.say("everything is applied")
             lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
             history = verdict.of_history(lines)
-            with servers.slave.connect(rig.pair.slave_info.database) as admin:
-                kept = list(audit.commits(admin, slot))
+            kept = ends.commits()
             findings += _few(verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history))
             lags = plan.kept == "redis"
             findings += _few(verdict.of_looks(reader.looks, history, lags=lags))
@@ -152,10 +152,9 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
                 findings += _few(of_commits(commits, began_at, history))
             findings += [
                 f"{table} differs; only on the master: {here}, only on the slave: {there}"
-                for table, (here, there) in rig.differences().items()
+                for table, (here, there) in ends.differences().items()
             ]
-            rejects = rig.slave.execute("SELECT reason FROM public.demo_rejects").fetchall()
-            findings += [f"set aside in REJECTS: {reason}" for (reason,) in rejects]
+            findings += [f"set aside in REJECTS: {reason}" for reason in ends.rejected()]
         except Exception as failure:
             if not isinstance(failure, AssertionError):  # the runner itself
                 failure.add_note(str(RunFailed(plan, hand.happened, [repr(failure)], folder)))
@@ -177,13 +176,14 @@ def _few(findings: list[str]) -> list[str]:
     return [*findings[:4], *([f"… and {len(findings) - 4} more like these"] if len(findings) > 4 else [])]
 
 
-def _drain(rig: Rig, applies: Applies, idle: Any, *, lags: bool) -> None:
+def _drain(ends: Ends, applies: Applies, idle: Any, *, lags: bool) -> None:
+    rig = ends.rig
     now = position.take(rig.master, rig.pair.prefix, "public")
     until = time.monotonic() + DRAIN_SECONDS
 
     def drained() -> bool:
         if lags:
-            return not rig.differences()
+            return not ends.differences()
         return bool((reached := rig.checkpoint.position) and reached.covers_all_of(now))
 
     while not drained():

@@ -13,6 +13,10 @@ FIRST = 1000
 """Of those that change; none of them is in `EVERY`."""
 
 
+OF_MARIADB = range(16)
+"""Of `--all` with a MariaDB as the slave: each fault strikes in them, at every place."""
+
+
 def kind(plan: Plan) -> str:
     """`spark`, `redis` or `plain`: each has a file of tests."""
     return "spark" if plan.spark else "redis" if plan.kept == "redis" else "plain"
@@ -31,6 +35,8 @@ def known(run_number: int) -> int:
 
 def parameters(of_kind: str, run_number: int) -> list[object]:
     """The seeds of a kind, with their marks."""
+    if of_kind == "mariadb":
+        return [*(pytest.param(seed, marks=pytest.mark.long) for seed in OF_MARIADB), FIRST + run_number]
     seeds = [
         *(pytest.param(seed, marks=() if seed == known(run_number) else pytest.mark.long) for seed in EVERY),
         *(pytest.param(seed) for seed in rotating(run_number)),

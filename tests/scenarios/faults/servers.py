@@ -2,19 +2,22 @@
 
 import shutil
 from contextlib import AbstractContextManager, suppress
+from copy import copy
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 
 from devstack.account import new_folder
+from devstack.mariadb import MariaDBServer, ensure_installed
 from devstack.postgres import PostgresServer
 from devstack.process import ProcessId
 from devstack.redis import RedisServer
 from devstack.server import Server
 from devstack.spark import SparkServer
 from sluice.model.connection import ConnectionInfo
-from tests.scenarios.faults.proxy import Proxy
+from tests.scenarios.faults import binlog
+from tests.scenarios.faults.proxy import COMMIT_OF_MARIADB, Proxy
 
 SETTINGS = {
     # Killed processes lose what they had in memory; what they gave to the system survives. So nothing need be synced.
@@ -40,6 +43,8 @@ class SmallSegments(PostgresServer):
 class Servers(AbstractContextManager["Servers"]):
     """A master, a slave and a Redis, each on its own, each behind a proxy."""
 
+    slave: PostgresServer | MariaDBServer
+
     def __init__(self) -> None:
         # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
         self.folder = new_folder("sluice-faults-")
@@ -48,6 +53,7 @@ class Servers(AbstractContextManager["Servers"]):
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
         self.proxies: dict[str, Proxy] = {}
         self._spark: SparkServer | None = None
+        self._with_mariadb: Servers | None = None
 
     @property
     def all(self) -> dict[str, Server]:
@@ -59,7 +65,20 @@ class Servers(AbstractContextManager["Servers"]):
             self.proxies[name] = Proxy(server.port)
         return self
 
+    def with_mariadb(self) -> "Servers":
+        """The same master and Redis, with a MariaDB as the slave."""
+        if self._with_mariadb is None:
+            ensure_installed()
+            other = self._with_mariadb = copy(self)
+            other.slave = MariaDBServer(self.folder / "mariadb", name="slave", settings=binlog.SETTINGS)
+            other.slave.start(die_with_parent=True)
+            other.proxies = {**self.proxies, "slave": Proxy(other.slave.port, COMMIT_OF_MARIADB)}
+        return self._with_mariadb
+
     def __exit__(self, *_: object) -> None:
+        if (other := self._with_mariadb) is not None:
+            other.proxies["slave"].close()
+            other.slave.stop()
         for proxy in self.proxies.values():
             proxy.close()
         for server in self.all.values():

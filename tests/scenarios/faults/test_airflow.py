@@ -29,8 +29,7 @@ from sluice.pair import Pair
 from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Point
-from tests.scenarios.faults.pair import reopened
-from tests.scenarios.faults.reader import Reader
+from tests.scenarios.faults.reader import PostgresReader
 from tests.scenarios.faults.writer import HistoryWriter
 from workload import tables
 from workload.writer import BUILDER, CLERK, DREAMER, PORTER
@@ -96,8 +95,8 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     cast = (CLERK, CLERK, DREAMER, PORTER, BUILDER)
     info = rig.pair.master_info
     writers = [HistoryWriter(info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
-    reader = Reader(rig.pair.slave_info)
-    threads: list[HistoryWriter | Reader] = [*writers, reader]
+    reader = PostgresReader(rig.pair.slave_info)
+    threads: list[HistoryWriter | PostgresReader] = [*writers, reader]
     for thread in threads:
         thread.start()
     try:
@@ -110,7 +109,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
             writer.stop()
     for writer in writers:
         writer.join(30)
-    rig = reopened(rig)
+    rig = Rig.between(rig.pair, rig.redis_url)
     rig.await_current(120)
     reader.stop()
     reader.join(10)

@@ -13,7 +13,7 @@ import pytest
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
 from tests.rig.rig import Rig
-from tests.scenarios.faults.pair import pair, reopened
+from tests.scenarios.faults.pair import pair
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.servers import Servers
 
@@ -26,9 +26,10 @@ def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
     with servers.master.connect() as admin:
         admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         admin.execute("SELECT pg_reload_conf()")
-    with pair(plan(1), servers, tmp_path) as (built, _):
-        yield built
-        built.close()
+    with pair(plan(1), servers, tmp_path) as (ends, _):
+        assert isinstance(ends.rig, Rig)
+        yield ends.rig
+        ends.rig.close()
     with servers.master.connect() as admin:
         admin.execute("ALTER SYSTEM RESET wal_writer_delay")
         admin.execute("SELECT pg_reload_conf()")
@@ -39,7 +40,7 @@ def crashed(rig: Rig, servers: Servers) -> Rig:
     rig.close()
     servers.master.kill()
     servers.start_all()
-    return reopened(rig)
+    return Rig.between(rig.pair, rig.redis_url)
 
 
 def test_a_change_that_the_slave_shows_survives_a_crash_of_the_master(rig: Rig, servers: Servers) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.vendors.postgres.target import stage
 from tests.rig.rig import Rig
-from tests.scenarios.faults.pair import pair, reopened
+from tests.scenarios.faults.pair import pair
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.servers import Servers
 
@@ -21,8 +21,9 @@ def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
     with servers.slave.connect() as admin:
         admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         admin.execute("SELECT pg_reload_conf()")
-    with pair(replace(plan(1), stage=300), servers, tmp_path) as (built, _):
-        yield built
+    with pair(replace(plan(1), stage=300), servers, tmp_path) as (ends, _):
+        assert isinstance(ends.rig, Rig)
+        yield ends.rig
     servers.start_all()
     with servers.slave.connect() as admin:
         admin.execute("ALTER SYSTEM RESET wal_writer_delay")
@@ -52,7 +53,7 @@ def test_it_starts_again_after_a_crash_while_changes_were_staged(
         assert crashed.wait(30)
         rig.close()
         servers.start_all()
-        rig = reopened(rig)
+        rig = Rig.between(rig.pair, rig.redis_url)
         rig.await_current()
     assert rig.differences() == {}
     assert len(rig.rows(rig.slave, rig.tables(rig.slave)[0])) == 2000

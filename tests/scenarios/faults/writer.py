@@ -13,7 +13,8 @@ from typing import Any
 import psycopg
 
 from sluice.model.connection import ConnectionInfo
-from workload.operations import Work
+from tests.scenarios.faults.plan import Plan
+from workload.operations import EVENTS, PARTITION_GONE, Work, label
 from workload.tables import BY_NAME, TABLES
 from workload.writer import BUILDER, CHANGER, CLERK, DREAMER, PORTER, Character, Writer
 
@@ -30,6 +31,21 @@ RARE = (CLERK, CLERK, CLERK, DREAMER, PORTER, RARE_BUILDER, RARE_CHANGER)
 then little comes again."""
 ANCHORING = (RARE_BUILDER, RARE_CHANGER, PORTER)
 """Those, and who writes so much that it goes in slices."""
+RARE_PORTER, LABELLER = replace(PORTER, pause=(2.0, 5.0)), replace(CHANGER, operations=(label,), pause=(1.0, 3.0))
+FOR_MARIADB = (CLERK, CLERK, DREAMER, RARE_PORTER, RARE_BUILDER, LABELLER)
+"""There each change of a definition ends a slice, and a partition that goes with its rows is refused."""
+
+
+def cast(plan: Plan) -> tuple[Character, ...]:
+    """Who writes in a run."""
+    if plan.mariadb:
+        return FOR_MARIADB
+    return RARE if plan.kept == "redis" else CAST
+
+
+def events(plan: Plan) -> frozenset[str]:
+    """What must happen in a run."""
+    return EVENTS - {PARTITION_GONE} if plan.mariadb else EVENTS
 
 
 class DigestedWork(Work):
