@@ -14,6 +14,15 @@ from tests.examples import examples
 TABLE = TableName("public", "t")
 NEWEST = ConflictRule(newest="at")
 MASTER, SLAVE = ConflictRule(Winner.MASTER), ConflictRule(Winner.SLAVE)
+EXIT = ConflictRule(exit=f"{__name__}:later")
+
+
+def later(master: Row | None, slave: Row | None) -> str:
+    """A user's function: the row that was written later; one that was deleted stays deleted."""
+    if master is None or slave is None:
+        return "master" if master is None else "slave"
+    theirs, ours = ((int(str(row["at"])), str(row["v"])) for row in (master, slave))
+    return "master" if theirs > ours else "slave"
 
 
 def change(old: Row, new: Row, *, key: tuple[str, ...] = ("id",), partial: bool = False) -> RowChange:
@@ -105,7 +114,9 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("rules", [(NEWEST, NEWEST), (MASTER, SLAVE)], ids=["newest", "one prevails"])
+@pytest.mark.parametrize(
+    "rules", [(NEWEST, NEWEST), (MASTER, SLAVE), (EXIT, EXIT)], ids=["newest", "one prevails", "exit"]
+)
 @given(steps=STEPS, ties=st.booleans())
 @settings(max_examples=examples(600), deadline=None)
 def test_two_sides_that_write_at_the_same_time_end_equal(

@@ -1,9 +1,10 @@
-"""Changes of the master become changes of the slave: against a model, with rows that move in and out of `where`."""
+"""Changes of the master become changes of the slave: against a model, with rows that move in and out."""
 
 import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from sluice.database.items import ITEMS
 from sluice.model.change import RowChange
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed
 from sluice.transform import changes
+from sluice.transform.engine import TEXT
+from sluice.transform.user_exit import ROW
 from tests.examples import examples
 from tests.unit.changes import History, Values
 from tests.unit.transforming import bound, rows, shape
@@ -35,6 +38,19 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
+MARK = pa.scalar("!", TEXT), pa.scalar("", TEXT)
+
+
+def marked(given: pa.Table) -> pa.Table:
+    """A user exit: rows without CH in the first column behind the key, with a mark there, the last row first."""
+    name = given.column_names[1]
+    if name == ROW:
+        return given
+    found = given.filter(pc.fill_null(pc.not_equal(given[name], "CH"), pa.scalar(True)))
+    return found.set_column(1, name, pc.binary_join_element_wise(found[name], *MARK)).sort_by([(ROW, "descending")])
+
+
+EXITS = st.sampled_from([None, f"{__name__}:{marked.__name__}"])
 DICE = st.integers(0, 2**32).map(random.Random)
 
 
@@ -73,11 +89,11 @@ def alike(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(DICE, WHERES, CHANGES)
+@given(DICE, WHERES, CHANGES, EXITS)
 def test_the_slave_is_the_transformed_master_after_any_history(
-    dice: random.Random, where: str | None, columns: dict[str, ColumnChange]
+    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], user_exit: str | None
 ) -> None:
-    history, transform = history_of(dice), bound(shape(**COLUMNS), where, **columns)
+    history, transform = history_of(dice), bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
     found = changes.of_slave(history.window(), transform)
     assert alike(replayed(found, transform.key()), rows(transform, *history.rows) if history.rows else [])
     for item in found.to_pylist():
@@ -87,10 +103,12 @@ def test_the_slave_is_the_transformed_master_after_any_history(
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(DICE, WHERES, CHANGES)
-def test_a_table_without_a_key_too(dice: random.Random, where: str | None, columns: dict[str, ColumnChange]) -> None:
+@given(DICE, WHERES, CHANGES, EXITS)
+def test_a_table_without_a_key_too(
+    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], user_exit: str | None
+) -> None:
     history = history_of(dice, key=())
-    transform = bound(shape(**{**COLUMNS, "id": "integer"}), where, **columns)
+    transform = bound(shape(**{**COLUMNS, "id": "integer"}), where, user_exit=user_exit, **columns)
     found = changes.of_slave(history.window(), transform)
     assert alike(replayed(found, ()), rows(transform, *history.rows) if history.rows else [])
 

@@ -16,7 +16,7 @@ from sluice.model.transformation import ColumnChange, Computed, Excluded, Rename
 from sluice.transform.table_transform import TableTransform
 from tests.examples import examples
 from tests.unit.changes import History, Values
-from tests.unit.test_transformed_changes import CHANGES, COLUMNS, DICE, WHERES, history_of
+from tests.unit.test_transformed_changes import CHANGES, COLUMNS, DICE, EXITS, WHERES, history_of
 from tests.unit.transforming import bound, rows, shape
 
 KEY = ("id",)
@@ -68,11 +68,11 @@ def fits(net: NetChanges, change: dict[str, Any], row: Row) -> None:
 
 
 @settings(max_examples=examples(90), deadline=None)
-@given(DICE, WHERES, CHANGES, st.booleans())
+@given(DICE, WHERES, CHANGES, EXITS, st.booleans())
 def test_any_window_leads_from_the_slaves_state_to_the_next(
-    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], compare: bool
+    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], user_exit: str | None, compare: bool
 ) -> None:
-    history, transform = history_of(dice), bound(shape(**COLUMNS), where, **columns)
+    history, transform = history_of(dice), bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
     start = dice.randrange(len(history.items))
     stop = dice.randint(start + 1, len(history.items))
     found = net_changes.events(history.window(start, stop), KEY, xml_images)
@@ -88,12 +88,12 @@ def test_any_window_leads_from_the_slaves_state_to_the_next(
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(DICE, WHERES, CHANGES, st.sets(st.integers(1, 9).map(str)))
+@given(DICE, WHERES, CHANGES, EXITS, st.sets(st.integers(1, 9).map(str)))
 def test_keys_whose_block_is_read_later_are_left_out(
-    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], dropped: set[str]
+    dice: random.Random, where: str | None, columns: dict[str, ColumnChange], user_exit: str | None, dropped: set[str]
 ) -> None:
     history = history_of(dice)
-    transform = bound(shape(**COLUMNS), where, **columns)
+    transform = bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
     found = net_changes.events(history.window(), KEY, xml_images)
     keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
     mine = SlaveChanges(found, transform, keep)

@@ -222,7 +222,9 @@ class TableTransform:
         after = np.full(len(kept), -1, np.int64)
         after[places[stay]] = np.arange(len(stay))
         chosen = pa.array(after, mask=after < 0)
-        return {name: column.take(chosen) for name, column in made.items()}, after >= 0
+        # A row that is left out has its key all the same: by it the slave's row goes.
+        keys = {name: _whole(before[name]) for name in self.key()}
+        return {name: column.take(chosen) for name, column in made.items()} | keys, after >= 0
 
     def _expect_used(self, by_name: Mapping[str, Texts]) -> None:
         if lacking := [name for name in self.used if name not in by_name]:

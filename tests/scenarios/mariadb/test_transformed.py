@@ -38,11 +38,12 @@ LINES = """
       odd: {expression: NOT active}
       day: {expression: 'CAST("at" AS DATE)'}
       bytes: {expression: body}
+    exit: tests.scenarios.mariadb.people_exit:people
 """
 ON_MASTER = """
-SELECT id, part, upper(name) || coalesce(country, ''), country, at, body, active::int, 1.50,
+SELECT id, part, upper(name) || coalesce(country, '') || '!', country, at, body, active::int, 1.50,
     extra->>'n', rate, (NOT active)::int, (at AT TIME ZONE 'UTC')::date, body FROM public.people
-WHERE country = 'CH' OR salary > 60 ORDER BY id, part"""
+WHERE (country = 'CH' OR salary > 60) AND id <> 7 ORDER BY id, part"""
 ON_SLAVE = """
 SELECT id, PART, name, country, at, body, active, salary, JSON_VALUE(extra, '$.n'), rate, odd, day, bytes
 FROM people ORDER BY id, PART"""
