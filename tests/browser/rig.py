@@ -96,17 +96,21 @@ class Monitor:
                     leases.append(Lease(client, prefix, name, 60.0))
                     leases[-1].acquire()
         _write_report()
+        self.say_everything()
+        Gate(client, SHOP, "tokyo").close(ERROR, "apply", "public.orders: the row with id = 7 is not on the slave")
+        Gate(client, STOCK, "dr1").close(ADMIN, "otto", "disk is replaced")
+        return leases
+
+    def say_everything(self) -> None:
+        """What all applies say now."""
         self.say(SHOP, "berlin", rate=1_240.0)
         self.say(SHOP, "oslo", 74.0, rate=310.0, set_aside=["public.orders"])
         self.say(SHOP, "tokyo", 4_000.0)
-        Gate(client, SHOP, "tokyo").close(ERROR, "apply", "public.orders: the row with id = 7 is not on the slave")
         self.say(SHOP, "lima", 12.0, state="TRANSITION", activity="applying")
         self.say(
             STOCK, "dr1", 40.0, activity="waiting: the gate is closed", safe_mode="on after the start, for 12 s more"
         )
-        Gate(client, STOCK, "dr1").close(ADMIN, "otto", "disk is replaced")
         self.say(STOCK, "dr2", 3.0, state="INCONSISTENT", message="Initial Update interrupted by the ADMIN")
-        return leases
 
     def _remember(self, prefix: Prefix, name: str, number: int) -> None:
         """An hour of its past, and its tables."""
@@ -194,7 +198,7 @@ def _write_report() -> None:
     same = TableFinding(TableName("public", "x" * 63))
     tables = [TableResult(one) for one in (found, lost, same)]
     started = datetime.now(UTC).isoformat()
-    told = [as_dict(str(SHOP), slave, "verify", started, tables) for slave in ("berlin", "oslo")]
+    told = [as_dict(str(SHOP), slave, "verify", started, tables) for slave in ("tokyo", "lima")]
     folder = state_paths.report_folder(REPORT)
     (folder / "report.json").write_text(json.dumps(told))
     (folder / "report.html").write_text(report_page(told))

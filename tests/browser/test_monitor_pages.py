@@ -389,6 +389,7 @@ def test_the_pictures_of_the_documentation_are_made_here(
     folder = Path(pytestconfig.option.pictures or tmp_path)
     for name, (path, size, scheme) in PICTURES.items():
         page = monitor.page(browser, viewport=size, color_scheme=scheme)
+        monitor.say_everything()
         page.goto(f"{monitor.url}/sluice/{path}")
         page.screenshot(path=folder / f"{name}.png", full_page=True)
         page.context.close()

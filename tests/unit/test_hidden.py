@@ -5,6 +5,7 @@ import pytest
 from sluice.airflow.pages import hidden
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.coordination.lacks import Found
 from sluice.database.conflicts import Drift
 from sluice.model.event import Event, EventKind
 from sluice.model.mask import NO_PATTERNS
@@ -47,11 +48,18 @@ def test_what_is_no_value_stays() -> None:
 
 def test_everything_that_is_known_of_a_slave_is_gone_over() -> None:
     text = str(drift())
-    said = {"state": "NORMAL", "activity": f"waiting: {text}", "message": text, "differing": [text], "rate": 2.0}
+    lacking = {"public.t": 'inconsistent: unique index "t_a_key": Key (a)=(secret) is duplicated'}
+    said = {
+        "state": "NORMAL", "activity": f"waiting: {text}", "message": text, "differing": [text], "rate": 2.0,
+        "not_ready": lacking,
+    }  # fmt: skip
     tables = {"public.t": {"outcome": "could not compare", "reason": text}}
+    lacks = [Found(text, 'CREATE INDEX ON t ("a")', "x")]
     pair = (Prefix("SHOP_"), "a")
-    shown = hidden.known(Known({}, {pair: KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables)}))
+    known = KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, lacks)
+    shown = hidden.known(Known({}, {pair: known}))
     assert "secret" not in str(shown) and shown.slaves[pair].status["rate"] == 2.0
+    assert "t_a_key" in str(shown), "the rest stays"
     events = [Event(1.0, EventKind.OUTAGE, text)]
     assert "secret" not in str(hidden.past(Past(events=events)))
 

@@ -73,6 +73,7 @@ def _slave(one: KnownSlave) -> KnownSlave:
     said = {
         **one.status,
         **{name: without_values(str(one.status[name])) for name in _SAID if one.status.get(name)},
+        "not_ready": {table: without_values(str(why)) for table, why in (one.status.get("not_ready") or {}).items()},
         "differing": [without_values(str(reason)) for reason in one.status.get("differing") or ()],
     }
     tables = {
@@ -80,4 +81,5 @@ def _slave(one: KnownSlave) -> KnownSlave:
         for table, seen in one.tables.items()
     }
     closures = [replace(closure, reason=without_values(closure.reason)) for closure in one.closures]
-    return replace(one, status=said, tables=tables, closures=closures)
+    lacks = [replace(lack, what=without_values(lack.what)) for lack in one.lacks]
+    return replace(one, status=said, tables=tables, closures=closures, lacks=lacks)
