@@ -115,7 +115,7 @@ DECLARE
     body pg_catalog.text;
 BEGIN
     found := pg_catalog.regexp_match(code::pg_catalog.text,
-        '^CREATE OR REPLACE NONEDITIONABLE TRIGGER ("[^"]+")\s+AFTER ([A-Z ]+) ON (\S+)\s+FOR EACH ROW\s+DECLARE(.*)\mBEGIN\M(.*)END;$');
+        '^CREATE OR REPLACE NONEDITIONABLE TRIGGER ("[^"]+")\s+AFTER ([A-Z ]+) ON ("[^"]+"\."[^"]+")\s+FOR EACH ROW\s+DECLARE(.*)\mBEGIN\M(.*)END;$');
     body := pg_catalog.replace(pg_catalog.replace(found[5], ':OLD.', 'OLD.'), ':NEW.', 'NEW.');
     body := pg_catalog.replace(body, 'RETURN;', 'RETURN NULL;');
     body := pg_catalog.replace(body, 'WHEN INSERTING THEN', 'WHEN TG_OP = ''INSERT'' THEN');

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.database.digests import by_canonical_texts
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
@@ -60,6 +61,11 @@ def test_what_cannot_be_captured_is_named() -> None:
     ]
     (reason,) = fitness.of_columns([("K", "VARCHAR2(1000 CHAR)"), ("R", "RAW(100)")], ["K", "R"])
     assert reason == "has a key that may take 4,200 bytes as a text; 4,000 is the most"
+
+
+def test_only_two_servers_of_a_vendor_with_texts_of_its_own_do_without_canonical_ones() -> None:
+    assert by_canonical_texts("oracle", "oracle") and by_canonical_texts("oracle", "postgres")
+    assert not by_canonical_texts("postgres", "postgres")
 
 
 def test_a_row_is_written_as_csv() -> None:

@@ -131,7 +131,8 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
                 WHEN OTHERS THEN
                     -- The other tables go on; this one is said at the end, and comes again.
                     ROLLBACK;
-                    l_faults := SUBSTRB(l_faults || CHR(10) || SQLERRM, 1, 1900);
+                    l_faults := SUBSTRB(
+                        l_faults || CHR(10) || t.SCHEMANAME || '.' || t.TABLENAME || ': ' || SQLERRM, 1, 1900);
             END;
         END LOOP;
         FOR c IN (

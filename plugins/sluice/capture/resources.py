@@ -55,9 +55,7 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
     have, files = lock_waits.until_unlocked(upgrade)
     report = InstallReport(prefix, schema, have.version if have else None, resources.version(), tuple(files))
     if report.changed:
-        log.info(
-            "%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files)
-        )
+        log.info("%s: DbResources brought to version %s (%s)", prefix, report.after, ", ".join(files))
     else:
-        log.info("%s: DbResources in schema %s are current, nothing to do", prefix, schema)
+        log.info("%s: DbResources are current, nothing to do", prefix)
     return report

@@ -24,7 +24,7 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     with connection.transaction():
         have = resources.installed(connection, prefix, schema)
         if have is None:
-            log.info("%s: there are no DbResources in schema %s", prefix, schema)
+            log.info("%s: there are no DbResources", prefix)
             return False
         tables = resources.Registry(connection, prefix, schema).tables()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
@@ -36,5 +36,5 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
             resources.remove(connection, prefix, schema)
 
     lock_waits.until_unlocked(remove)
-    log.info("%s: DbResources in schema %s removed", prefix, schema)
+    log.info("%s: DbResources removed", prefix)
     return True

@@ -10,6 +10,7 @@ from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import UNKNOWN, LogicalType
 from sluice.model.shape import TableShape
+from sluice.model.vendors import VENDORS
 
 ROWS_A_BLOCK = 1_000
 MOST_BLOCKS = 8_192
@@ -52,10 +53,10 @@ def compared(slave: ColumnTypes, columns: Iterable[tuple[str, str]]) -> tuple[Co
 
 
 def by_canonical_texts(master: str, slave: str) -> bool:
-    """Whether rows are compared by their canonical texts: where the vendors differ. Servers of one vendor have forms
-    that are alike and cost less.
+    """Whether rows are compared by their canonical texts: where the vendors differ, or have no forms of their own that
+    are alike and cost less.
     """
-    return master != slave
+    return master != slave or not VENDORS[master].own_texts
 
 
 class TableDigest(Protocol):

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 class VendorEntry:
     """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
     `slave_only`: nothing captures changes there. `fails_over`: a slave can become the master. `redis_checkpoint`: a
-    slave's checkpoint can be kept in Redis."""
+    slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them so for
+    less than by canonical texts."""
 
     member: str
     port: int
     slave_only: bool = False
     fails_over: bool = False
     redis_checkpoint: bool = False
+    own_texts: bool = False
 
 
 VENDORS = {
-    "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True),
+    "postgres": VendorEntry(
+        "sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True, own_texts=True
+    ),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
     "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521),
 }

@@ -76,7 +76,10 @@ def _transformations(
 ) -> list[Lack]:
     """What the configuration says of tables that does not fit them."""
     rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
-    resolved = [each.table for each in replication.resolve(rows.tables(master)) if covers(each.table)]
+    try:
+        resolved = [each.table for each in replication.resolve(rows.tables(master)) if covers(each.table)]
+    except Terminal:
+        return []  # said of the master
     changed = [table for table in resolved if replication.transformation(table, slave) is not None]
     found = []
     for shape in rows.shapes(master, changed).values():

@@ -1,8 +1,8 @@
-"""An Oracle master and a PostgreSQL slave, loaded, applied to and compared by what runs in production."""
+"""An Oracle master and a slave, PostgreSQL unless a test says otherwise, under what runs in production."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from sluice import config
 from sluice.capture import reconcile, resources
@@ -14,7 +14,6 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.oracle.session import OracleSession
-from sluice.vendors.postgres.connection import connect
 from sluice.verify.compare import compare
 from sluice.verify.findings import TableFinding
 from sluice.verify.pinned_sessions import at_one_position
@@ -24,7 +23,7 @@ CONFIG = """
 prefix: DEMO_
 master: {{conn_id: m, vendor: oracle}}
 slaves:
-  dr1: {{conn_id: s, vendor: postgres{slave}}}
+  dr1: {{conn_id: s, vendor: {vendor}{slave}}}
 tables:
 {tables}
 apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}}}
@@ -34,17 +33,16 @@ initial: {{block_rows: {block_rows}, parallel: 2, read: {read}}}
 
 class OracleMasterRig(Rig):
     master: OracleSession  # type: ignore[assignment]  # the other rigs' is PostgreSQL's
-    vendor: ClassVar[str] = "postgres"
 
     @staticmethod
     def connect_slave(info: ConnectionInfo) -> Any:
-        return connect(info, application="test", autocommit=True)
+        return vendor_of(info.vendor).sessions.connect(info, application="test", autocommit=True)
 
     @classmethod
     def of(
         cls,
         oracle_database: Callable[[], ConnectionInfo],
-        database: Callable[..., ConnectionInfo],
+        database: Callable[[], ConnectionInfo],
         redis_url: str,
         folder: Path,
         tables: str,
@@ -67,7 +65,9 @@ class OracleMasterRig(Rig):
             if table.schema == master.schema
         )
         options = "".join(f", {name}: {value}" for name, value in slave.items())
-        text = CONFIG.format(slave=options, tables=wanted, stage=stage, block_rows=block_rows, read=read)
+        text = CONFIG.format(
+            vendor=infos["s"].vendor, slave=options, tables=wanted, stage=stage, block_rows=block_rows, read=read
+        )
         (folder / "DEMO.yaml").write_text(text)
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)
         rig = cls(pair, redis_url, master, cls.connect_slave(infos["s"]))  # type: ignore[arg-type]

@@ -256,6 +256,22 @@ def test_changes_that_commit_in_another_order_than_they_were_written_all_come_on
         equal(pair)
 
 
+def test_names_of_any_kind_are_captured_and_applied(master_rig: Callable[..., OracleMasterRig]) -> None:
+    pair = master_rig(
+        'CREATE TABLE "Mixed case" ("a b" NUMBER(10) PRIMARY KEY, "select" VARCHAR2(20), "It\'s <x>&" VARCHAR2(20));\n'
+        "INSERT INTO \"Mixed case\" VALUES (1, 'a', 'b')"
+    )
+    pair.load()
+    with pair.apply():
+        pair.change(
+            "INSERT INTO \"Mixed case\" VALUES (2, ']]>', 'NULL')",
+            'UPDATE "Mixed case" SET "It\'s <x>&" = "select", "a b" = 3 WHERE "a b" = 1',
+        )
+        pair.await_current()
+        assert pair.rows("Mixed case", "a b") == [(2, "]]>", "NULL"), (3, "a", "a")]
+        equal(pair)
+
+
 def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable[..., OracleMasterRig]) -> None:
     with pytest.raises(TablesUnfit, match=r"T.* has column V of type INTERVAL YEAR"):
         master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V INTERVAL YEAR(4) TO MONTH)")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.database.preflight import Wanted
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
@@ -32,7 +33,10 @@ def of_master(connection: Session, replication: Replication, *, light: bool = Fa
 
 def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
     """What the master's tables that `covers` chooses ask of a slave."""
-    tables = [each.table for each in replication.resolve(row_source.tables(master)) if covers(each.table)]
+    try:
+        tables = [each.table for each in replication.resolve(row_source.tables(master)) if covers(each.table)]
+    except Terminal:
+        tables = []  # said of the master
     sizes = catalog.estimates(master, tables)
     return Wanted(schemas.tables(master, tables), [], [], "UTF8", sum(size.bytes for size in sizes.values()))
 

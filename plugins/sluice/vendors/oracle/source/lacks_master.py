@@ -1,7 +1,10 @@
 """What an Oracle master lacks for a replication."""
 
+from collections.abc import Collection
+
 from sluice.configuration.model import Replication
 from sluice.database.errors import DatabaseRefused, StatementFailed
+from sluice.errors import Terminal
 from sluice.model.lack import Lack, Severity
 from sluice.vendors.oracle import row_source
 from sluice.vendors.oracle.lacks import NEVER_RAN, account, of_account, of_server
@@ -40,20 +43,29 @@ _VIEWS = {
 def found(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
     """`light`: only privileges."""
     lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-    lacks += [*of_server(session), *_of_account(session, replication)]
+    tables = []
+    try:
+        tables = [each.table for each in replication.resolve(row_source.tables(session))]
+    except Terminal as wrong:
+        why = str(wrong).rstrip(".")
+        lacks.append(Lack("", "tables of the configuration", why, None, remedy="Correct the file."))
+    lacks += [*of_server(session), *_of_account(session, {table.schema for table in tables})]
     if light:
         return lacks
-    tables = [each.table for each in replication.resolve(row_source.tables(session))]
+    if replication.initial.read == "locked":
+        why = "rows are locked for one session alone, and blocks are read by several"
+        remedy = "Write `read: committed` or `read: snapshot` under `initial`."
+        lacks.append(Lack("", "another way to read than `read: locked`", why, None, remedy=remedy))
     for table, why in fitness.unfit(session, tables).items():
         reason, _, remedy = why.rpartition(": ")
         lacks.append(Lack("", f"a table {table} that can be captured", f"it {reason}", None, remedy=_sentence(remedy)))
     return lacks
 
 
-def _of_account(session: OracleSession, replication: Replication) -> list[Lack]:
+def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
+    """`owners`: of the tables."""
     user = account(session)
-    owners = {each.table.schema for each in replication.resolve(row_source.tables(session))}
-    lacks = of_account(session, _PRIVILEGES | (_OF_OTHERS if owners - {session.schema} else {}), _PACKAGES)
+    lacks = of_account(session, _PRIVILEGES | (_OF_OTHERS if set(owners) - {session.schema} else {}), _PACKAGES)
     for view, granted in _VIEWS.items():
         try:
             session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")

@@ -1,0 +1,45 @@
+"""From an Oracle master to slaves of other vendors than PostgreSQL, proved equal."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from devstack.mariadb import MariaDBServer
+from sluice.model.connection import ConnectionInfo
+from tests.oracle.live.master_rig import OracleMasterRig
+from tests.oracle.live.test_master import CHANGES, TABLES, equal, fill
+
+ABLE = ["ivorysql"]
+"""An Oracle slave keeps tables under their master's schema: on one server of Oracle's those are the master's own."""
+ACCOUNT = "of_oracle"
+SCHEMA = "PUBLIC"
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, slave: str) -> Iterator[Callable[[], ConnectionInfo]]:
+    """Of a slave, which has a schema of the name that the master's account has."""
+    if slave == "oracle":
+        yield request.getfixturevalue("oracle_database")
+        return
+    server: MariaDBServer = request.getfixturevalue("mariadb_server")
+    server.create_account(ACCOUNT, ACCOUNT, SCHEMA)
+    yield lambda: server.info(ACCOUNT, ACCOUNT)
+    server.drop_account(ACCOUNT, ACCOUNT, SCHEMA)
+
+
+@pytest.mark.parametrize("slave", ["mysql", "oracle"])
+def test_loaded_applied_and_proved_equal(master_rig: Callable[..., OracleMasterRig], slave: str) -> None:
+    pair = master_rig(TABLES, stage=500, block_rows=150, lossy_columns=f"{SCHEMA}.*.*")
+    fill(pair)
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        equal(pair)
+        pair.finish(update)
+        pair.change(*CHANGES)
+        pair.await_current()
+        equal(pair)
+        running.await_normal_mode()
+        pair.change(*CHANGES)
+        pair.await_current()
+        equal(pair)
