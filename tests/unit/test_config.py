@@ -128,7 +128,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     assert (log.actions, log.sequence) == (frozenset(), -7)
     assert odd.pattern == TablePattern("Mixed Case", "a.b*", wildcard=False)
     assert audit.actions == {"I", "D"}
-    assert demo.apply == ApplyOptions(5000, 1_000_000, 10.0, 0.2, 30.0)
+    assert demo.apply == ApplyOptions(5000, 200_000, 10.0, 0.2, 30.0)
     # A leading zero makes no octal number of it.
     throttle = ThrottleOptions(
         pause=True, active_sessions=0, replica_lag=0.5, query="SELECT 1", query_limit=-2.0, megabytes_per_second=0.5
@@ -145,7 +145,7 @@ def test_defaults_are_those_of_the_contract(folder: Path) -> None:
     replication = config.load("A_")
     assert replication.master == Endpoint("m", "postgres", "sluice")
     assert replication.slaves == {}
-    assert replication.apply == ApplyOptions(1_000_000, 1_000_000, 30.0, 0.05, 10.0)
+    assert replication.apply == ApplyOptions(1_000_000, 200_000, 30.0, 0.05, 10.0)
     assert replication.initial == InitialOptions(0.5, 50_000, 4)
     assert (replication.locations, replication.initial.where) == ((), False)
     slave = SlaveConfig("s", "c")
