@@ -2,9 +2,9 @@
 
 Nothing is shared but the reading. Each slave has BLOCKS of its own, and for each of them the protocol of
 `sluice.model.blocks` holds: "begun" is committed there before the snapshot is taken, rows, marker and "stored" are
-committed together. So a slave that fails, or is much slower than the others, is simply read for no longer: its block
-goes back to planned, and what it lacks is loaded by a load of its own. The same goes for blocks that one slave has
-planned and another one has not, for rows that a slave needs in another form, and for what has to wait for an apply.
+committed together. So a slave that fails, or is much slower than the others, is left out: its block goes back to
+planned, and what it lacks is loaded by a load of its own. So is a block that one slave has planned and another one has
+not, rows that a slave needs in another form, and what has to wait for an apply.
 
 One slave leads: its BLOCKS say what is read next. Blocks of the others are begun before those of the leader are
 visible to other loaders, so that all slaves are cut at the same keys.
@@ -35,7 +35,7 @@ from sluice.model.shape import TableShape
 log = logging.getLogger("sluice.load")
 
 SLOW_SECONDS = 5.0
-"""How long the others wait for a slave before it goes its own way: at once, or in all if that is half of the time."""
+"""How long the others wait for a slave until it is left out: at a time, or in all once that is half of the time."""
 PIECES_AHEAD = 16
 """How many pieces a slave may be behind before the others wait for it."""
 
@@ -104,7 +104,7 @@ class Share:
     """Set once `rows` has given all pieces."""
 
     def answer(self, accepted: bool) -> None:
-        """To be called once or more; the first one counts."""
+        """Only the first answer counts."""
         if not self.answered.is_set():
             self.accepted = accepted
             self.answered.set()
@@ -184,7 +184,7 @@ class Follower(Loader):
             log.info("%s: %s", self.update, reason)
             self._give_back()
         except Exception as reason:
-            # Whatever it is, it is this slave's alone; its own load raises it again.
+            # Any failure is this slave's alone; its own load raises it again.
             self.leave(str(reason) or type(reason).__name__)
             self._give_back()
         finally:
@@ -263,8 +263,8 @@ class SharedLoader(Loader):
         for follower, share in shares:
             follower.offer(share)
         for follower, share in shares:
-            self._wait(follower, share.answered.wait)
-        self._shares = [(follower, share) for follower, share in shares if share.accepted]
+            self._wait(follower, share, share.answered.wait)
+        self._shares = [pair for pair in shares if pair[1].accepted and not pair[1].given_up.is_set()]
 
     def _transfer(self, block: Block) -> None:
         try:
@@ -297,11 +297,14 @@ class SharedLoader(Loader):
 
     def _hand_on(self, part: _Seen | bytes | _End) -> None:
         for follower, share in self._shares:
-            self._wait(follower, partial(share.put, part))
-        self._shares = [pair for pair in self._shares if not (pair[0].left or pair[1].given_up.is_set())]
+            self._wait(follower, share, partial(share.put, part))
+        self._shares = [pair for pair in self._shares if not pair[1].given_up.is_set()]
 
-    def _wait(self, follower: Follower, done: Callable[[float], bool]) -> None:
-        """Until it is `done`, which is given the seconds it may take. A slave that is too slow goes its own way."""
+    def _wait(self, follower: Follower, share: Share, done: Callable[[float], bool]) -> None:
+        """Until it is `done`, which is given the seconds it may take.
+
+        A slave that is too slow goes its own way, and gives the block back as soon as it can.
+        """
         began = time.monotonic()
         in_time = False
         while not in_time and not follower.left and time.monotonic() - began < self.slow_seconds:
@@ -312,6 +315,8 @@ class SharedLoader(Loader):
             follower.leave(f"it took nothing for {self.slow_seconds:g} s")
         elif follower.waited > max(self.slow_seconds, (now - self._started) / 2):
             follower.leave(f"the others had waited for it for {follower.waited:.1f} s")
+        if follower.left:
+            share.given_up.set()
 
     # -- what has to wait for an apply is left to the slave's own load
 

@@ -129,12 +129,14 @@ def test_a_slave_that_takes_nothing_goes_its_own_way(three: Net, monkeypatch: py
     net = three
     updates = prepared(net, *NAMES)
     # It is locked by somebody else: its first block is begun, and not one row of it stored.
-    with psycopg.connect(_dsn(net, "s3")) as locked:
-        locked.execute("LOCK TABLE public.orders, public.heap")
-        monkeypatch.setattr(shared_load, "PIECES_AHEAD", 1)
-        with LoadJob(updates[0]) as job, LoadJob(updates[2], job.name):
+    with LoadJob(updates[0]) as job, LoadJob(updates[2], job.name):
+        with psycopg.connect(_dsn(net, "s3")) as locked:
+            locked.execute("LOCK TABLE public.orders, public.heap")
+            monkeypatch.setattr(shared_load, "PIECES_AHEAD", 1)
             shared_load.shared_worker([updates[0], updates[2]], job.loader(1), slow_seconds=0.5)
-        assert (left(net, 1), left(net, 3) > 0) == (0, True)
+            assert (left(net, 1), left(net, 3) > 0) == (0, True)
+        begun = "SELECT count(*) FROM public.demo_blocks WHERE state = 'begun'"
+        until(lambda: net.at("s3", begun) == [(0,)])
     on_their_own(net, updates)
 
 
