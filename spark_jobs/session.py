@@ -43,6 +43,8 @@ ATTACH_SECONDS = 180.0
 """So long who needs executors waits for a session."""
 LOOK_SECONDS = 120.0
 """So long executors have for their first answer; those of a cluster come up for it."""
+FETCH_SECONDS = 600.0
+"""The same where they fetch an archive of packages before."""
 PLAIN_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 """A job is one function over a range of numbers: nothing to optimise, and half the JVM's time for a job was that."""
 LONGEST_PAUSE_SECONDS = 15.0
@@ -167,7 +169,7 @@ class SparkExecutor:
             try:
                 session = self._connected()
                 # Who lacks packages lacks the library as well.
-                found = [] if self._endpoint.packages else self._looked(session)
+                found = [] if self._endpoint.packages else self._looked(session, LOOK_SECONDS)
                 if not found or differ(found):
                     # Its workers may have imported another version by now: those of a new session have not.
                     self._release(session)
@@ -229,12 +231,12 @@ class SparkExecutor:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)
         finally:
             shutil.rmtree(folder)
-        found = self._looked(session)
+        found = self._looked(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
         if lacking := differ(found):
             raise ExecutorsDiffer(str(self._endpoint), lacking)
         return found
 
-    def _looked(self, session: "SparkSession") -> list[Found]:
+    def _looked(self, session: "SparkSession", seconds: float) -> list[Found]:
         """One look by as many tasks as run at once where nobody says how many.
 
         Raises `ServerDiffers`, and `ExecutorsDiffer` where none of them can look.
@@ -251,10 +253,10 @@ class SparkExecutor:
             except Exception as failure:
                 done.append(failure)
 
-        if not _within(LOOK_SECONDS, ask):
+        if not _within(seconds, ask):
             if self._own is not None:
                 self._own.remove()  # nothing in it heals by itself; the next try starts another one
-            raise TimeoutError(f"no executor has answered for {LOOK_SECONDS:.0f} s")
+            raise TimeoutError(f"no executor has answered for {seconds:.0f} s")
         for each in done:
             if isinstance(each, Exception):
                 if lacking := unable(each):

@@ -18,7 +18,7 @@ from sluice.cli.command import main
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorsDiffer, PackagesMissing
 from spark_jobs.server import ConnectServer
-from spark_jobs.session import SparkExecutor
+from spark_jobs.session import FETCH_SECONDS, SparkExecutor
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -119,6 +119,7 @@ def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them
         attach(server, archive).map(look(), 2, "look")
     assert main(["pack", str(archive)]) == 0
     executor = attach(server, archive)
+    until(lambda: executor.ready, FETCH_SECONDS)
 
     def places(_: int) -> list[str]:
         return [str(import_module(name).__file__) for name in ("psycopg", "duckdb", "boto3", "sluice.apply.stage_task")]
@@ -143,7 +144,7 @@ def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
     limit_files(0)
     with caplog.at_level(logging.WARNING, "sluice.job"):
         executor = attach(server)
-        until(lambda: "File too large" in caplog.text)
+        until(lambda: "Missing data chunks for artifact" in caplog.text)
     assert not executor.ready
     limit_files(resource.RLIM_INFINITY)
     assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}
