@@ -4,7 +4,7 @@ Ours: the gate is closed while they are made, then opened; the apply is the long
 The reference: PostgreSQL's logical replication on the same servers, its subscription disabled and enabled. Both sides
 begin each run with tables emptied by a replicated TRUNCATE, vacuumed, dirty pages written. After each run both tables
 are compared. The figure `process` is the same by Spark's executors, beside the apply process alone; `transformed` is a
-table with a filter and a renamed column, beside the same table as it is.
+table with a filter and a renamed column, `exit` one with a user exit, beside the same table as it is.
 """
 
 import argparse
@@ -29,6 +29,7 @@ NATIVE = "logical replication"
 TRANSFORMED = "{where: amount > -100000 AND status <> 'none', columns: {customer: {rename: client}}}"
 RENAMED = f"ALTER TABLE {mixes.TABLE} RENAME COLUMN customer TO client"
 """All rows are kept, so that both tables can be compared as they are."""
+EXIT = "{exit: benchmarks.user_exit:unchanged}"
 
 
 def goals(scale: float) -> dict[str, tuple[Mix, float | None]]:
@@ -85,14 +86,25 @@ def _process(servers: Servers, args: argparse.Namespace) -> Figure:
 
 def _transformed(servers: Servers, args: argparse.Namespace) -> Figure:
     """The drain in bulk of a table with `where` and a renamed column, and of the same table as it is."""
+    return _beside_plain(servers, args, "where and rename", TRANSFORMED, RENAMED)
+
+
+def _exit(servers: Servers, args: argparse.Namespace) -> Figure:
+    """The same of a table with a user exit that changes nothing: what it costs to call one."""
+    return _beside_plain(servers, args, "a user exit", EXIT, "")
+
+
+def _beside_plain(servers: Servers, args: argparse.Namespace, what: str, rule: str, of_slave: str) -> Figure:
+    """`rule`: what is said of the table, `of_slave`: what makes the slave's of the master's."""
     mix = goals(args.scale)["bulk"][0]
 
     def side(name: str) -> Ours:
-        rule, of_slave = (TRANSFORMED, RENAMED) if name == "transformed" else ("{}", "")
+        if name == "plain":
+            return Ours(servers, args, mixes.DDL)
         return Ours(servers, args, mixes.DDL, rule=rule, of_slave=of_slave)
 
     runs = _in_turn(servers, args, mix, ("transformed", "plain"), side)
-    title = f"{mix.title}, with where and rename"
+    title = f"{mix.title}, with {what}"
     return Figure(title, "changes/s", runs["transformed"], runs["plain"], "the same table as it is", goal=0.7)
 
 
@@ -113,7 +125,7 @@ def _in_turn(
     return runs
 
 
-BESIDE = {"process": _process, "transformed": _transformed}
+BESIDE = {"process": _process, "transformed": _transformed, "exit": _exit}
 """Figures whose reference is an apply of ours."""
 
 
