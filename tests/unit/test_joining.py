@@ -125,4 +125,6 @@ def test_a_table_that_left_is_former_where_it_was_kept_and_until_another_one_has
     assert states.put(kept, TableState.ABSENT).former == {kept}, "until it is loaded"
     for other in (states.put(kept, TableState.READY), states.load([kept], "now"), states.renamed(never, kept)):
         assert not other.former
+    again = states.put(kept, TableState.ABSENT)
+    assert again.left(kept, kept=True).former == again.renamed(kept, never).former == {kept}, "it is still there"
     assert ALL_READY.put(kept, TableState.INCONSISTENT, "a reason").left(kept, kept=True).former == {kept}

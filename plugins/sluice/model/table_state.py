@@ -78,7 +78,7 @@ class TableStates:
 
     def left(self, table: TableName, *, kept: bool) -> "TableStates":
         """The same without `table`, which left; `kept`: the slave has it still, with rows that were the master's."""
-        kept = kept and self.state(table) is not TableState.ABSENT
+        kept = kept and (self.state(table) is not TableState.ABSENT or table in self.former)
         states = self.put(table, TableState.READY)
         return replace(states, former=states.former | {table}) if kept else states
 
@@ -95,7 +95,9 @@ class TableStates:
 
     def renamed(self, old: TableName, new: TableName) -> "TableStates":
         """The same after the master renamed a table."""
-        return self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
+        states = self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
+        # An absent table takes its name along, and nothing of the slave's.
+        return replace(states, former=states.former | self.former.intersection([old]))
 
     def explain(self, table: TableName) -> str:
         """The state of a table for people, with the reason where there is one."""

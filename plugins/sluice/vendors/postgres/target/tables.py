@@ -85,9 +85,13 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
         for column in shape.columns
     ]
     key = ", ".join(quoted(column.name) for column in shape.key)
+    key_name = quoted(definition.key_name) if definition.key_name else ""
+    if key_name and catalog.exists(connection, f"{quoted(definition.table.schema)}.{key_name}"):
+        # Of a table that left, was kept, and had this one's name before: the server chooses another one.
+        key_name = ""
     if definition.key_name and definition.key_kind in "pu":
         word = "PRIMARY KEY" if definition.key_kind == "p" else "UNIQUE"
-        lines.append(f"CONSTRAINT {quoted(definition.key_name)} {word} ({key})")
+        lines.append(f"{f'CONSTRAINT {key_name} ' if key_name else ''}{word} ({key})")
     body = ",\n    ".join(lines)
     statement = f"CREATE TABLE {name} (\n    {body}\n)"
     reason = examiner.types([column.type for column in shape.columns])
@@ -100,7 +104,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
         raise ExpressionRefused(definition.table, statement, reason, again=RESTART_UPDATE)
     connection.execute(statement.encode())
     if definition.key_name and definition.key_kind == "i":
-        connection.execute(f"CREATE UNIQUE INDEX {quoted(definition.key_name)} ON {name} ({key})".encode())
+        connection.execute(f"CREATE UNIQUE INDEX {key_name} ON {name} ({key})".encode())
     for column in shape.columns:
         if column.default is not None and not column.generated:
             _set_default(connection, examiner, definition, column)
