@@ -30,6 +30,7 @@ from sluice.vendors.oracle.vendor import Oracle
 STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
 ENVIRONMENT = "SLUICE_TEST_IVORYSQL"
 _ITEM = re.compile(r"TYPE ITEM IS RECORD \((.*?)\);", re.DOTALL)
+_PACKAGE = re.compile(r"CREATE OR REPLACE PACKAGE (?:BODY )?(\w+)")
 SNAPSHOTS: dict[tuple[str, int], str] = {}
 """By database and SCN, the name of what was committed then."""
 _BIND = re.compile(r"\"[^\"]*\"|'[^']*'|%|(?<!:):([A-Za-z]\w*)")
@@ -76,7 +77,6 @@ REWRITTEN_IN_BLOCKS = {
     r"EXECUTE IMMEDIATE": "EXECUTE",
     # A package has no types of its own: ITEM is one beside it.
     r"    TYPE ITEM IS RECORD \(.*?\);\n": "",
-    r"\bITEM,": "DEMO_CODE_ITEM,",
     r"\bNOCOPY ": "",
     r"SQL%ROWCOUNT = 0": "NOT FOUND",
     # A block is part of the session's transaction.
@@ -365,6 +365,8 @@ def _wire(query: str) -> bytes:
     if BLOCK.match(text):
         for pattern, otherwise in REWRITTEN_IN_BLOCKS.items():
             text = re.sub(pattern, otherwise, text, flags=re.DOTALL)
+        if package := _PACKAGE.match(text):
+            text = re.sub(r"\bITEM,", f"{package[1]}_ITEM,", text)
         return text.replace("%", "%%").encode()
     for pattern, otherwise in REWRITTEN.items():
         text = re.sub(pattern, otherwise, text, flags=re.DOTALL)

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from sluice.capture import resources, uninstall
+from sluice.capture import reconcile, resources, uninstall
 from sluice.coordination import redis_store
 from sluice.database.capture import TablesUnfit
 from sluice.database.registry import vendor_of
 from sluice.load.read_modes import SnapshotLost
+from sluice.model.names import Prefix
 from sluice.vendors.oracle.errors import made
 from sluice.vendors.oracle.session import OracleSession, Value
 from sluice.verify.findings import Kind, Outcome
@@ -275,6 +276,23 @@ def test_names_of_any_kind_are_captured_and_applied(master_rig: Callable[..., Or
 def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable[..., OracleMasterRig]) -> None:
     with pytest.raises(TablesUnfit, match=r"T.* has column V of type INTERVAL YEAR"):
         master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V INTERVAL YEAR(4) TO MONTH)")
+
+
+def test_two_prefixes_share_an_account_and_each_captures_for_itself(
+    master_rig: Callable[..., OracleMasterRig],
+) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
+    other = Prefix("OTHER_")
+    resources.install(pair.master, other, "")
+    reconcile.reconcile(
+        pair.master, other, "", pair.pair.replication.resolve(vendor_of("oracle").rows.tables(pair.master))
+    )
+    pair.change("INSERT INTO T VALUES (1)")
+    counted = "SELECT COUNT(*) FROM {}ITEMS i WHERE i.DB_ACTION = 'INSERT' AND i.TABLENAME = 'T'"
+    assert [pair.master.run(counted.format(prefix)).fetchone() for prefix in ("DEMO_", "OTHER_")] == [(1,), (1,)]
+    assert uninstall.uninstall(pair.master, other, "")
+    pair.change("INSERT INTO T VALUES (2)")
+    assert pair.master.run(counted.format("DEMO_")).fetchone() == (2,)
 
 
 def test_the_resources_go_and_the_tables_stay(master_rig: Callable[..., OracleMasterRig]) -> None:
