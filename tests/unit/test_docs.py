@@ -21,6 +21,7 @@ from sluice.config import (
     ThrottleOptions,
     VerifyOptions,
 )
+from sluice.configuration.model import RedoOptions
 from sluice.configuration.rule import TableRule
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState
@@ -213,6 +214,7 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
             InitialOptions,
             ThrottleOptions,
             VerifyOptions,
+            RedoOptions,
             TableRule,
         )
         for field in dataclasses.fields(kind)

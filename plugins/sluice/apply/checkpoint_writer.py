@@ -16,13 +16,25 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, Terminal
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
 from sluice.model.checkpoint_recovery import ANCHOR_INTERVALS, Stored, resume
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
+
+
+class NotTakenOver(Terminal):
+    """The slave's changes are to come from another source, and its position alone does not say what it has."""
+
+    def __init__(self, pair: Pair, why: str):
+        super().__init__(
+            f"{pair}: the configuration names another capture, and the slave cannot go over to it: {why}. Put the "
+            "former capture back, start the apply, and go over when the slave is NORMAL, all of its tables are ready "
+            "and its checkpoint is kept on it."
+        )
 
 
 class SlaveCheckpointWriter:
@@ -100,6 +112,21 @@ class SlaveCheckpointWriter:
     def idle(self, before: Checkpoint, after: Checkpoint) -> Checkpoint:
         """Nothing changed on the master between the two. Losing this in a crash costs nothing."""
         return self._alone(before, after, durable=False)
+
+    def take_over(self, before: Checkpoint, place: Position) -> Checkpoint:
+        """Changes come from another source from here on, in which `place` covers what is applied.
+
+        Raises `NotTakenOver` where the position alone does not say what is applied.
+        """
+        reasons = {
+            "its checkpoint is in Redis (checkpoint: redis)": self.overlap,
+            f"it is {before.state}": before.state is not SlaveState.NORMAL,
+            "a large window is applied in part": before.catching_up,
+            "tables are loading": before.loading,
+        }
+        if why := next((reason for reason, there in reasons.items() if there), None):
+            raise NotTakenOver(self.pair, why)
+        return self._alone(before, replace(before.advanced(place, 0), safemode_exit=None), durable=True)
 
     def clear_exit(self, before: Checkpoint) -> Checkpoint:
         """The exit point of safe mode is gone, durably."""

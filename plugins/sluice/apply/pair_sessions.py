@@ -11,7 +11,7 @@ from sluice.apply.schema_history import SchemaHistory
 from sluice.apply.transformed_tables import TransformedTables
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.registry import source_of, takeover_of, vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
@@ -155,6 +155,11 @@ class PairSessions:
         """Where a slave without a checkpoint begins; None where an initial update must bring its rows."""
         module, master = source_of(self.pair.master_info.vendor).changes, self.pair.replication.master
         return module.beginning(self.master, self.pair.prefix, master.schema, master.after)
+
+    def taken_over(self, position: Position) -> Position | None:
+        """Where the source goes on for a slave whose `position` another one gave; None where it is the source's own."""
+        place = takeover_of(self.pair.master_info.vendor)
+        return place(self.master, position) if place is not None else None
 
     def window_end(self, previous: Position) -> Position:
         """Where the next window ends. Raises `DataLost`."""

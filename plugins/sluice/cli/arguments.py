@@ -235,6 +235,14 @@ def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
         help="end when others wait so long for one thread (default 15)",
     )
     parser.add_argument("--free", action="store_true", help="delete the threads' files once they are merged")
+    parser.add_argument(
+        "--ends-at",
+        action="append",
+        type=int,
+        default=[],
+        metavar="SCN",
+        help="end a transaction of the stream there, for slaves that had triggers up to it; may be repeated",
+    )
     parser.add_argument("--once", action="store_true", help="merge what is there by now, and end")
 
 

@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
         exact_names=args.exact_names,
         silent_seconds=60 * args.silent_minutes,
         frees=args.free,
+        ends_at=args.ends_at,
     )
     if args.once:
         waiting = merger.merge_once()

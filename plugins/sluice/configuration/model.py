@@ -257,6 +257,9 @@ class RedoOptions:
     """So long after a log is found lost the slaves become INCONSISTENT; until then it may be brought back."""
     exact_names: bool = option.flag(False)
     """Names in capitals stay so on the slaves; else they become small letters."""
+    ends_at: tuple[str, ...] = option.patterns("", "write SCNs, separated by commas")
+    """A transaction of the stream ends at each of these SCNs: for slaves that had their changes from triggers up to
+    there."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,9 @@ def options(section: Section, master: Endpoint, mistakes: list[Mistake]) -> Redo
     node = section.inside("redo", "threads")
     if node is not None and (not found.threads or not all(each.isdigit() and int(each) for each in found.threads)):
         mistakes.append(node.mistake("is no list of redo threads", "write V$THREAD.THREAD#, e.g. 1, 2"))
+    node = section.inside("redo", "ends_at")
+    if node is not None and not all(each.isdigit() for each in found.ends_at):
+        mistakes.append(node.mistake("is no list of SCNs", "write where the slaves are, as the apply says it"))
     node = section.inside("redo", "host_timezone")
     if node is not None and not _ZONE.match(found.host_timezone):
         mistakes.append(node.mistake(f"{found.host_timezone!r} is no zone", "write the master's offset, e.g. +08:00"))

@@ -1,11 +1,14 @@
 """Writing the changes of a master where another replication reads them, as its source."""
 
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
+from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
+from sluice.model.position import Position
 
 
 class Recorder(Protocol):
@@ -42,12 +45,30 @@ class MergerClass(Protocol):
     """`root`: where the threads' folders are. `exact_names`: names are not made lower-case.
 
     `silent_seconds`: so long a thread may say nothing while transactions of others wait for it. `frees`: it deletes
-    what it does not need any more.
+    what it does not need any more. `ends_at`: SCNs at which a transaction of the source ends, for slaves that go on
+    there.
     """
 
     def __call__(
-        self, root: Path, folder: Path, prefix: Prefix, *, exact_names: bool, silent_seconds: float, frees: bool
+        self,
+        root: Path,
+        folder: Path,
+        prefix: Prefix,
+        *,
+        exact_names: bool,
+        silent_seconds: float,
+        frees: bool,
+        ends_at: Collection[int],
     ) -> Merger: ...
+
+
+class Takeover(Protocol):
+    """The place in a source that covers what a position of another source covers; None where it is one of its own.
+
+    Raises `OtherSource`, `Terminal` where the source has no such place, `Transient` where it has none yet.
+    """
+
+    def __call__(self, connection: Session, position: Position) -> Position | None: ...
 
 
 class Receiver(Protocol):

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
-from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass
+from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, Takeover
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
+from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, TAKEOVERS, VENDORS
 
 
 class UnknownVendor(Terminal):
@@ -76,6 +76,12 @@ def merger_of(source: str) -> MergerClass:
 def receiver_of(source: str) -> ReceiverClass:
     """What receives one redo thread for the merge into `source`, one of `SOURCES`."""
     found: ReceiverClass = _member(RECEIVERS[source])
+    return found
+
+
+def takeover_of(source: str) -> Takeover | None:
+    """What says where a slave goes on in `source` that had another source before; None where nothing can."""
+    found: Takeover | None = _member(TAKEOVERS[source]) if source in TAKEOVERS else None
     return found
 
 

@@ -1,6 +1,6 @@
 """Positions: which of a master's transactions have been seen, whatever the source of its changes."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sluice.errors import Terminal
 
@@ -38,6 +38,19 @@ class Position(Protocol):
 
     def text(self) -> str:
         """The form in which it is kept; `sluice.database.positions.parse` reads it back."""
+        ...
+
+
+@runtime_checkable
+class ScnPosition(Position, Protocol):
+    """A position that covers what an Oracle master had committed up to an SCN, and nothing else."""
+
+    @property
+    def scn(self) -> int: ...
+
+    @property
+    def resetlogs(self) -> int:
+        """RESETLOGS_ID of the master's incarnation."""
         ...
 
 

@@ -48,6 +48,9 @@ MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
 RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
 """What receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
 
+TAKEOVERS = {STREAM: "sluice.vendors.stream.redo.takeover:place"}
+"""What says where a slave goes on that had another source before: a `sluice.database.recorder.Takeover`."""
+
 LOST_FILE = "lost"
 """In the folder of a redo thread: says why its next log cannot be had any more."""
 

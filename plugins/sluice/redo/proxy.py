@@ -104,10 +104,10 @@ def _served(request: Request, descriptor: int) -> Response:
     if offset > found.st_size:
         raise Refused(416, f"startOffset is behind the file's end at {found.st_size}")
     data = os.pread(descriptor, length, offset)
-    headers = {}
-    if zero_blocks.ENCODING in request.headers.get("accept-encoding", ""):
-        data, headers = zero_blocks.pack(data), {"Content-Encoding": zero_blocks.ENCODING}
-    return Response(data, media_type="application/octet-stream", headers=headers)
+    accepted = zero_blocks.ENCODING in request.headers.get("accept-encoding", "")
+    packed = zero_blocks.pack(data) if accepted else None
+    headers = {"Content-Encoding": zero_blocks.ENCODING} if packed is not None else {}
+    return Response(packed if packed is not None else data, media_type="application/octet-stream", headers=headers)
 
 
 def _entry(entry: "os.DirEntry[str]") -> dict[str, object]:

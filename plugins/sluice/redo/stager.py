@@ -21,7 +21,7 @@ from sluice.redo.proxy_client import Entry
 
 log = logging.getLogger("sluice.redo")
 
-PIECE = 4 << 20
+PIECE = 1 << 20
 PARALLEL = 4
 DAY = "staged"
 """The folder of a day that OpenLogReplicator looks into; it does not care for its name."""

@@ -232,6 +232,7 @@ class _Leading:
             ]  # fmt: skip
             if self.options.exact_names:
                 command.append("--exact-names")
+            command += [f"--ends-at={scn}" for scn in self.options.ends_at]
             library = str(Path(sluice.__path__[0]).parent)
             paths = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
             self._merge = Program(command, self.supervisor.location / "merge.log", {"PYTHONPATH": paths})

@@ -14,12 +14,16 @@ class NotPacked(ValueError):
     """Bytes that `pack` did not make."""
 
 
-def pack(data: bytes) -> bytes:
-    """What `unpack` makes `data` of."""
+def pack(data: bytes) -> bytes | None:
+    """What `unpack` makes `data` of; None where no block is empty."""
     whole = len(data) // BLOCK
-    if not whole:
-        return _RUN.pack(0, len(data)) + data
-    used = np.frombuffer(data, "<u8", whole * BLOCK // 8).reshape(whole, -1).any(axis=1)
+    rows = np.frombuffer(data, "<u8", whole * BLOCK // 8).reshape(whole, BLOCK // 8)
+    # A block that is used begins with its kind and number: few others are looked at as a whole.
+    used = rows[:, 0] != 0
+    doubtful = np.flatnonzero(~used)
+    used[doubtful] = rows[doubtful].any(axis=1)
+    if used.all():
+        return None
     # Where empty blocks begin and end.
     edges = np.flatnonzero(np.diff(np.concatenate(([True], used, [True])).astype(np.int8)))
     parts: list[bytes] = []
@@ -45,8 +49,6 @@ def unpack(packed: bytes, most: int) -> bytes:
         size += zeros * BLOCK + length
         if size > most or at + length > len(packed):
             raise NotPacked("holds more than was asked for, or less than it says")
-        if not parts and not zeros and at + length == len(packed):
-            return packed[at:]  # The usual case: copied once.
         parts += [bytes(zeros * BLOCK), packed[at : at + length]]
         at += length
     return b"".join(parts)

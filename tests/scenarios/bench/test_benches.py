@@ -29,7 +29,8 @@ def bench(tmp_path: Path, *arguments: str, **environment: str) -> tuple[dict[str
     assert {"name", "ours", "reference", "ratio", "unit"} <= line.keys()
     assert line["name"] == arguments[0] == detail["name"]
     assert [figure["name"] for figure in line["figures"]] == [figure["name"] for figure in detail["figures"]]
-    assert detail["setting"]["PostgreSQL"] and detail["setting"]["machine"]["cores"]
+    assert detail["setting"]["machine"]["cores"]
+    assert "PostgreSQL" in detail["setting"] or arguments[0] == "redo"
     return line, detail
 
 
@@ -115,6 +116,14 @@ def test_lag_is_sampled_on_both_sides_under_the_traffic_that_was_asked_for(tmp_p
             assert run["detail"]["samples"] > 0
             assert run["detail"]["changes_per_second"] > 0
     assert values(idle, "ours")
+
+
+def test_redo_is_typed_merged_and_staged(tmp_path: Path) -> None:
+    _, detail = bench(tmp_path, "redo", "--scale", "0.005", "--rounds", "1", "--warm-up", "0")
+    assert len(detail["figures"]) == 4
+    for figure in detail["figures"]:
+        assert values(figure, "ours") and values(figure, "reference")
+    assert detail["figures"][2]["runs"]["ours"][0]["detail"]["rows"] == 25_000
 
 
 def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:

@@ -13,12 +13,15 @@ import psycopg
 import pytest
 
 from sluice.model.names import Prefix
+from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.redo.errors import BetweenTransactions
 from sluice.vendors.stream.redo.merger import Merger
 from tests.airflow_home import ROOT
 from tests.scenarios.stream.rig import Replay, replayed
 from tests.unit import redo_vectors
-from tests.unit.redo_output import ONE, TWO, checkpoint, ddl, folder, insert, row, schema, transaction, write
+from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, ddl, folder, insert, row, schema, transaction, write
 
 THREADS = (ONE, TWO)
 T, BAG = schema("T", owner="PUBLIC"), schema("BAG", owner="PUBLIC")
@@ -187,6 +190,42 @@ def test_ddl_of_the_master_comes_to_the_slave(tmp_path: Path, begun: Callable[..
     found = made.slave.execute("SELECT id::text, name, note, email FROM public.t").fetchall()
     assert found == [("2", "two", None, "a@b")]
     assert made.slave.execute("SELECT name FROM public.bag").fetchall() == [("kept",)]
+
+
+def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
+    tmp_path: Path, begun: Callable[..., Replay], redis_url: str
+) -> None:
+    """Keyed and keyless rows are there once: the stream goes on exactly behind what the triggers have brought."""
+    history, had = History(23, 90), 40
+    write_all(tmp_path / "before", history.lines[:had])
+    Merger(tmp_path / "before", tmp_path / "by triggers", Prefix("ORA_")).merge_once()
+    former = begun(tmp_path / "by triggers", tables=TABLES)
+    with replayed(former):
+        pass
+    by_triggers = former.checkpoint.changes
+    scn = 100 + had - 1
+    position = QueuePosition(9, 9, frozenset(), frozenset(), Incarnation(1, "", RESETLOGS, 0), scn)
+    former.slave.execute("UPDATE public.rec_checkpoint SET position = %s", (position.text(),))
+
+    write_all(tmp_path / "threads", history.lines)
+    Merger(tmp_path / "threads", tmp_path / "unfit", Prefix("ORA_")).merge_once()
+    unfit = Replay.of(tmp_path / "unfit", former.pair.slave_info, former.master, redis_url)
+    with pytest.raises(BetweenTransactions, match=f"Write {scn} under"), unfit.apply():
+        unfit.await_that(lambda: unfit.checkpoint.position != position)
+    assert unfit.checkpoint.position == position, "the slave stays where it is"
+
+    Merger(tmp_path / "threads", tmp_path / "stream", Prefix("ORA_"), ends_at=(scn,)).merge_once()
+    made = Replay.of(tmp_path / "stream", former.pair.slave_info, former.master, redis_url)
+    with made.apply():
+        made.await_that(lambda: isinstance(made.checkpoint.position, StreamPosition))
+        made.await_current()
+    assert_same(made, history)
+    assert made.checkpoint.changes - by_triggers == sum(len(lines) - 2 for _, lines in history.lines[had:])
+    with replayed(made):
+        pass
+    assert_same(made, history)
+    for each in (unfit, made):
+        each.slave.close()
 
 
 @pytest.mark.parametrize("scenario", redo_vectors.scenarios())

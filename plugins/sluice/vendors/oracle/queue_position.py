@@ -99,6 +99,11 @@ class QueuePosition:
     prefix: str = field(default="", compare=False)
     """Whose ITEMS it is about."""
 
+    @property
+    def resetlogs(self) -> int:
+        """RESETLOGS_ID of the incarnation."""
+        return self.incarnation.resetlogs
+
     def covers(self, transaction: int, repl_key: int) -> bool:
         """True when the change `repl_key` of `transaction` could be seen when this position was taken.
 

@@ -92,6 +92,37 @@ class TakenBack(DataLost):
         )
 
 
+class BeginsLater(Terminal):
+    """A transaction of the stream is to end at an SCN in front of it."""
+
+    def __init__(self, folder: Path, scn: int, begins: int):
+        super().__init__(
+            f"{folder}: redo.ends_at names SCN {scn}, but capture begins with SCN {begins}, that of the schema "
+            "checkpoint. Begin with an older schema checkpoint (redo.schema), or take that SCN out."
+        )
+
+
+class BetweenTransactions(Terminal):
+    """No transaction of the stream ends where a slave is to go on."""
+
+    def __init__(self, folder: Path, scn: int):
+        super().__init__(
+            f"{folder}: the slave has what was committed up to SCN {scn}, and no transaction of the stream ends there. "
+            f"Write {scn} under redo.ends_at, and capture into another location, from a schema checkpoint of an SCN "
+            "before that (docs/redo.md); or put the former capture back."
+        )
+
+
+class NotThereYet(Transient):
+    """The stream has not come to where a slave is to go on."""
+
+    def __init__(self, folder: Path, scn: int, shown: int):
+        super().__init__(
+            f"{folder}: the slave has what was committed up to SCN {scn}, and the stream has come to SCN {shown}. It "
+            "goes on behind that when the DAG capture_redo has brought it."
+        )
+
+
 class NoKeys(Terminal):
     """Nothing says what the keys of the tables are."""
 

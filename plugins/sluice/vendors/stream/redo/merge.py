@@ -168,6 +168,20 @@ class Merge:
         return transaction
 
     @property
+    def next_scn(self) -> int | None:
+        """Of the transaction that `ready` gives next; None where it gives none."""
+        return self._waiting[0][0] if self._waiting and self._waiting[0][0] < self._below() else None
+
+    @property
+    def through(self) -> int | None:
+        """All commits of the threads up to this SCN are released, and no other one; None between two of one SCN."""
+        scn, below = self.released.scn, self._below()
+        if self._waiting and self._waiting[0][0] <= scn:
+            return None
+        following = min(below, self._waiting[0][0]) if self._waiting else below
+        return max(scn, int(following) - 1) if following != float("inf") else scn
+
+    @property
     def waiting(self) -> int:
         """Transactions that are not released."""
         return len(self._waiting)

@@ -10,7 +10,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, RowChange
 from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
-from sluice.vendors.stream.redo.errors import NoKeys, OutputDamaged, ThreadSilent, Unfit
+from sluice.vendors.stream.redo.errors import BeginsLater, NoKeys, OutputDamaged, ThreadSilent, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
 from sluice.vendors.stream.redo.rows import Naming
@@ -56,11 +56,17 @@ class State:
     threads: dict[ThreadId, tuple[str, int, int]]
     """Of each thread: a file and where in it to go on, and its watermark."""
     ddl: DdlSeen
+    begins: int
+    """The SCN with which the stream begins: what was committed up to there is not in it."""
+    through: int | None = None
+    """See `Merge.through`."""
 
     def text(self) -> str:
         values = {
             "vendor": _VENDOR,
             "scn": self.released.scn,
+            "begins": self.begins,
+            "through": self.through,
             "last": sorted([str(thread), xid] for thread, xid in self.released.last),
             "threads": {str(thread): list(place) for thread, place in self.threads.items()},
             **self.ddl.text(),
@@ -75,9 +81,18 @@ class State:
             return None
         last = frozenset((_thread(name), xid) for name, xid in values["last"])
         threads = {_thread(name): (file, offset, scn) for name, (file, offset, scn) in values["threads"].items()}
-        return cls(
-            Released(values["scn"], last), threads, DdlSeen(values["altered"], values["created"], values["left"])
-        )
+        ddl = DdlSeen(values["altered"], values["created"], values["left"])
+        begins, through = values.get("begins", values["scn"]), values.get("through")  # Older streams do not say them.
+        return cls(Released(values["scn"], last), threads, ddl, begins, through)
+
+    @property
+    def shown(self) -> int:
+        """Up to this SCN all is in the stream."""
+        return self.through or max(self.released.scn, self.begins)
+
+    def shows(self, scn: int) -> bool:
+        """Whether the stream holds what was committed behind its beginning and up to `scn`, and nothing else."""
+        return self.through is not None and max(self.released.scn, self.begins) <= scn <= self.through
 
 
 class Merger:
@@ -95,6 +110,7 @@ class Merger:
         exact_names: bool = False,
         silent_seconds: float = 900.0,
         frees: bool = False,
+        ends_at: Collection[int] = (),
         group: int = GROUP,
         read: int = READ,
         waiting: int = WAITING,
@@ -108,6 +124,7 @@ class Merger:
         """Transactions of the master, since this merge began."""
         self._silent_seconds = silent_seconds
         self.frees = frees
+        self.ends_at = ends_at
         self.group, self.read, self.waiting = group, read, waiting
         self._file_bytes = file_bytes
 
@@ -152,17 +169,19 @@ class Merger:
         if state is None and (end.position or end.source is not None):
             raise RecordedElsewhere(self.folder)
         outputs = {thread: ThreadOutput(path, thread) for thread, path in folders(self.root).items()}
-        state = state or State(Released(), {}, DdlSeen())
         checkpoints = [found for output in outputs.values() if (found := output.checkpoint()) is not None]
         if not checkpoints:
             raise NoKeys(self.root)
+        state = state or State(Released(), {}, DdlSeen(), max(each.scn for each in checkpoints))
+        if early := [scn for scn in self.ends_at if scn < state.begins]:
+            raise BeginsLater(self.folder, min(early), state.begins)
         merge = Merge(state.released, _incarnations(checkpoints, outputs))
         keys: dict[tuple[str, str], tuple[str, ...]] = {}
         for checkpoint in sorted(checkpoints, key=lambda each: each.scn):
             keys |= checkpoint.keys
         definitions = Definitions(tables, keys, self.naming, state.ddl)
         writer = Writer(self.folder, stream, end, tables, file_bytes=self._file_bytes)
-        merging = _Merging(self, merge, definitions, writer)
+        merging = _Merging(self, merge, definitions, writer, state)
         try:
             for thread, output in outputs.items():
                 merging.join(thread, output, state.threads.get(thread))
@@ -175,8 +194,9 @@ class Merger:
 class _Merging:
     """A merge under way."""
 
-    def __init__(self, merger: Merger, merge: Merge, definitions: Definitions, writer: Writer):
+    def __init__(self, merger: Merger, merge: Merge, definitions: Definitions, writer: Writer, state: State):
         self.merger = merger
+        self.begins = state.begins
         self.merge = merge
         self.definitions = definitions
         self.writer = writer
@@ -184,6 +204,8 @@ class _Merging:
         self._times: dict[ThreadId, str] = {}
         """Of each live thread's last checkpoint message."""
         self._saved = ""
+        self._shown = state.shown if state.threads else state.begins - 1
+        """The SCN of which the last commit says that all up to it is in the stream."""
         self._freed: dict[ThreadId, str] = {}
         self._said = time.monotonic()
         self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
@@ -245,7 +267,11 @@ class _Merging:
 
     def _write(self) -> bool:
         written = False
-        while (first := self.merge.ready()) is not None:
+        while (following := self.merge.next_scn) is not None:
+            if self._ends(self._shown + 1, following):
+                self._commit(None)
+            first = self.merge.ready()
+            assert first is not None
             self._write_group(first)
             written = True
         if written:
@@ -259,7 +285,11 @@ class _Merging:
     def _write_group(self, first: Transaction) -> None:
         group, rows = [first], first.rows
         # Behind DDL it is another question which tables are new.
-        while rows < self.merger.group and not group[-1].ddl and (following := self.merge.ready()) is not None:
+        while rows < self.merger.group and not group[-1].ddl and (next_scn := self.merge.next_scn) is not None:
+            if self._ends(group[-1].scn, next_scn):
+                break
+            following = self.merge.ready()
+            assert following is not None
             group.append(following)
             rows += following.rows
         self._describe(group)
@@ -267,6 +297,10 @@ class _Merging:
         self._commit(group[-1])
         self.merger.merged += len(group)
         log.info("%s: %s merged, up to SCN %d", self.merger.prefix, counted(len(group), "transaction"), group[-1].scn)
+
+    def _ends(self, first: int, following: int) -> bool:
+        """Whether a transaction of the stream is to end at one of the SCNs from `first` on, before `following`."""
+        return any(first <= scn < following for scn in self.merger.ends_at)
 
     def _describe(self, group: list[Transaction]) -> None:
         """Tables that come into the stream stand at the head of a file, in front of their changes."""
@@ -302,7 +336,7 @@ class _Merging:
         else:
             moment = "" if self.merge.waiting else min(self._times.values(), default="")
         self.writer.commit(max(moment, self.writer.end.time), state, lost)
-        self._saved, self._said = state, time.monotonic()
+        self._saved, self._said, self._shown = state, time.monotonic(), found.shown
         if self.merger.frees:
             self._free(found)
 
@@ -326,7 +360,7 @@ class _Merging:
             waiting, mark = resume[thread]
             file, offset = output.place if waiting is None else (waiting.file, waiting.begin)
             threads[thread] = (file, offset, mark)
-        return State(self.merge.released, threads, self.definitions.ddl)
+        return State(self.merge.released, threads, self.definitions.ddl, self.begins, self.merge.through)
 
 
 def _incarnations(found: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, ThreadOutput]) -> set[tuple[int, int]]:

@@ -1,0 +1,63 @@
+"""Where a slave goes on in a stream of redo that had its changes from triggers before.
+
+A position of triggers says as of which SCN it was taken: it covers what was committed up to there, and nothing else. So
+does the end of a transaction of the stream, where the merge has noted that.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sluice.database.session import Session
+from sluice.model.position import OtherSource, Position, ScnPosition
+from sluice.vendors.stream.errors import StreamUnreachable
+from sluice.vendors.stream.files import Files, parsed
+from sluice.vendors.stream.lines import Commit, Header
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.redo.errors import BetweenTransactions, NotThereYet
+from sluice.vendors.stream.redo.merger import State
+from sluice.vendors.stream.session import files_of
+
+_COMMIT = b'{"commit":'
+
+
+def place(connection: Session, position: Position) -> Position | None:
+    """The place in the stream that covers what `position` covers; None where that is one of a stream itself.
+
+    Raises `OtherSource`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
+    """
+    if isinstance(position, StreamPosition):
+        return None
+    if not isinstance(position, ScnPosition):
+        raise OtherSource(position, "the redo of an Oracle master")
+    files = files_of(connection)
+    names = files.names()
+    shown = 0
+    for file in reversed(names):
+        for end in reversed(list(_ends(files, file, names))):
+            state = State.parse(end.source) if end.source is not None else None
+            if state is None or position.resetlogs not in {thread.resetlogs for thread in state.threads}:
+                raise OtherSource(position, "the redo of this incarnation of the master")
+            if state.shows(position.scn):
+                return StreamPosition(files.index(file, names).header.stream, end.position, end.time)
+            shown = max(shown, state.shown)
+    if shown < position.scn:
+        raise NotThereYet(files.folder, position.scn, shown)
+    raise BetweenTransactions(files.folder, position.scn)
+
+
+def _ends(files: Files, file: Path, names: list[Path]) -> Iterator[Commit]:
+    """Of all transactions that are whole; the first one is that of the file before, as the head of this one has it."""
+    end, at = files.index(file, names).last.offset, 0
+    try:
+        with file.open("rb") as opened:
+            for line, raw in enumerate(opened, start=1):
+                at += len(raw)
+                if at > end:
+                    return
+                found = parsed(file, line, raw) if line == 1 or raw.startswith(_COMMIT) else None
+                if isinstance(found, Header) and found.source is not None:
+                    yield Commit(found.after, found.time, found.source)
+                elif isinstance(found, Commit):
+                    yield found
+    except OSError as error:
+        raise StreamUnreachable(files.folder, f"{file.name} cannot be read: {error.strerror}") from error
