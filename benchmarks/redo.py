@@ -31,6 +31,7 @@ from benchmarks.side import SideFailed
 from devstack.home import REPOSITORY
 from devstack.ports import free_port
 from sluice.model.names import Prefix
+from sluice.model.naming import Naming
 from sluice.redo import blocks
 from sluice.redo.proxy_client import ProxyClient
 from sluice.redo.stager import Stager
@@ -38,7 +39,6 @@ from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.redo.definitions import Definitions
 from sluice.vendors.stream.redo.merge import ThreadId, Transaction
 from sluice.vendors.stream.redo.merger import Merger
-from sluice.vendors.stream.redo.rows import Naming
 from sluice.vendors.stream.redo.threads import ThreadOutput
 
 CHANGES = 400_000

@@ -160,7 +160,8 @@ class RedoDemo:
             "users": ["SHOP"], "schema-scn": BEGAN, "incarnations": [{"resetlogs": RESETLOGS, "resetlogs-scn": 1}],
             "sys-user": [{"user": 1, "name": "SHOP"}],
             "sys-obj": [{"owner": 1, "obj": 7, "name": "ORDERS", "type": 2}],
-            "sys-col": [{"obj": 7, "int-col": 1, "name": "ID"}], "sys-cdef": [{"con": 1, "obj": 7, "type": 2}],
+            "sys-col": [{"obj": 7, "int-col": 1, "name": "ID"}],
+            "sys-cdef": [{"con": 1, "obj": 7, "type": 2}, {"con": 2, "obj": 7, "type": 17}],
             "sys-ccol": [{"con": 1, "int-col": 1, "obj": 7}],
         }  # fmt: skip
         (self.folder / f"SHOP-chkpt-{BEGAN}.json").write_text(json.dumps(seed))

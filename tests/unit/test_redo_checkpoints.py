@@ -128,12 +128,12 @@ def load(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> config.Rep
 
 
 def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    more = "redo: {program: /opt/olr, schema: /srv/T-chkpt-1.json, threads: '1, 3', host_timezone: '+08:00'}"
+    more = "redo: {program: /olr, schema: /srv/T-chkpt-1.json, threads: '1, 3', host_timezone: '+08:00', ends_at: 4711}"
     found = load(tmp_path, CONFIG + more, monkeypatch)
     assert found.master.stream is not None
     assert found.master.stream.database == "/srv/redo/stream"
     assert found.redo is not None
-    assert (found.redo.threads, found.redo.host_timezone) == (("1", "3"), "+08:00")
+    assert (found.redo.threads, found.redo.host_timezone, found.redo.ends_at) == (("1", "3"), "+08:00", ("4711",))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,7 @@ def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, m
         ("redo: {program: /olr, schema: /s, threads: 'one'}", "no list of redo threads"),
         ("redo: {program: /olr, schema: /s, threads: '0'}", "no list of redo threads"),
         ("redo: {program: /olr, schema: /s, host_timezone: UTC}", "no zone"),
+        ("redo: {program: /olr, schema: /s, ends_at: '4711, now'}", "no list of SCNs"),
         ("redo: {program: /olr, schema: /s, redis: x}", "redis"),
     ],
 )

@@ -12,7 +12,7 @@ from sluice.model.change import Action
 from sluice.model.names import Prefix
 from sluice.vendors.stream.errors import ChangesLost
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Change, Commit, parse
+from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.errors import (
     BeginningLost,
@@ -25,7 +25,7 @@ from sluice.vendors.stream.redo.errors import (
     TransactionLate,
 )
 from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
-from sluice.vendors.stream.redo.merger import Merger, State
+from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
 from tests.examples import examples
@@ -47,6 +47,7 @@ from tests.unit.redo_output import (
     update,
     write,
 )
+from tests.unit.redo_stream import assert_ends_show_what_they_say
 
 PREFIX = Prefix("ORA_")
 
@@ -92,21 +93,6 @@ def expected(threads: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
     ]
 
 
-def assert_ends_show_what_they_say(stream: Path, threads: Sequence[Sequence[tuple[int, int]]]) -> None:
-    """An end of a transaction shows an SCN exactly when all changes up to it are in front of it, and no other one."""
-    commits = sorted(scn for mine in threads for scn, size in mine for _ in range(size))
-    said = 0
-    for file in Files(stream).names():
-        for raw in file.read_bytes().splitlines():
-            found = parse(raw)
-            if isinstance(found, Commit) and found.source is not None and (state := State.parse(found.source)):
-                for scn in range(state.begins, commits[-1] + 2):
-                    if state.shows(scn):
-                        said += 1
-                        assert sum(each <= scn for each in commits) == found.position
-    assert said, "at least at its end"
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(60))
 @given(threads=histories(), data=st.data())
 def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
@@ -150,7 +136,7 @@ def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
         write(root / str(ThreadId(RESETLOGS, thread + 1)), [line for lines in mine for line in lines])
     assert merger(root, stream, read=data.draw(st.integers(1, 5)), waiting=1).merge_once() == 0
     assert keys(stream) == wanted
-    assert_ends_show_what_they_say(stream, threads)
+    assert_ends_show_what_they_say(stream, [scn for mine in threads for scn, size in mine for _ in range(size)])
     before = [file.read_bytes() for file in Files(stream).names()]
     merger(root, stream).merge_once()
     assert keys(stream) == wanted, "a second run changes nothing"

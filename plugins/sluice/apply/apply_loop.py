@@ -342,7 +342,7 @@ class ApplyLoop:
             claimed = self._first()
         if not self._begun and self.gate.open(ERROR):
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
-        claimed = self._taken_over(claimed)
+        claimed = self.checkpoints.taken_over(claimed)
         self._begun = True
         self.applier.stage_driver.drop(claimed.epoch)
         self.applier.pair_rejects.begin()
@@ -381,15 +381,6 @@ class ApplyLoop:
         assert claimed is not None, "it was made just now"
         log.info("%s: the slave begins at %s: its tables are taken as they are there", self.pair, begins)
         return claimed
-
-    def _taken_over(self, claimed: Checkpoint) -> Checkpoint:
-        """The checkpoint as the source says it, where the slave's changes came from another one before."""
-        place = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
-        if place is None:
-            return claimed
-        taken = self.checkpoints.take_over(claimed, place)
-        log.info("%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, place)
-        return taken
 
     def _mode_at_start(self, checkpoint: Checkpoint, *, first: bool = False) -> SafeMode:
         """`first`: nothing was ever applied, so that nothing can come twice."""

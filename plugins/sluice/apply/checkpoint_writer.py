@@ -113,20 +113,24 @@ class SlaveCheckpointWriter:
         """Nothing changed on the master between the two. Losing this in a crash costs nothing."""
         return self._alone(before, after, durable=False)
 
-    def take_over(self, before: Checkpoint, place: Position) -> Checkpoint:
-        """Changes come from another source from here on, in which `place` covers what is applied.
+    def taken_over(self, claimed: Checkpoint) -> Checkpoint:
+        """The checkpoint as the source has it, durably, where the slave's changes came from another source before.
 
-        Raises `NotTakenOver` where the position alone does not say what is applied.
+        Raises `NotTakenOver` where the position alone does not say what is applied, and what `Takeover` raises.
         """
+        place = self.sessions.taken_over(claimed.position) if claimed.position is not None else None
+        if place is None:
+            return claimed
         reasons = {
             "its checkpoint is in Redis (checkpoint: redis)": self.overlap,
-            f"it is {before.state}": before.state is not SlaveState.NORMAL,
-            "a large window is applied in part": before.catching_up,
-            "tables are loading": before.loading,
+            f"it is {claimed.state}": claimed.state is not SlaveState.NORMAL,
+            "a large window is applied in part": claimed.catching_up,
+            "tables are loading": claimed.loading,
         }
         if why := next((reason for reason, there in reasons.items() if there), None):
             raise NotTakenOver(self.pair, why)
-        return self._alone(before, replace(before.advanced(place, 0), safemode_exit=None), durable=True)
+        log.info("%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, place)
+        return self._alone(claimed, replace(claimed.advanced(place, 0), safemode_exit=None), durable=True)
 
     def clear_exit(self, before: Checkpoint) -> Checkpoint:
         """The exit point of safe mode is gone, durably."""

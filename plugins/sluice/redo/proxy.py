@@ -2,7 +2,7 @@
 
     GET /file?type=attr&filePath=<base64>                              {"size": …, "blockSize": …, "modified": …}
     GET /file?type=read&filePath=<base64>&startOffset=0&length=4096    the bytes
-    GET /file?type=list&filePath=<base64>                              the files of a folder
+    GET /file?type=list&filePath=<base64>                              the files of a folder and those below it
 
 Only files below the configured roots are read, and nothing is written. A link that leads out of them is refused, also
 one that is put there while it is opened.
@@ -14,7 +14,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -91,7 +91,7 @@ def _served(request: Request, descriptor: int) -> Response:
     if kind == "list":
         if not stat.S_ISDIR(found.st_mode):
             raise Refused(400, "filePath is no folder")
-        return JSONResponse([_entry(entry) for entry in os.scandir(descriptor) if entry.is_file(follow_symlinks=False)])
+        return JSONResponse(list(_files(descriptor)))
     if not stat.S_ISREG(found.st_mode):
         raise Refused(400, "filePath is no file")
     if kind == "attr":
@@ -110,9 +110,17 @@ def _served(request: Request, descriptor: int) -> Response:
     return Response(packed if packed is not None else data, media_type="application/octet-stream", headers=headers)
 
 
-def _entry(entry: "os.DirEntry[str]") -> dict[str, object]:
-    found = entry.stat(follow_symlinks=False)
-    return {"name": entry.name, "size": found.st_size, "modified": found.st_mtime}
+def _files(folder: int) -> Iterator[dict[str, object]]:
+    """A fast recovery area has a folder for each day. Links are not followed."""
+    for place, _, names, descriptor in os.fwalk(".", dir_fd=folder):
+        for name in names:
+            try:
+                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # Deleted meanwhile.
+            if stat.S_ISREG(found.st_mode):
+                path = os.path.normpath(os.path.join(place, name))
+                yield {"name": path, "size": found.st_size, "modified": found.st_mtime}
 
 
 def _block_size(descriptor: int) -> int | None:

@@ -39,6 +39,7 @@ class Entry(NamedTuple):
     """A file of a folder."""
 
     name: str
+    """From the folder on."""
     size: int
 
 

@@ -24,8 +24,9 @@ from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.registry import receiver_of
 from sluice.errors import SluiceError, Terminal
+from sluice.model.naming import Naming
 from sluice.model.vendors import REDO, STREAM
-from sluice.redo import checkpoints, staging
+from sluice.redo import checkpoints, staging, supplemental_logging
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, Places, pause
 from sluice.redo.program import Program
 
@@ -108,6 +109,8 @@ class _Leading:
         self.threads, self.stream = location / "threads", location / STREAM
         assert self.options.schema is not None
         seed = checkpoints.read_seed(Path(self.options.schema))
+        replication, naming = supervisor.replication, Naming(self.options.exact_names)
+        supplemental_logging.expect(seed, lambda table: replication.rule(table) is not None, naming)
         receiver = receiver_of(STREAM)
         self.keepers = []
         for number in map(int, self.options.threads):

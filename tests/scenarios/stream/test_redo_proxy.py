@@ -260,6 +260,9 @@ def test_logs_of_a_thread_are_staged_whole_and_freed(served: tuple[Path, str], t
         (there / f"o1_mf_2_{sequence}_x_.arc").write_bytes(log_of(sequence, 9, thread=2))
     (there / "1_4.arc").write_bytes(log_of(4, 9, following=8_000))
     (there / "control.ctl").write_bytes(b"none")
+    (there / "2026_11_24").mkdir()
+    (there / "o1_mf_1_6_x_.arc").rename(there / "2026_11_24" / "o1_mf_1_6_x_.arc")
+    (there / "elsewhere").symlink_to(there / "2026_11_24")
     stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS, since=8_000, piece=20_480)
     assert stager.turn() == 2
     assert stager.staged() == [5, 6], "what ended before the beginning is not wanted"

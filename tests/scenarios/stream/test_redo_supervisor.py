@@ -52,6 +52,7 @@ class Capture:
         self.location.mkdir()
         seed = {
             "database": "TEST", "scn": 60, "context": "FREE", "users": [owner], "activation": 1, "schema-scn": 60,
+            "supp-log-db-all": 1,
             **schema_checkpoint({(owner, "T"): ["ID"]}),
         }  # fmt: skip
         (root / "TEST-chkpt-60.json").write_text(json.dumps(seed))

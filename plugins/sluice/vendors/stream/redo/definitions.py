@@ -15,11 +15,12 @@ from typing import Any
 
 from sluice.model.change import Action
 from sluice.model.names import TableName
+from sluice.model.naming import Naming
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.lines import Change, RowChange
 from sluice.vendors.stream.redo.errors import Unfit
 from sluice.vendors.stream.redo.messages import Payload
-from sluice.vendors.stream.redo.rows import Naming, TableReader
+from sluice.vendors.stream.redo.rows import TableReader
 
 log = logging.getLogger("sluice.redo")
 

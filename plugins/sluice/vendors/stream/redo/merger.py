@@ -21,6 +21,7 @@ from typing import Any
 from sluice.counted import counted
 from sluice.errors import Transient
 from sluice.model.names import Prefix
+from sluice.model.naming import Naming
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, RowChange
@@ -29,7 +30,6 @@ from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
 from sluice.vendors.stream.redo.errors import BeginsLater, NoKeys, OutputDamaged, ThreadSilent, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
-from sluice.vendors.stream.redo.rows import Naming
 from sluice.vendors.stream.redo.spool import free
 from sluice.vendors.stream.redo.threads import Checkpoint, ThreadOutput, folders
 from sluice.vendors.stream.redo.types import UNITS

@@ -1,10 +1,10 @@
 """Messages of one table under one description of it: changes of a recorded stream."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sluice.model.names import TableName
+from sluice.model.naming import Naming
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.lines import RowChange, Values
@@ -15,17 +15,6 @@ from sluice.vendors.stream.redo.types import IMPRECISE, LARGE, Convert, converte
 
 _FULL_IMAGES = "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the master"
 Row = dict[str, str | None]
-
-
-@dataclass(frozen=True)
-class Naming:
-    """What a name of the master is on a slave."""
-
-    exact: bool = False
-    """As it is; else a name without small letters gets them."""
-
-    def __call__(self, name: str) -> str:
-        return name if self.exact or name != name.upper() else name.lower()
 
 
 class TableReader:

@@ -1,0 +1,59 @@
+"""Whether the master logs what the changes of its tables need, as the schema checkpoint says. Pure.
+
+Redo names the columns that changed. Which row it was, and the rest of it, stand there by supplemental logging alone.
+"""
+
+from collections.abc import Callable, Iterator
+
+from sluice.errors import Terminal
+from sluice.model.names import TableName
+from sluice.model.naming import Naming
+from sluice.redo.checkpoints import Values
+
+SHOWN = 20
+_TABLE = 2
+"""`type` of a table among the objects."""
+_PRIMARY_KEY, _LOGS_KEY, _LOGS_ALL = 2, 14, 17
+"""`type` among the constraints: the primary key; supplemental logging of it, and of all columns."""
+_PASSING = 2 | 128
+"""Bits of an object's `flags`: temporary; in the recycle bin. Their changes are in no redo, or nobody's."""
+
+
+class NotLogged(Terminal):
+    """Changes of tables would come without what names their rows."""
+
+    def __init__(self, statements: list[str]):
+        more = f"\n… and {len(statements) - SHOWN} more" if len(statements) > SHOWN else ""
+        super().__init__(
+            "When the schema checkpoint was made, the master's redo did not say which rows of these tables change. Run "
+            "there, then make a new schema checkpoint (redo.schema) and start again:\n"
+            + ";\n".join(statements[:SHOWN])
+            + f";{more}"
+        )
+        self.statements = statements
+
+
+def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
+    """Of the tables that are `replicated`, by their names on the slaves. Raises `NotLogged`."""
+    if lacking := list(_lacking(seed, replicated, naming)):
+        raise NotLogged(lacking)
+
+
+def _lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
+    """Statements that add it, a table each."""
+    everything, keys = bool(seed.get("supp-log-db-all")), bool(seed.get("supp-log-db-primary"))
+    owners = {user["user"]: user["name"] for user in seed.get("sys-user", []) if user["name"] in seed["users"]}
+    constraints: dict[int, set[int]] = {}
+    for each in seed.get("sys-cdef", []):
+        constraints.setdefault(each["obj"], set()).add(each["type"])
+    for table in seed.get("sys-obj", []):
+        owner, flags = owners.get(table["owner"]), table.get("flags", [0])[0]
+        if table["type"] != _TABLE or owner is None or flags & _PASSING:
+            continue
+        found = constraints.get(table["obj"], set())
+        has_key = _PRIMARY_KEY in found
+        if everything or _LOGS_ALL in found or (has_key and (keys or _LOGS_KEY in found)):
+            continue
+        if replicated(TableName(naming(owner), naming(table["name"]))):
+            columns = "PRIMARY KEY" if has_key else "ALL"
+            yield f'ALTER TABLE "{owner}"."{table["name"]}" ADD SUPPLEMENTAL LOG DATA ({columns}) COLUMNS'

@@ -1,0 +1,25 @@
+"""What a stream of redo says of itself, for tests."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.lines import Commit, parse
+from sluice.vendors.stream.redo.merger import State
+
+
+def assert_ends_show_what_they_say(stream: Path, commits: Iterable[int]) -> None:
+    """An end of a transaction shows an SCN exactly when all changes up to it are in front of it, and no other one.
+
+    `commits`: of each change of the master the SCN of its commit.
+    """
+    scns, said = list(commits), 0
+    for file in Files(stream).names():
+        for raw in file.read_bytes().splitlines():
+            found = parse(raw)
+            if isinstance(found, Commit) and found.source is not None and (state := State.parse(found.source)):
+                for scn in range(state.begins, max(scns) + 2):
+                    if state.shows(scn):
+                        said += 1
+                        assert sum(each <= scn for each in scns) == found.position
+    assert said, "at least at its end"

@@ -1,0 +1,77 @@
+"""Capture begins only where the master's redo says which rows change."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sluice.model.names import TableName
+from sluice.model.naming import Naming
+from sluice.redo import supplemental_logging
+from sluice.redo.supplemental_logging import NotLogged
+from tests.unit import redo_vectors
+
+KEY, LOGS_KEY, LOGS_ALL = 2, 14, 17
+
+
+def seed(*types: int, flags: int = 0, **more: Any) -> dict[str, Any]:
+    """A schema checkpoint with one table, whose constraints are of these types."""
+    return {
+        "users": ["APP"],
+        "sys-user": [{"user": 5, "name": "APP"}, {"user": 0, "name": "SYS"}],
+        "sys-obj": [
+            {"owner": 5, "obj": 7, "name": "Order's", "type": 2, "flags": [flags, 0]},
+            {"owner": 0, "obj": 8, "name": "TAB$", "type": 2, "flags": [0, 0]},
+            {"owner": 5, "obj": 9, "name": "I", "type": 1, "flags": [0, 0]},
+        ],
+        "sys-cdef": [{"obj": 7, "con": number, "type": kind} for number, kind in enumerate(types)],
+        **more,
+    }
+
+
+def expect(values: dict[str, Any], table: str = "Order's") -> None:
+    supplemental_logging.expect(values, lambda found: found == TableName("app", table), Naming())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        seed(LOGS_ALL),
+        seed(KEY, LOGS_KEY),
+        seed(KEY, **{"supp-log-db-primary": 1}),
+        seed(**{"supp-log-db-all": 1}),
+        seed(flags=2),
+        seed(flags=128),
+    ],
+)
+def test_what_is_logged_or_never_comes_is_taken(values: dict[str, Any]) -> None:
+    expect(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "columns"),
+    [
+        (seed(KEY), "PRIMARY KEY"),
+        (seed(), "ALL"),
+        (seed(LOGS_KEY), "ALL"),
+        (seed(**{"supp-log-db-primary": 1}), "ALL"),
+    ],
+)
+def test_what_is_not_logged_is_said_with_the_statement(values: dict[str, Any], columns: str) -> None:
+    with pytest.raises(NotLogged) as refused:
+        expect(values)
+    assert refused.value.statements == [f'ALTER TABLE "APP"."Order\'s" ADD SUPPLEMENTAL LOG DATA ({columns}) COLUMNS']
+    expect(values, "other")
+
+
+def test_a_real_schema_checkpoint_says_it() -> None:
+    file = redo_vectors.required() / "redo" / "TEST-chkpt-2266634.json"
+    real = json.loads(file.read_text())
+
+    def replicated(table: TableName) -> bool:
+        return table.schema == "olr_test"
+
+    supplemental_logging.expect(real, replicated, Naming())
+    bare = {**real, "sys-cdef": [each for each in real["sys-cdef"] if each["type"] != LOGS_ALL]}
+    with pytest.raises(NotLogged, match="OLR_TEST"):
+        supplemental_logging.expect(bare, replicated, Naming())
