@@ -1,13 +1,17 @@
 """What a replication file says of changes of definitions."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sluice import config
+from sluice.apply.definition_follower import beside_tables
 from sluice.config import ConfigError
 from sluice.configuration.ddl import DdlOptions, Policy, ReplicateOptions
+from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import DefinedKind
+from sluice.pair import Pair
 
 YAML = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: {}}\n"
 
@@ -47,3 +51,14 @@ def test_a_recorded_stream_has_no_views(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML.replace("{conn_id: m}", master) + "replicate: {views: true}\n")
     with pytest.raises(ConfigError, match=r"replicate.*catalogue of a PostgreSQL master.*take the section out"):
         config.load("DEMO_")
+
+
+def test_a_mariadb_slave_gets_neither_views_nor_sequences(folder: Path) -> None:
+    slaves = "slaves: {dr1: {conn_id: a, vendor: mysql}, dr2: {conn_id: b}}"
+    text = YAML.replace("slaves: {}", slaves) + "replicate: {views: true, sequences: true}\n"
+    (folder / "DEMO.yaml").write_text(text)
+    place = ConnectionInfo("postgres", "h", 5432, "d", "u", "")
+    connections = {"m": place, "a": replace(place, vendor="mysql"), "b": place}
+    replication = config.load("DEMO_")
+    assert beside_tables(Pair.of(replication, "dr1", connections)) == frozenset()
+    assert beside_tables(Pair.of(replication, "dr2", connections)) == {DefinedKind.VIEWS, DefinedKind.SEQUENCES}

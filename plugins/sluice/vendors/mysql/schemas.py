@@ -81,10 +81,8 @@ def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainC
 
 
 def views(connection: Session, prefix: Prefix) -> list[View]:
-    """None are taken along."""
-    return []
+    raise NotAMaster
 
 
 def free_sequences(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
-    """None are taken along."""
-    return []
+    raise NotAMaster
