@@ -39,6 +39,7 @@ from sluice.model.defined import (
 )
 from sluice.model.names import TableName
 from sluice.model.table_state import ALL_READY, TableStates
+from sluice.model.views import View
 from sluice.pair import Pair
 from sluice.transform import fitting
 
@@ -181,7 +182,12 @@ class DefinitionFollower:
             known = store.read()
             there = self._vendor.rows.shapes(slave, of_master.tables)
             tables = [table for table in of_master.tables if table in there]
-            wanted = {one: source for one, source in of_master.made_from.items() if self._follows(one, there)}
+            views = _of_kinds(known or (), {DefinedKind.VIEWS})
+            wanted = {
+                one: source.read_by(views) if isinstance(source, View) else source
+                for one, source in of_master.made_from.items()
+                if self._follows(one, there)
+            }
             adopted: set[TableName] = set()
             if known is None:
                 store.begin()

@@ -24,6 +24,10 @@ class View:
     readers: tuple["View", ...] = ()
     """Views that read it, also through other views, each after those that it reads itself."""
 
+    def read_by(self, names: Collection[TableName]) -> "View":
+        """The same with no other readers than `names`."""
+        return replace(self, readers=tuple(reader for reader in self.readers if reader.name in names))
+
     @property
     def definition(self) -> str:
         """The same where two views of one name are alike."""

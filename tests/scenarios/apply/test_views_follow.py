@@ -17,6 +17,8 @@ CREATE TABLE public.t (id int PRIMARY KEY, n int, v text, mood public.mood);
 """
 ODD = 'public."Odd ]]> ""view"""'
 OWN = "CREATE VIEW public.own AS SELECT 1 AS one"
+OWN_OF_MASTER = "CREATE VIEW public.own AS SELECT id AS one FROM public.base"
+"""It reads a view that changes; the slave has another one under the name, which must stay."""
 BASE = 'CREATE VIEW public.base (id, "select", mood) WITH (security_barrier=true) AS SELECT id, n, mood FROM public.t'
 SUMS = 'CREATE VIEW public.sums AS SELECT mood, sum("select") AS s, now() AS at FROM public.base GROUP BY mood'
 ON_TOP = f"CREATE VIEW {ODD} AS SELECT s.*, t.v FROM public.sums s LEFT JOIN public.t ON t.mood = s.mood"
@@ -25,7 +27,8 @@ CALLS = (
     "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'; "
     "CREATE VIEW public.calls AS SELECT id, public.mine() AS m FROM public.t"
 )
-ANEW = f"DROP VIEW public.base CASCADE; ALTER TABLE public.t ALTER n TYPE bigint; {BASE}; {SUMS}; {ON_TOP}"
+READERS = f"{SUMS}; {ON_TOP}; {OWN_OF_MASTER}"
+ANEW = f"DROP VIEW public.base CASCADE; ALTER TABLE public.t ALTER n TYPE bigint; {BASE}; {READERS}"
 
 
 def views(rig: Rig) -> tuple[dict[TableName, str], dict[TableName, str]]:
@@ -63,7 +66,7 @@ def test_views_and_sequences_follow_past_changes_of_the_columns_they_read(
         file.write("replicate: {views: true, sequences: true}\n")
     pair = pair.with_options(replicate=ReplicateOptions(views=True, sequences=True))
     execute = pair.master.execute
-    for statement in (BASE, SUMS, ON_TOP, OF_OTHERS, CALLS, OWN.replace("1", "id", 1) + " FROM public.t"):
+    for statement in (BASE, SUMS, ON_TOP, OF_OTHERS, CALLS, OWN_OF_MASTER):
         execute(statement.encode())
     execute("CREATE SEQUENCE public.numbers AS int START 5 INCREMENT BY 5 CYCLE")
     execute("SELECT nextval('public.numbers'), nextval('public.numbers')")
@@ -82,12 +85,15 @@ def test_views_and_sequences_follow_past_changes_of_the_columns_they_read(
         assert pair.slave.execute(f"SELECT s FROM {ODD}".encode()).fetchone() == (3000000000,)
         # One in the middle is replaced, and one that others read gets another column.
         execute('CREATE OR REPLACE VIEW public.base AS SELECT id, n AS "select", mood, v AS more FROM public.t')
+        await_same(pair, 3)
+        fewer = 'CREATE VIEW public.base AS SELECT id, n AS "select", mood FROM public.t'
+        execute(f"DROP VIEW public.base CASCADE; {fewer}; {READERS}".encode())
         execute("ALTER SEQUENCE public.numbers INCREMENT BY -7 MINVALUE -100")
         await_same(pair, 3)
         pair.await_that(lambda: numbers(pair)[0] == numbers(pair)[1], 30)
         execute("DROP SEQUENCE public.numbers")
         execute("ALTER TABLE public.t DROP COLUMN v CASCADE")
-        await_same(pair, 0)
+        await_same(pair, 2)
         assert "view public.calls does not follow: public.calls: an expression calls public.mine()" in caplog.text
         pair.await_that(lambda: numbers(pair)[1] == [], 30)
         pair.await_current()
