@@ -31,7 +31,7 @@ WANTED = (
 )
 
 
-@pytest.mark.parametrize("stage", [20_000, 10])
+@pytest.mark.parametrize("stage", [10, pytest.param(20_000, marks=pytest.mark.long)])
 def test_rows_are_what_the_exit_makes_of_them_and_none_is_lost(
     shop: MakeShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: int
 ) -> None:
