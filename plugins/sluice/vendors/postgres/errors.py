@@ -164,7 +164,7 @@ def reason(error: psycopg.Error, *, hidden: bool) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text.rstrip('.')}."
+    return f"{text.rstrip('.?')}."
 
 
 _REFUSALS = re.compile(
