@@ -270,6 +270,14 @@ def test_what_no_statement_mends_says_what_to_do(granted: Ends) -> None:
     ]
 
 
+def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
+    """By whatever address: an initial update would empty the master's tables."""
+    found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).lacks()
+    (same,) = [lack for lack in found if lack.what == "a database of its own"]
+    assert (same.side, same.severity) == ("slave dr1", Severity.ERROR)
+    assert str(same).endswith("Let the connection s name another database.")
+
+
 def test_an_administrator_learns_it_for_an_account_that_cannot_connect(ends: Ends) -> None:
     ends.master_admin.execute(f"REVOKE CONNECT ON DATABASE {quoted(ends.master.database)} FROM {ACCOUNT}".encode())
     ends.master_admin.execute(f"SET search_path = pg_catalog, pg_temp; SET ROLE {ACCOUNT}".encode())

@@ -10,8 +10,10 @@ Nothing is changed, and no lock of a table is waited for.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from uuid import uuid4
 
 from sluice.config import Replication, SlaveConfig
+from sluice.database.errors import LockNotAvailable
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -66,6 +68,7 @@ def of_slave(
     preflight = vendor_of(slave.vendor).preflight
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
     if master is not None and not light:
+        found += _same_database(master, session, replication, slave)
         found += _transformations(master, replication, slave, covers or (lambda _: True))
     found += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name), place) for lack in found]
@@ -89,6 +92,24 @@ def _transformations(
             why = "; ".join(invalid.problems)
             found.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
     return found
+
+
+def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Lack]:
+    """That the connections of both sides lead to one database: a load would empty the master's own tables.
+
+    Addresses do not tell, of which a server may have many, nor do numbers of a server, which its copies have as well. A
+    lock that both take does.
+    """
+    if slave.vendor != replication.master.vendor:
+        return []
+    sessions, name = vendor_of(slave.vendor).sessions, f"sluice {uuid4()}"
+    try:
+        with sessions.named_lock(master, name), sessions.named_lock(session, name):
+            return []
+    except LockNotAvailable:
+        why = "its connection leads to the master's own database, whose tables a load would empty"
+        remedy = f"Let the connection {slave.conn_id} name another database."
+        return [Lack("", "a database of its own", why, None, remedy=remedy)]
 
 
 def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
