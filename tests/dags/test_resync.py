@@ -89,7 +89,7 @@ def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_pat
     assert (log["extra"], log["repaired"], log["outcome"]) == (1, 1, "identical")
     assert people["columns"] == {"name": 1, "password": 1}
     assert people["examples"] == [{
-        "kind": "different", "copies": 1, "cause": "", "key": {"id": "7"},
+        "kind": "different", "copies": 1, "cause": "", "changes": "", "key": {"id": "7"},
         "master": {"name": "n7", "password": "•••"}, "slave": {"name": "<b>&", "password": "•••"},
     }]  # fmt: skip
     assert "&lt;b&gt;&amp;" in page and "<b>&" not in page
