@@ -86,6 +86,12 @@ def any_checkpoint(stack: Stack) -> Checkpoint | None:
         return CheckpointStore(connection, Prefix("DEMO_"), "sluice", "dr1").read()
 
 
+def update_of(stack: Stack) -> tuple[SlaveState, str, int, object] | None:
+    """What an update changes of the checkpoint; an apply of an earlier test may still move its position."""
+    found = any_checkpoint(stack)
+    return None if found is None else (found.state, found.message, found.epoch, found.tables)
+
+
 def begun(stack: Stack, location: Path | str, transfer: str = "files") -> Run:
     return Run.begun(stack, slave="dr1", transfer=transfer, location=str(location))
 
@@ -152,7 +158,7 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
 @pytest.mark.long
 def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touched(stack: Stack) -> None:
     folder = stack.home.root.parent
-    before = any_checkpoint(stack)
+    before = update_of(stack)
     for place, words in (
         (folder / "gone", "is no directory on this machine"),
         ("", "no location is given"),
@@ -162,7 +168,7 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
         run.await_state("settle", "failed")
         assert words in run.log("check")
         assert run.state("begin") == "upstream_failed"
-    assert any_checkpoint(stack) == before
+    assert update_of(stack) == before
 
 
 def reject(stack: Stack) -> None:
