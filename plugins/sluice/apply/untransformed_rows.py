@@ -1,7 +1,7 @@
-"""Rows of a window that cannot be transformed: with `on_conflict: reject` their changes are set aside.
+"""Rows of a window that cannot be transformed: with `on_conflict: reject` their changes go to REJECTS.
 
-All else of the window goes on. What is set aside names the row, and holds no values of it: what the slave may have of
-them, nobody can tell. `resync` with `repair` brings the row once the exit, the expression or the row is mended.
+All else of the window goes on. The reject names the row, and holds no values of it: what the slave may have of them,
+nobody can tell. `resync` with `repair` brings the row once the exit, the expression or the row is mended.
 """
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ class UntransformedRows:
         self._found.clear()
 
     def note(self, failure: RowNotTransformed) -> None:
-        """From now on the changes of these rows are set aside. Raises `failure` where they stop the slave.
+        """From now on the changes of these rows go to REJECTS. Raises `failure` where they stop the slave.
 
         They do where so many fail that the rows are hardly the reason, and where no key names them.
         """
@@ -46,7 +46,7 @@ class UntransformedRows:
     def without(
         self, items: pa.Table, transform: TableTransform, images: RowImageCodec
     ) -> tuple[pa.Table, list[Rejected]]:
-        """Changes of one table without those of these rows, and what is set aside."""
+        """Changes of one table without those of these rows, and the rejects of these."""
         reasons = self._found.get(transform.master.table)
         if not reasons or not items.num_rows:
             return items, []

@@ -117,7 +117,7 @@ class WindowApplier:
         self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint.tables, self._isolated)
 
     def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
-        """Changes of rows that cannot be transformed are set aside, or their table is left alone; else it raises."""
+        """Changes of rows that cannot be transformed go to REJECTS, or their table is isolated, or raises `failure`."""
         try:
             self._untransformed.note(failure)
         except RowNotTransformed:

@@ -21,6 +21,17 @@ class SnapshotGone(Transient):
     """An exported snapshot is held no longer, or a table is no longer what it was in it."""
 
 
+class TableGone(Transient):
+    """The table does not exist on the master (any more)."""
+
+    def __init__(self, place: str, shape: TableShape):
+        super().__init__(
+            f"{place}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
+            "reconcile_tables and start a new initial update."
+        )
+        self.table = shape.table
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""

@@ -5,7 +5,7 @@ not fit, `overwrite` is safe mode. Nothing is deferred here. Which statements a 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,7 @@ from sluice.database.conflicts import Conflict, Drift, RuleUndecidable, decide, 
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.model.change import RowChange
-from sluice.model.conflict_rule import NO_RULES, ConflictRule, Decision, Winner, already_applied
+from sluice.model.conflict_rule import NO_RULES, ConflictRule, Winner, already_applied
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
@@ -140,35 +140,18 @@ class Replayer(ABC, Generic[T]):
         self.execute(change, target, safe=work.safe, images=change.table in work.images)
 
     def _settle(self, change: RowChange, problem: Conflict, work: Work) -> None:
-        held = self._held(change)
         rule = work.rules.get(change.table)
-        if rule is not None:
-            if already_applied(change, held):
-                return
-            try:
-                decision = self._decide(rule, change, held, problem)
-            except RuleUndecidable as undecided:
-                problem = undecided
-            else:
-                work.done.rejects.append(Rejected(change, problem.finding, held, decision=decision))
-                return
-        if not work.reject:
-            raise problem
-        work.done.rejects.append(Rejected(change, problem.finding, held))
+        held, overwrite = self._held(change), lambda: self._overwritten(change)
+        work.done.rejects += settled(change, problem, held, rule, overwrite, reject=work.reject)
 
-    def _decide(
-        self, rule: ConflictRule, change: RowChange, held: Mapping[str, str | None] | None, conflict: Conflict
-    ) -> Decision:
-        """Does what the rule says. Raises `RuleUndecidable`, also where the master's row wins and does not fit."""
-        decision = decide(rule, change, held, conflict)
-        if decision.winner is Winner.MASTER:
-            try:
-                with self.connection.transaction():
-                    self.overwrite(change, self.targets[change.table])
-            except Conflict as refused:
-                reason = f"the master's row does not fit. {refused.finding}"
-                raise RuleUndecidable(conflict, rule, reason) from None
-        return decision
+    def _overwritten(self, change: RowChange) -> Conflict | None:
+        """Makes the slave's row the change's, or says what is in the way."""
+        try:
+            with self.connection.transaction():
+                self.overwrite(change, self.targets[change.table])
+        except Conflict as refused:
+            return refused
+        return None
 
     def _held(self, change: RowChange) -> dict[str, str | None] | None:
         """The row of that key on the slave, of the columns that are replicated."""
@@ -186,3 +169,34 @@ class Replayer(ABC, Generic[T]):
             if found is not None:
                 return found
         return None
+
+
+def settled(
+    change: RowChange,
+    problem: Conflict,
+    held: dict[str, str | None] | None,
+    rule: ConflictRule | None,
+    overwrite: Callable[[], Conflict | None],
+    *,
+    reject: bool,
+) -> list[Rejected]:
+    """What goes to REJECTS of a change that does not fit: nothing where the slave's row is as it says already.
+
+    `held`: the slave's row. `overwrite` makes it the change's where the rule wants that, or says what is in the way.
+    Without `reject` raises `problem`, or why the rule of the table decides nothing.
+    """
+    if rule is not None:
+        if already_applied(change, held):
+            return []
+        try:
+            decision = decide(rule, change, held, problem)
+            refused = overwrite() if decision.winner is Winner.MASTER else None
+            if refused is not None:
+                raise RuleUndecidable(problem, rule, f"the master's row does not fit. {refused.finding}")
+        except RuleUndecidable as undecided:
+            problem = undecided
+        else:
+            return [Rejected(change, problem.finding, held, decision=decision)]
+    if not reject:
+        raise problem
+    return [Rejected(change, problem.finding, held)]

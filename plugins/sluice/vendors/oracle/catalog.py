@@ -1,6 +1,7 @@
 """Tables, keys, indexes and foreign keys, from the views ALL_…, which show what the account has a privilege on."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sluice import sql_files
 from sluice.database.rows import Estimate
@@ -42,16 +43,23 @@ class Wanted:
         return self.tables.get(place) or TableName(*place)
 
 
-def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
-    """The shape of each of `tables` that exists. Of views none."""
+def _rows(
+    connection: Session, name: str, tables: Sequence[TableName], owner: str, column: str
+) -> list[tuple[TableName, tuple[Any, ...]]]:
+    """Rows of the statement `name` for these tables, which its columns `owner` and `column` name; they come first."""
     session = native(connection)
     wanted = Wanted(session, tables)
     if not wanted:
-        return {}
-    statement = sql_files.render("oracle", "columns", tables=wanted.condition("c.OWNER", "c.TABLE_NAME"))
+        return []
+    found = session.run(sql_files.render("oracle", name, tables=wanted.condition(owner, column)), wanted.values)
+    return [(wanted[of, table], tuple(rest)) for of, table, *rest in found]
+
+
+def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+    """The shape of each of `tables` that exists. Of views none."""
     found: dict[TableName, list[Column]] = {}
-    for owner, name, *column in session.run(statement, wanted.values):
-        found.setdefault(wanted[owner, name], []).append(_column(column))
+    for table, column in _rows(connection, "columns", list(tables), "c.OWNER", "c.TABLE_NAME"):
+        found.setdefault(table, []).append(_column(column))
     return keyed(found, own_indexes(connection, list(found)))
 
 
@@ -62,15 +70,11 @@ def shape(connection: Session, table: TableName) -> TableShape | None:
 
 def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
     """The indexes of `tables`, primary keys' first."""
-    session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
-        return []
-    statement = sql_files.render("oracle", "indexes", tables=wanted.condition("c.TABLE_OWNER", "c.TABLE_NAME"))
     found: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
-    for owner, name, index, unique, kind, column, constraint in session.run(statement, wanted.values):
+    for table, row in _rows(connection, "indexes", tables, "c.TABLE_OWNER", "c.TABLE_NAME"):
+        index, unique, kind, column, constraint = row
         entry = (unique == "UNIQUE", kind in _OF_COLUMNS, column, constraint == "P")
-        found.setdefault((wanted[owner, name], index), []).append(entry)
+        found.setdefault((table, index), []).append(entry)
     made = [
         OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])
         for (table, index), parts in found.items()
@@ -104,12 +108,8 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
 
 def triggers(connection: Session, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """The triggers of `tables` that fire, with their tables."""
-    session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
-        return []
-    statement = sql_files.render("oracle", "triggers", tables=wanted.condition("t.TABLE_OWNER", "t.TABLE_NAME"))
-    return [(wanted[owner, name], trigger) for owner, name, trigger in session.run(statement, wanted.values)]
+    found = _rows(connection, "triggers", tables, "t.TABLE_OWNER", "t.TABLE_NAME")
+    return [(table, trigger) for table, (trigger,) in found]
 
 
 def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
@@ -125,25 +125,13 @@ def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
 
 def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
     """One entry for each of `tables` that exists, from statistics: nothing is counted."""
-    session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
-        return {}
-    statement = sql_files.render("oracle", "estimates", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
-    return {
-        wanted[owner, name]: Estimate(None if rows is None else int(rows), int(size))
-        for owner, name, rows, size in session.run(statement, wanted.values)
-    }
+    found = _rows(connection, "estimates", tables, "t.OWNER", "t.TABLE_NAME")
+    return {table: Estimate(None if rows is None else int(rows), int(size)) for table, (rows, size) in found}
 
 
 def kinds(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Those of `tables` whose rows are not kept as those of others are: what they are, with an article."""
-    session = native(connection)
-    wanted = Wanted(session, tables)
-    if not wanted:
-        return {}
-    statement = sql_files.render("oracle", "table_kinds", tables=wanted.condition("t.OWNER", "t.TABLE_NAME"))
-    return {wanted[owner, name]: str(kind) for owner, name, kind in session.run(statement, wanted.values)}
+    return {table: str(kind) for table, (kind,) in _rows(connection, "table_kinds", tables, "t.OWNER", "t.TABLE_NAME")}
 
 
 def _column(row: Sequence[object]) -> Column:

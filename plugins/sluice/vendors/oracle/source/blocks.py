@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sluice.database.rows import SnapshotGone
+from sluice.database.rows import SnapshotGone, TableGone
 from sluice.database.session import Session
-from sluice.errors import Terminal, Transient
+from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
@@ -22,17 +22,6 @@ from sluice.vendors.oracle.source import positions
 
 _AS_OF = "scn "
 """Begins the name of a snapshot of a master."""
-
-
-class TableGone(Transient):
-    """The table does not exist on the master (any more)."""
-
-    def __init__(self, place: str, shape: TableShape):
-        super().__init__(
-            f"{place}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
-            "reconcile_tables and start a new initial update."
-        )
-        self.table = shape.table
 
 
 class NoSharedLocks(Terminal):

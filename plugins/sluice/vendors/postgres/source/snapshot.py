@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import psycopg
 
 from sluice import sql_files
-from sluice.database.rows import SnapshotGone
+from sluice.database.rows import SnapshotGone, TableGone
 from sluice.database.session import Session
-from sluice.errors import Transient
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
@@ -20,17 +19,6 @@ from sluice.vendors.postgres.source import position
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits in line behind DDL that itself waits for the application."""
-
-
-class TableGone(Transient):
-    """The table does not exist on the master (any more)."""
-
-    def __init__(self, place: str, shape: TableShape):
-        super().__init__(
-            f"{place}: table {shape.table} is gone. Its DROP will reach the slave; if it was renamed, run the DAG "
-            "reconcile_tables and start a new initial update."
-        )
-        self.table = shape.table
 
 
 @dataclass(frozen=True)

@@ -31,18 +31,17 @@ from sluice.database.conflicts import (
     Conflict,
     Drift,
     RowStays,
-    RuleUndecidable,
     ValueTaken,
-    decide,
     row_text,
     rows_found,
 )
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
-from sluice.model.conflict_rule import NO_RULES, ConflictRule, Decision, Winner, already_applied
+from sluice.model.conflict_rule import NO_RULES, ConflictRule
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
+from sluice.vendors.common.replay import settled
 from sluice.vendors.postgres import errors, pipeline
 from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.target import change_statements, unique
@@ -260,39 +259,15 @@ class Replayer:
             progress = any(done) and bool(work.waiting)
 
     def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
-        held = self._held(change)
         rule = work.rules.get(change.table)
-        if rule is not None:
-            if already_applied(change, held):
-                return
-            try:
-                decision = self._decide(rule, change, held, problem, work)
-            except RuleUndecidable as undecided:
-                problem = undecided
-            else:
-                work.done.rejects.append(Rejected(change, problem.finding, held, decision=decision))
-                return
-        if not work.reject:
-            raise problem
-        work.done.rejects.append(Rejected(change, problem.finding, held))
+        held, overwrite = self._held(change), lambda: self._overwritten(change, work)
+        work.done.rejects += settled(change, problem, held, rule, overwrite, reject=work.reject)
 
-    def _decide(
-        self,
-        rule: ConflictRule,
-        change: RowChange,
-        held: Mapping[str, str | None] | None,
-        conflict: Conflict,
-        work: _Work,
-    ) -> Decision:
-        """Does what the rule says. Raises `RuleUndecidable`, also where the master's row wins and does not fit."""
-        decision = decide(rule, change, held, conflict)
-        if decision.winner is Winner.MASTER:
-            rewriter = Rewriter(safe=True, cascades=self.cascades)
-            overwriting = rewriter.statements(change, self.targets[change.table], (), images=False)
-            refused = self._one(change, overwriting, work)
-            if refused is not None:
-                raise RuleUndecidable(conflict, rule, f"the master's row does not fit. {refused.finding}")
-        return decision
+    def _overwritten(self, change: RowChange, work: "_Work") -> Conflict | None:
+        """Makes the slave's row the change's, or says what is in the way."""
+        rewriter = Rewriter(safe=True, cascades=self.cascades)
+        overwriting = rewriter.statements(change, self.targets[change.table], (), images=False)
+        return self._one(change, overwriting, work)
 
     def _held(self, change: RowChange) -> dict[str, str | None] | None:
         """The row of that key on the slave, of the columns that are replicated."""
