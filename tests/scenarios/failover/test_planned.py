@@ -22,8 +22,9 @@ def test_the_application_moves_over_with_all_it_had_committed(shop_of: Callable[
     shop.bring_functions()
     with Writers(shop.infos["m"], shop.new_master) as writers:
         until(lambda: writers.total() > 20)
-        with pytest.raises(IsMaster, match="is a master itself"), shop.applying():
+        with pytest.raises(IsMaster, match="is a master itself"), shop.applying() as running:
             said = shop.run("planned", PLANNED)
+            until(lambda: running.failure)
         before = writers.total(shop.infos["s"])
         until(lambda: writers.total(shop.infos["s"]) > before + 20)
     assert writers.refused
