@@ -6,7 +6,6 @@ the middle of every drain, and come back for the next; the slave must be equal t
 """
 
 import argparse
-import contextlib
 import itertools
 import os
 import secrets
@@ -16,10 +15,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
-
 from benchmarks import machine
-from benchmarks.cpu import below
 from benchmarks.drain import drain
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
@@ -27,7 +23,7 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
 from devstack.ports import HOST, free_port
-from devstack.process import await_true
+from devstack.process import await_true, kill_family
 from spark_jobs import server
 from workload import mixes
 from workload.mixes import Mix
@@ -190,9 +186,6 @@ def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:
 
 def _kill_family(process: "subprocess.Popen[bytes]") -> None:
     """SIGKILL to the process and all below it, its executors too."""
-    family = [psutil.Process(pid) for pid in below(process.pid)]
-    for member in family:
-        with contextlib.suppress(psutil.Error):
-            member.kill()
+    family = kill_family(process.pid)
     process.wait()
-    psutil.wait_procs(family, 10)
+    await_true(lambda: not any(member.alive() for member in family), 10)

@@ -14,7 +14,8 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,12 +27,13 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
-from benchmarks.wire import wires
+from devstack.ports import HOST
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify.compare import compare
 from sluice.verify.pinned_sessions import at_one_position
+from workload.faults.proxy import Proxy
 
 Infos = Mapping[str, ConnectionInfo]
 Tool = Callable[[Infos], Run]
@@ -99,9 +101,10 @@ def run(args: argparse.Namespace) -> Report:
 
 def _travelled(tool: Tool, infos: Infos) -> Run:
     """Kilobytes between both databases and the tool, whatever asks and answers included."""
-    with wires(infos) as through:
-        run = tool({place: wire.info for place, wire in through.items()})
-        return Run(sum(wire.bytes for wire in through.values()) / 1000, run.seconds)
+    with ExitStack() as stack:
+        proxies = {place: stack.enter_context(closing(Proxy(info.port))) for place, info in infos.items()}
+        run = tool({place: replace(info, host=HOST, port=proxies[place].port) for place, info in infos.items()})
+        return Run(sum(proxy.bytes for proxy in proxies.values()) / 1000, run.seconds)
 
 
 def _ours(servers: Servers, ours: Ours, rows: int, expected: int, infos: Infos) -> Run:

@@ -90,6 +90,14 @@ def descendants(pid: int) -> list[ProcessId]:
     return [identity for entry in found if (identity := ProcessId.of(entry.pid))]
 
 
+def kill_family(pid: int) -> list[ProcessId]:
+    """SIGKILL to the process and everything below it; returns what that was."""
+    family = descendants(pid)
+    for process in family:
+        process.send(signal.SIGKILL)
+    return family
+
+
 def processes_in(folder: Path) -> list[ProcessId]:
     """The processes that work in exactly that folder (their current directory)."""
     return [identity for pid in psutil.pids() if _cwd(pid) == str(folder) and (identity := ProcessId.of(pid))]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from devstack.ports import HOST, PortInUse, is_free
-from devstack.process import ProcessId, await_true, descendants
+from devstack.process import ProcessId, await_true, descendants, kill_family
 from devstack.secret import keep_secret
 from devstack.server import kept_port
 from sluice.errors import Terminal
@@ -128,7 +128,6 @@ class SparkServer:
 
     def kill(self) -> None:
         """SIGKILL to all of it."""
-        for process in self.family():
-            process.send(signal.SIGKILL)
         if self._child is not None:
+            kill_family(self._child.pid)
             self._child.wait()

@@ -255,14 +255,15 @@ class Stack:
     def await_running(self, service: str, timeout: float = 120.0, after: ProcessId | None = None) -> Report:
         """Wait until a service runs (as another process than `after`, where given)."""
 
-        def runs() -> bool:
-            report = self._report(service)
-            return report.state is State.RUNNING and (after is None or report.process != after)
-
-        if not await_true(runs, timeout, 0.1):
+        if not await_true(lambda: self.runs(service, after), timeout, 0.1):
             report = self._report(service)
             raise UpFailed(service, f"it is {report.state}: {report.message}", self.home.log(service))
         return self._report(service)
+
+    def runs(self, service: str, after: ProcessId | None = None) -> bool:
+        """Whether it runs now (as another process than `after`, where given)."""
+        report = self._report(service)
+        return report.state is State.RUNNING and (after is None or report.process != after)
 
     # -- steps of the above
 

@@ -146,8 +146,6 @@ class Course:
         while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
             self.waiting.raise_failures()
             time.sleep(POLL)
-        if self.hand is not None:
-            self.hand.settle()
         self._until = None
         return began, time.monotonic()
 

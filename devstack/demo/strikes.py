@@ -1,22 +1,21 @@
-"""The hand that kills: carries out the strikes of a plan, and reports when what was killed is back."""
+"""Carries out the strikes of a demo's plan, and tells when what was killed is back."""
 
-import contextlib
-import json
 import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 
-import psutil
-
+from devstack.demo.accounts import PREFIX
 from devstack.demo.chaos import Strike, Victim
 from devstack.demo.events import Events
-from devstack.process import ProcessId, await_true, session
+from devstack.process import ProcessId
 from devstack.services import Services
 from devstack.stack import Stack
+from sluice.airflow import jobs
+from sluice.airflow.job import Kind
 from sluice.errors import SluiceError
+from workload.faults.drivers import driver_of
+from workload.faults.striker import Striker, never
 
 START = 30.0
 """Seconds to wait for a driver that is just being started, to have something to kill."""
@@ -41,144 +40,93 @@ class Hand:
         self.stack, self.events = stack, events
         self._slaves, self._loaded, self._follows = slaves, loaded, follows
         self._random = Random(f"{seed} hand")
-        self._recoveries: list[threading.Thread] = []
-        self._down: set[str] = set()
-        self.kills = 0
+        self._striker = Striker(pause=0.05)
         self.problems: list[str] = []
 
+    @property
+    def kills(self) -> int:
+        return self._striker.hits
+
     def play(self, strikes: Sequence[Strike], going_on: Callable[[], bool]) -> None:
-        """Carry the strikes out, one after the other, as long as `going_on`."""
+        """Carry the strikes out, one after the other, as long as `going_on`; returns when everything killed is back.
+
+        `problems` names what is not.
+        """
         for strike in strikes:
-            until = time.monotonic() + strike.pause
-            while time.monotonic() < until:
-                if not going_on():
-                    return
-                time.sleep(min(0.05, max(0.0, until - time.monotonic())))
+            if self._striker.wait(strike.pause, lambda: not going_on()):
+                break
             self.strike(strike)
+        self._striker.settle()
 
     def strike(self, strike: Strike) -> None:
         """One kill; what is down already is not killed again before it is back."""
         slave = self._random.choice(list(self._slaves()))
-        if strike.victim in (Victim.LOAD, Victim.APPLY):
-            self._strike_job(strike, slave)
-        else:
-            service = {
-                Victim.AIRFLOW: f"airflow-{strike.detail}",
-                Victim.SLAVE: Services.service_of(slave),
-                Victim.MASTER: "master",
-                Victim.REDIS: "redis",
-                Victim.SPARK: "spark",
-            }[strike.victim]
-            self._strike_service(service)
-
-    def settle(self) -> None:
-        """Wait until everything killed is back; `problems` names what is not."""
-        for thread in self._recoveries:
-            thread.join(RECOVERY)
+        match strike.victim:
+            case Victim.LOAD:
+                self._strike_job(Kind.LOAD, slave)
+            case Victim.APPLY:
+                self._strike_job(Kind.APPLY, slave)
+            case Victim.AIRFLOW:
+                self._strike_service(f"airflow-{strike.detail}")
+            case Victim.SLAVE:
+                self._strike_service(Services.service_of(slave))
+            case Victim.MASTER:
+                self._strike_service("master")
+            case Victim.REDIS:
+                self._strike_service("redis")
+            case Victim.SPARK:
+                self._strike_service("spark")
 
     def _strike_service(self, service: str) -> None:
-        if not self._await_up(service):
-            return
-        try:
-            killed = self.stack.kill(service)
-        except SluiceError as error:
-            self._down.discard(service)
-            self.events.say(f"{service}: not killed, {error}")
-            return
-        self._killed(service, service, lambda: self._service_is_back(service, killed))
+        def kill() -> Callable[[], bool] | None:
+            try:
+                killed = self.stack.kill(service)
+            except SluiceError:  # it is not up yet
+                return None
+            return lambda: self._runs(service, killed)
 
-    def _service_is_back(self, service: str, killed: ProcessId) -> bool:
+        self._kill(service, kill)
+
+    def _runs(self, service: str, after: ProcessId) -> bool:
         try:
-            self.stack.await_running(service, RECOVERY, after=killed)
-        except SluiceError as error:
-            self.problems.append(str(error))
+            return self.stack.runs(service, after)
+        except SluiceError:  # nobody is there to start it
             return False
-        return True
 
-    def _strike_job(self, strike: Strike, slave: str) -> None:
-        kind = "load" if strike.victim is Victim.LOAD else "apply"
-        name = f"{kind} job of {slave}"
-        if not self._await_up(name):
-            return
-        found: list[tuple[ProcessId, ProcessId]] = []
+    def _strike_job(self, kind: Kind, slave: str) -> None:
+        def kill() -> Callable[[], bool] | None:
+            job = jobs.live(kind, PREFIX, slave)
+            driver = driver_of(job.runner.pid) if job is not None else None
+            if job is None or driver is None:
+                return None
+            at = time.monotonic()
+            driver.send(signal.SIGKILL)
+            return lambda: self._job_is_back(kind, slave, job.id, at)
 
-        def runs() -> bool:
-            job = running_job(self.stack.home.jobs, kind, slave)
-            target = job and driver_of(job)
-            if job is not None and target is not None:
-                found.append((job, target))
-            return bool(found)
+        over = (lambda: self._loaded(slave)) if kind is Kind.LOAD else never
+        self._kill(f"{kind} job of {slave}", kill, over)
 
-        await_true(lambda: runs() or (kind == "load" and self._loaded(slave)), START, 0.05)
-        if not found:
-            self._down.discard(name)
-            self.events.say(f"{name}: nothing to kill, it does not run any more")
-            return
-        job, target = found[0]
-        at = time.monotonic()
-        target.send(signal.SIGKILL)
-        self._killed(name, name, lambda: self._job_is_back(kind, slave, job, at))
-
-    def _job_is_back(self, kind: str, slave: str, killed: ProcessId, at: float) -> bool:
+    def _job_is_back(self, kind: Kind, slave: str, killed: str, at: float) -> bool:
         """A load: another one runs, or it is through. An apply: changes arrive again, by whatever process."""
+        if kind is Kind.APPLY:
+            return self._follows(slave, at)
+        job = jobs.live(kind, PREFIX, slave)
+        return (job is not None and job.id != killed) or self._loaded(slave)
 
-        def back() -> bool:
-            if kind == "apply":
-                return self._follows(slave, at)
-            job = running_job(self.stack.home.jobs, kind, slave)
-            return (job is not None and job != killed) or self._loaded(slave)
+    def _kill(self, name: str, kill: Callable[[], Callable[[], bool] | None], over: Callable[[], bool] = never) -> None:
+        """`kill()` answers how to see that it is back, None where there was nothing to kill; `over()`: nor will be."""
+        if not self._striker.wait(RECOVERY, lambda: not self._striker.is_down(name)):
+            return
+        is_back = self._striker.hit(kill, START, over)
+        if is_back is None:
+            self.events.say(f"{name}: nothing to kill, it does not run")
+            return
+        self.events.say(f"kill -9 {name}", "kill")
+        self._striker.watch(name, is_back, RECOVERY, lambda seconds, back: self._recovered(name, seconds, back))
 
-        if not await_true(back, RECOVERY, 0.1):
-            self.problems.append(
-                f"the {kind} of {slave} did not go on within {RECOVERY:.0f} s after its job was killed"
-            )
-            return False
-        return True
-
-    def _await_up(self, name: str) -> bool:
-        """Wait until the last kill of the same thing is over, and take the next one's place."""
-        if not await_true(lambda: name not in self._down, RECOVERY, 0.1):
-            return False
-        self._down.add(name)
-        return True
-
-    def _killed(self, name: str, shown: str, back: Callable[[], bool]) -> None:
-        self.kills += 1
-        self.events.say(f"kill -9 {shown}", "kill")
-        began = time.monotonic()
-
-        def watch() -> None:
-            if back():
-                self.events.say(f"{name} is back after {time.monotonic() - began:.1f} s", "good")
-            else:
-                self.events.say(f"{name} is not back after {time.monotonic() - began:.0f} s", "bad")
-            self._down.discard(name)
-
-        thread = threading.Thread(target=watch, name=f"recovery of {name}", daemon=True)
-        thread.start()
-        self._recoveries.append(thread)
-
-
-def running_job(folder: Path, kind: str, slave: str) -> ProcessId | None:
-    """The runner of the newest live job of a kind for a slave, from the registry of jobs."""
-    found: list[tuple[float, ProcessId]] = []
-    for file in folder.glob("*.json"):
-        try:
-            values = json.loads(file.read_text())
-            process = ProcessId(int(values["pid"]), float(values["started"]))
-            wanted = (values["kind"], values["slave"]) == (kind, slave)
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if wanted and not file.with_suffix(".result").exists() and process.alive():
-            found.append((float(values.get("launched", 0)), process))
-    return max(found, key=lambda entry: entry[0])[1] if found else None
-
-
-def driver_of(runner: ProcessId) -> ProcessId | None:
-    """The Python process of a job, found in the session that its runner leads; None before it is there."""
-    for process in session(runner.pid):
-        with contextlib.suppress(psutil.Error):
-            command = psutil.Process(process.pid).cmdline()
-            if process.pid != runner.pid and any("spark_jobs." in part for part in command):
-                return process
-    return None
+    def _recovered(self, name: str, seconds: float, back: bool) -> None:
+        if back:
+            self.events.say(f"{name} is back after {seconds:.1f} s", "good")
+            return
+        self.events.say(f"{name} is not back after {seconds:.0f} s", "bad")
+        self.problems.append(f"{name} was killed, and is not back after {seconds:.0f} s")

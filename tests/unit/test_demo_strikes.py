@@ -1,6 +1,5 @@
 """The hand that kills finds the processes of jobs, kills nothing twice before it is back; failures are explained."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -16,11 +15,11 @@ from devstack.demo.chaos import Strike, Victim
 from devstack.demo.course import slave_names
 from devstack.demo.events import Events
 from devstack.demo.replications import write
-from devstack.demo.strikes import Hand, driver_of, running_job
+from devstack.demo.strikes import Hand
 from devstack.process import ProcessId, await_true
 from sluice import config
 from sluice.cli.initial_update import InitialUpdate, RunState
-from sluice.errors import Transient
+from workload.faults.drivers import driver_of
 
 RUNNER = (
     "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)', 'spark_jobs.apply'])"
@@ -33,51 +32,23 @@ def runner() -> Iterator[ProcessId]:
     child = subprocess.Popen([sys.executable, "-c", RUNNER], start_new_session=True)
     identity = ProcessId.of(child.pid)
     assert identity is not None
-    assert await_true(lambda: driver_of(identity) is not None, 10)
+    assert await_true(lambda: driver_of(child.pid) is not None, 10)
     yield identity
-    if target := driver_of(identity):
+    if target := driver_of(child.pid):
         target.send(signal.SIGKILL)
     child.kill()
     child.wait()
 
 
-def record(
-    folder: Path, name: str, process: ProcessId, kind: str = "apply", slave: str = "dr1", launched: float = 1.0
-) -> Path:
-    file = folder / f"{name}.json"
-    values = {"pid": process.pid, "started": process.started, "kind": kind, "slave": slave, "launched": launched}
-    file.write_text(json.dumps(values))
-    return file
-
-
-def test_the_running_job_of_a_slave_is_found_among_others(tmp_path: Path, runner: ProcessId) -> None:
-    gone = ProcessId(runner.pid, runner.started - 1000)
-    record(tmp_path, "older", gone, launched=5.0)
-    record(tmp_path, "another kind", runner, kind="load")
-    record(tmp_path, "another slave", runner, slave="dr2")
-    (tmp_path / "damaged.json").write_text("{")
-    assert running_job(tmp_path, "apply", "dr1") is None
-    mine = record(tmp_path, "mine", runner)
-    assert running_job(tmp_path, "apply", "dr1") == runner
-    mine.with_suffix(".result").write_text("{}")
-    assert running_job(tmp_path, "apply", "dr1") is None
-
-
 def test_the_driver_is_killed_and_not_its_runner(runner: ProcessId) -> None:
-    target = driver_of(runner)
+    target = driver_of(runner.pid)
     assert target is not None and target != runner
-
-
-class FakeHome:
-    def __init__(self, jobs: Path) -> None:
-        self.jobs = jobs
 
 
 class FakeStack:
     """Remembers what was killed; a service is back when the test says so."""
 
-    def __init__(self, jobs: Path) -> None:
-        self.home = FakeHome(jobs)
+    def __init__(self) -> None:
         self.killed: list[str] = []
         self.back: set[str] = set()
 
@@ -85,17 +56,16 @@ class FakeStack:
         self.killed.append(service)
         return ProcessId(1, 1.0)
 
-    def await_running(self, service: str, timeout: float, after: ProcessId | None = None) -> None:
-        if not await_true(lambda: service in self.back, 5, 0.01):
-            raise Transient(f"{service} is not back")
+    def runs(self, service: str, after: ProcessId | None = None) -> bool:
+        return service in self.back
 
 
 def hand(stack: FakeStack, events: Events) -> Hand:
     return Hand(stack, lambda: ["dr1"], lambda slave: False, lambda slave, at: True, 1, events)  # type: ignore[arg-type]
 
 
-def test_strikes_follow_the_plan_and_recoveries_are_told(tmp_path: Path) -> None:
-    stack, events = FakeStack(tmp_path), Events()
+def test_strikes_follow_the_plan_and_recoveries_are_told() -> None:
+    stack, events = FakeStack(), Events()
     stack.back = {"master", "slave-dr1", "redis", "airflow-scheduler"}
     killer = hand(stack, events)
     plan = [
@@ -105,7 +75,6 @@ def test_strikes_follow_the_plan_and_recoveries_are_told(tmp_path: Path) -> None
         Strike(0, Victim.REDIS),
     ]
     killer.play(plan, lambda: True)
-    killer.settle()
     assert stack.killed == ["master", "slave-dr1", "airflow-scheduler", "redis"]
     texts = [event.text for event in events.recent(50)]
     assert [text for text in texts if text.startswith("kill -9")] == [f"kill -9 {name}" for name in stack.killed]
@@ -113,37 +82,37 @@ def test_strikes_follow_the_plan_and_recoveries_are_told(tmp_path: Path) -> None
     assert (killer.kills, killer.problems) == (4, [])
 
 
-def test_nothing_is_killed_again_before_it_is_back(tmp_path: Path) -> None:
-    stack, events = FakeStack(tmp_path), Events()
+def test_nothing_is_killed_again_before_it_is_back() -> None:
+    stack, events = FakeStack(), Events()
     killer = hand(stack, events)
     killer.strike(Strike(0, Victim.REDIS))
     stack.back.add("redis")
-    killer.strike(Strike(0, Victim.REDIS))
-    killer.settle()
+    killer.play([Strike(0, Victim.REDIS)], lambda: True)
     texts = [event.text for event in events.recent(50)]
     assert texts[0] == "kill -9 redis" and texts[1].startswith("redis is back") and texts[2] == "kill -9 redis"
 
 
-def test_what_does_not_come_back_is_a_problem(tmp_path: Path) -> None:
-    stack, events = FakeStack(tmp_path), Events()
+def test_what_does_not_come_back_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strikes, "RECOVERY", 0.2)
+    stack, events = FakeStack(), Events()
     killer = hand(stack, events)
-    killer.strike(Strike(0, Victim.MASTER))
-    killer.settle()
-    assert killer.problems == ["master is not back"]
+    killer.play([Strike(0, Victim.MASTER)], lambda: True)
+    assert killer.problems == ["master was killed, and is not back after 0 s"]
 
 
 def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strikes, "START", 0.1)
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     events = Events()
-    killer = hand(FakeStack(tmp_path), events)
+    killer = hand(FakeStack(), events)
     killer.strike(Strike(0, Victim.LOAD))
     killer.strike(Strike(0, Victim.LOAD))
     assert killer.kills == 0
     assert "nothing to kill" in events.recent(1)[0].text
 
 
-def test_strikes_end_when_the_scene_does(tmp_path: Path) -> None:
-    stack = FakeStack(tmp_path)
+def test_strikes_end_when_the_scene_does() -> None:
+    stack = FakeStack()
     began = time.monotonic()
     hand(stack, Events()).play([Strike(30.0, Victim.MASTER)], lambda: False)
     assert stack.killed == [] and time.monotonic() - began < 5

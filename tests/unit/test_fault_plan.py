@@ -3,8 +3,8 @@
 from collections import Counter
 
 from tests.scenarios.faults.plan import AT_COMMIT, PLACES, Fault, deck, plan, plan_of_mariadb
-from tests.scenarios.faults.proxy import Moment
 from tests.scenarios.faults.seeds import EVERY, OF_MARIADB, kind, known, rotating
+from workload.faults.proxy import Moment
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from devstack.process import descendants
+from devstack.process import ProcessId, kill_family
 from sluice.exit_status import TERMINAL
+from workload.faults.freezer import Freezer
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FENCED = "took over slave"
@@ -54,8 +55,7 @@ class Process:
 
     def kill(self) -> None:
         """The whole session."""
-        for process in descendants(self.child.pid):
-            process.send(signal.SIGKILL)
+        kill_family(self.child.pid)
         self.child.wait()
 
     def last_words(self) -> str:
@@ -69,7 +69,7 @@ class Applies:
         self._values = values
         self._folder = folder
         self._running: list[Process] = []
-        self._frozen: set[int] = set()
+        self._freezer = Freezer()
         self.started = 0
         self.keeping = True
 
@@ -103,16 +103,11 @@ class Applies:
     def freeze(self) -> bool:
         """Whether one was alive."""
         process = self.current
-        if process is None:
-            return False
-        self._frozen.add(process.child.pid)
-        return process.send(signal.SIGSTOP)
+        frozen = ProcessId.of(process.child.pid) if process is not None else None
+        return frozen is not None and self._freezer.freeze(str(frozen.pid), [frozen])
 
     def thaw(self) -> None:
-        for process in self._running:
-            if process.child.pid in self._frozen:
-                process.send(signal.SIGCONT)
-        self._frozen.clear()
+        self._freezer.thaw_all()
 
     def end(self, seconds: float = 20.0) -> None:
         """An orderly end of all. Raises `ApplyFailed` for one that does not end."""

@@ -1,7 +1,5 @@
 """The hand that strikes, and mends when the time of a strike is over. All of it in the thread that owns the servers."""
 
-import heapq
-import itertools
 import math
 import os
 import signal
@@ -14,13 +12,15 @@ import pymysql
 
 from devstack.mariadb import MariaDBServer
 from devstack.postgres import PostgresServer
-from devstack.process import ProcessId, await_true, descendants
+from devstack.process import await_true, descendants
 from devstack.server import Server
 from tests.file_limit import limit_files
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.plan import Fault, Plan, Strike
-from tests.scenarios.faults.proxy import Ambush, Moment, Proxy, Weather
 from tests.scenarios.faults.servers import Servers
+from workload.faults.freezer import Freezer
+from workload.faults.proxy import Ambush, Moment, Proxy, Weather
+from workload.faults.striker import Mend, Striker, nothing
 
 FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
@@ -28,7 +28,6 @@ PROGRESS_SECONDS = 240.0
 """In so long the apply must go on after a strike, and Spark stage again where a run has it."""
 STRIKE_SECONDS = 300.0
 """In so long a strike must hit something."""
-TRY_SECONDS = 0.05
 RESTART_SECONDS = 5.0
 """So much later Spark's server is started again."""
 DAEMON = "spark_jobs.worker_daemon"
@@ -40,8 +39,6 @@ SESSIONS_OF_MARIADB = "SELECT id FROM information_schema.processlist WHERE user 
 
 TOO_LARGE = b"File too large"
 """In a server's log, of a write beyond the limit."""
-
-Mend = Callable[[], None]
 
 
 class Hand:
@@ -62,10 +59,11 @@ class Hand:
         lacking: Callable[[], list[str]],
         calm: Callable[[], None],
         kill_load: Callable[[], bool],
+        idle: Callable[[], None],
     ):
         """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw.
         `lacking()`: what must still happen in the run. `calm()` is called before a strike that asks for it.
-        `kill_load()` kills the process that loads; whether there was one.
+        `kill_load()` kills the process that loads; whether there was one. `idle()` is called every few milliseconds.
         """
         self.plan = plan
         self.servers = servers
@@ -77,83 +75,66 @@ class Hand:
         self._kill_load = kill_load
         self.happened: list[str] = []
         self._began = time.monotonic()
-        self._mends: list[tuple[float, int, Mend]] = []
-        self._order = itertools.count()
-        self._frozen: dict[str, list[ProcessId]] = {}
-        """Of each server that is stopped, its processes."""
+        self._striker = Striker(idle)
+        self._freezer = Freezer()
+        """Of servers."""
 
-    def play(self, idle: Callable[[], None]) -> None:
-        """All strikes, one after the other; `idle` is called every few milliseconds in between.
+    def play(self) -> None:
+        """All strikes, one after the other. Returns once all has happened that must.
 
-        Returns once all has happened that must. Raises `AssertionError` where it does not, where a strike finds nothing
-        to hit, and where nothing is applied after one.
+        Raises `AssertionError` where it does not, where a strike finds nothing to hit, and where nothing is applied
+        after one.
         """
         for strike in self.plan.strikes:
             if strike.calm:
-                self._await_all(idle)
+                self._await_all()
                 self._calm()
             if not strike.hasty:
-                self._await_progress(idle)
-            self._wait(strike.pause, idle)
-            self._strike(strike, idle)
-        self._await_progress(idle)
-        self._await_all(idle)
-        self._wait(1.0, idle)
+                self._await_progress()
+            self._striker.wait(strike.pause)
+            self._strike(strike)
+        self._await_progress()
+        self._await_all()
+        self._striker.wait(1.0)
 
     def heal(self) -> None:
         """Everything runs again, and nothing is in its way."""
         for proxy in self.servers.proxies.values():
             proxy.heal()
-        while self._mends:
-            heapq.heappop(self._mends)[2]()
+        self._striker.mend_all()
         self.applies.thaw()
         self.servers.start_all()
 
     def say(self, what: str) -> None:
         self.happened.append(f"{time.monotonic() - self._began:6.2f} s  {what}")
 
-    def _await_all(self, idle: Callable[[], None]) -> None:
-        self._wait(EVENTS_SECONDS, idle, lambda: not self._lacking())
-        if lacking := self._lacking():
-            raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(lacking)}")
+    def _await_all(self) -> None:
+        if not self._striker.wait(EVENTS_SECONDS, lambda: not self._lacking()):
+            raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(self._lacking())}")
 
-    def _await_progress(self, idle: Callable[[], None]) -> None:
+    def _await_progress(self) -> None:
         """Strikes prove little while nothing is applied: until all is mended, and a reader saw the slave move on."""
-        self._wait(PROGRESS_SECONDS, idle, lambda: not self._mends)
+        wait = self._striker.wait
+        wait(PROGRESS_SECONDS, lambda: self._striker.mended)
         before = self._applied()
-        if not self._wait(PROGRESS_SECONDS, idle, lambda: self._applied() != before):
+        if not wait(PROGRESS_SECONDS, lambda: self._applied() != before):
             raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is mended")
         staged = self.applies.staged
-        if self.plan.spark and not self._wait(PROGRESS_SECONDS, idle, lambda: self.applies.staged > staged):
+        if self.plan.spark and not wait(PROGRESS_SECONDS, lambda: self.applies.staged > staged):
             raise AssertionError(f"Spark stages nothing for {PROGRESS_SECONDS:.0f} s, though all is mended")
 
-    def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> bool:
-        """Mends what is due meanwhile. Whether the condition holds."""
-        end = time.monotonic() + seconds
-        while not (held := until()) and time.monotonic() < end:
-            while self._mends and self._mends[0][0] <= time.monotonic():
-                heapq.heappop(self._mends)[2]()
-            idle()
-            time.sleep(0.01)
-        return held
-
-    def _later(self, seconds: float, mend: Mend) -> None:
-        heapq.heappush(self._mends, (time.monotonic() + seconds, next(self._order), mend))
-
-    def _strike(self, strike: Strike, idle: Callable[[], None]) -> None:
+    def _strike(self, strike: Strike) -> None:
         """Tries until it hits. Raises `AssertionError` where it never does."""
-        end = time.monotonic() + STRIKE_SECONDS
         met = self._meeting(strike)
-        while (mend := self._try(strike, idle)) is None:
-            if time.monotonic() > end:
-                raise AssertionError(f"in {STRIKE_SECONDS:.0f} s there was nothing to strike: {strike}")
-            self._wait(TRY_SECONDS, idle)
-        if not self._wait(STRIKE_SECONDS, idle, met):
+        mend = self._striker.hit(lambda: self._try(strike), STRIKE_SECONDS)
+        if mend is None:
+            raise AssertionError(f"in {STRIKE_SECONDS:.0f} s there was nothing to strike: {strike}")
+        if not self._striker.wait(STRIKE_SECONDS, met):
             raise AssertionError(f"nothing met it in {STRIKE_SECONDS:.0f} s: {strike}")
         if not math.isinf(strike.seconds):
-            self._later(strike.seconds, mend)
+            self._striker.later(strike.seconds, mend)
 
-    def _try(self, strike: Strike, idle: Callable[[], None]) -> Mend | None:
+    def _try(self, strike: Strike) -> Mend | None:
         """Strikes at the strike's moment; returns how to mend it, None where there was nothing to strike."""
         if strike.moment is Moment.NOW:
             return self._act(strike)
@@ -166,7 +147,7 @@ class Hand:
             return strike.cut
 
         proxy.lie_in_wait(Ambush(strike.moment, spring))
-        self._wait(STRIKE_SECONDS, idle, lambda: bool(acted))
+        self._striker.wait(STRIKE_SECONDS, lambda: bool(acted))
         proxy.lie_in_wait(None)
         return acted[0] if acted else None
 
@@ -202,7 +183,7 @@ class Hand:
             case Fault.FREEZE_APPLY:
                 return applies.thaw if applies.freeze() else None
             case Fault.KILL_LOAD:
-                return _nothing if self._kill_load() else None
+                return nothing if self._kill_load() else None
             case Fault.SECOND_APPLY | Fault.USURPED:
                 return self._usurp(freeze=fault is Fault.USURPED)
             case Fault.KILL_JVM | Fault.FREEZE_JVM:
@@ -240,7 +221,7 @@ class Hand:
 
     def _signal_apply(self, number: int) -> Mend | None:
         process = self.applies.current
-        return _nothing if process is not None and process.send(number) else None
+        return nothing if process is not None and process.send(number) else None
 
     def _usurp(self, *, freeze: bool) -> Mend | None:
         """The lease is somebody else's from here on; the second apply is started when the strike is mended."""
@@ -252,7 +233,7 @@ class Hand:
 
         def mend() -> None:
             self.applies.start()
-            self._later(1.5, self.applies.thaw)
+            self._striker.later(1.5, self.applies.thaw)
 
         return mend
 
@@ -264,18 +245,18 @@ class Hand:
         struck = found[-1 if last else 0]
         struck.send(signal.SIGSTOP if freeze else signal.SIGKILL)
         if last:
-            return (lambda: struck.send(signal.SIGCONT)) if freeze else _nothing
+            return (lambda: struck.send(signal.SIGCONT)) if freeze else nothing
         if not freeze or math.isinf(strike.seconds):
             # Who watches over it starts it again, or a person does.
-            self._later(RESTART_SECONDS, self.servers.restart_spark)
-            return _nothing
+            self._striker.later(RESTART_SECONDS, self.servers.restart_spark)
+            return nothing
         return lambda: struck.send(signal.SIGCONT)
 
     def _kill_server(self, server: Server, number: int) -> Mend | None:
         process = server.process()
         if process is None:
             return None
-        self._thaw(server)
+        self._freezer.thaw(server.name)
         if number == signal.SIGKILL:
             server.kill()
         else:
@@ -284,25 +265,18 @@ class Hand:
 
     def _start(self, server: Server) -> None:
         process = server.process()
-        self._thaw(server)
+        self._freezer.thaw(server.name)
         if process is not None:  # still shutting down
             server.kill()
         server.start(die_with_parent=True)
         self.say(f"{server.name} is up")
 
     def _freeze(self, server: Server) -> Mend | None:
-        """All its processes: none of them answers, and none can be waited for."""
         process = server.process()
-        if process is None or self._frozen.get(server.name):
+        if process is None or self._freezer.holds(server.name):
             return None
-        family = self._frozen[server.name] = descendants(process.pid)
-        for member in family:
-            member.send(signal.SIGSTOP)
-        return lambda: self._thaw(server)
-
-    def _thaw(self, server: Server) -> None:
-        for member in self._frozen.pop(server.name, []):
-            member.send(signal.SIGCONT)
+        self._freezer.freeze(server.name, descendants(process.pid))
+        return lambda: self._freezer.thaw(server.name)
 
     def _redis(self, *command: str) -> Mend | None:
         import redis
@@ -312,11 +286,11 @@ class Hand:
                 client.execute_command(*command)
         except redis.RedisError:  # down or frozen by another strike
             return None
-        return _nothing
+        return nothing
 
     def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
         server = self._postgres(place)
-        if self._frozen.get(server.name):
+        if self._freezer.holds(server.name):
             return None
         try:
             with server.connect() as connection:
@@ -329,10 +303,10 @@ class Hand:
                         connection.execute("SELECT pg_terminate_backend(%s)", [pid])
         except psycopg.Error:
             return None
-        return _nothing if pids else None
+        return nothing if pids else None
 
     def _end_sessions_of_mariadb(self, server: MariaDBServer) -> Mend | None:
-        if self._frozen.get(server.name):
+        if self._freezer.holds(server.name):
             return None
         try:
             with server.connect() as connection, connection.cursor() as cursor:
@@ -343,7 +317,7 @@ class Hand:
                         cursor.execute("KILL %s", [number])
         except (pymysql.Error, OSError):
             return None
-        return _nothing if numbers else None
+        return nothing if numbers else None
 
     def _limit_files(self, server: PostgresServer, size: int) -> Mend | None:
         """New backends inherit it from the postmaster; those that run are told one by one."""
@@ -358,7 +332,7 @@ class Hand:
             limit(None)
             # One that panicked may be unable to come up by itself; PostgreSQL 18 has been seen to wait for ever for
             # a process of its recovery that had failed, with a lock file that still called it ready.
-            if not self._frozen.get(server.name) and not await_true(lambda: _answers(server), READY_SECONDS):
+            if not self._freezer.holds(server.name) and not await_true(lambda: _answers(server), READY_SECONDS):
                 self._start(server)
 
         limit(size)
@@ -367,7 +341,7 @@ class Hand:
     def _spoil(self, proxy: Proxy, strike: Strike) -> Mend | None:
         match strike.fault:
             case Fault.CUT:
-                return _nothing if proxy.cut() or strike.moment is not Moment.NOW else None
+                return nothing if proxy.cut() or strike.moment is not Moment.NOW else None
             case Fault.HALVE:
                 proxy.weather = Weather(halve=True)
             case Fault.SLOW:
@@ -383,7 +357,3 @@ def _answers(server: PostgresServer) -> bool:
             return True
     except psycopg.Error:
         return False
-
-
-def _nothing() -> None:
-    """There is nothing to mend."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
-from tests.scenarios.faults.proxy import Moment
+from workload.faults.proxy import Moment
 
 
 class Fault(StrEnum):

@@ -104,15 +104,8 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             missing = sorted(events(plan).difference(*(writer.events for writer in writers)))
             return missing if loading.loaded else [*missing, f"{loading.what} ({loading.last})"]
 
-        hand = Hand(
-            plan, servers, applies, databases, lambda: reader.place, lacking, calm, reload.kill if reload else bool
-        )
-        stack.callback(hand.heal)
         housekeeper = Housekeeper(rig.pair, rig.redis_url, plan.seed)
         threads: list[HistoryWriter | Reader | Housekeeper | Steps] = [*writers, reader, housekeeper, loading]
-        for thread in threads:
-            stack.callback(thread.stop)
-            thread.start()
 
         def idle() -> None:
             applies.tend()
@@ -120,9 +113,15 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
                 if thread.failure is not None:
                     raise thread.failure
 
+        kill_load = reload.kill if reload else bool
+        hand = Hand(plan, servers, applies, databases, lambda: reader.place, lacking, calm, kill_load, idle)
+        stack.callback(hand.heal)
+        for thread in threads:
+            stack.callback(thread.stop)
+            thread.start()
         findings: list[str] = []
         try:
-            hand.play(idle)
+            hand.play()
             for writer in writers:
                 writer.stop()
             hand.heal()

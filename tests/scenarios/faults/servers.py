@@ -17,7 +17,7 @@ from devstack.server import Server
 from devstack.spark import SparkServer
 from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults import binlog
-from tests.scenarios.faults.proxy import COMMIT_OF_MARIADB, Proxy
+from workload.faults.proxy import COMMIT_OF_MARIADB, Proxy
 
 SETTINGS = {
     # Killed processes lose what they had in memory; what they gave to the system survives. So nothing need be synced.

@@ -18,7 +18,6 @@ import psutil
 import pytest
 
 from devstack.account import new_folder
-from devstack.demo.strikes import driver_of
 from devstack.process import ProcessId, await_true, descendants
 from devstack.stack import Stack
 from sluice import config
@@ -32,6 +31,8 @@ from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.reader import PostgresReader
 from tests.scenarios.faults.writer import HistoryWriter
 from workload import tables
+from workload.faults.drivers import driver_of
+from workload.faults.freezer import Freezer
 from workload.writer import BUILDER, CLERK, DREAMER, PORTER
 
 SEED = 1
@@ -202,15 +203,12 @@ def components(stack: Stack, *services: str) -> list[ProcessId]:
 
 def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
     """SIGSTOP to all its components: meanwhile changes arrive, because the job needs none of them."""
-    frozen = components(stack, *AIRFLOW)
-    assert len(frozen) >= len(AIRFLOW)
-    for process in frozen:
-        process.send(signal.SIGSTOP)
+    freezer = Freezer()
+    assert freezer.freeze("Airflow", components(stack, *AIRFLOW))
     try:
         await_arrival(applied, "Airflow goes on")
     finally:
-        for process in frozen:
-            process.send(signal.SIGCONT)
+        freezer.thaw_all()
 
 
 def kill_driver() -> None:
@@ -219,8 +217,7 @@ def kill_driver() -> None:
 
     def there() -> bool:
         job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
-        runner = ProcessId.of(job.runner.pid) if job else None
-        target = driver_of(runner) if runner else None
+        target = driver_of(job.runner.pid) if job else None
         found.extend([target] if target else [])
         return bool(found)
 

@@ -12,15 +12,22 @@ from tests.scenarios.faults import hand as hands
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.plan import Fault, Strike, plan
-from tests.scenarios.faults.proxy import Moment
 from tests.scenarios.faults.servers import Servers
+from workload.faults.proxy import Moment
+from workload.faults.striker import never, nothing
 
 
-def hand_of(servers: Servers, folder: Path, *strikes: Strike, applied: Callable[[], object] = time.monotonic) -> Hand:
+def hand_of(
+    servers: Servers,
+    folder: Path,
+    *strikes: Strike,
+    applied: Callable[[], object] = time.monotonic,
+    idle: Callable[[], None] = nothing,
+) -> Hand:
     """A hand whose apply never runs."""
     chosen = replace(plan(1), strikes=strikes)
     databases = {"master": "postgres", "slave": "postgres"}
-    return Hand(chosen, servers, Applies({}, folder), databases, applied, list, lambda: None, lambda: False)
+    return Hand(chosen, servers, Applies({}, folder), databases, applied, list, nothing, never, idle)
 
 
 def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers: Servers, tmp_path: Path) -> None:
@@ -31,8 +38,8 @@ def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers:
             servers.redis.start(die_with_parent=True)
 
     servers.redis.kill()
-    hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FLUSH_REDIS, hasty=True))
-    hand.play(idle)
+    hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FLUSH_REDIS, hasty=True), idle=idle)
+    hand.play()
     assert [said.split("  ")[-1] for said in hand.happened] == ["already after 0.00 s: FLUSHALL in Redis at once"]
     assert next(turns) > 30
 
@@ -56,7 +63,7 @@ def test_a_strike_that_nothing_meets_fails_the_run(
     hand = hand_of(servers, tmp_path, strike)
     try:
         with pytest.raises(AssertionError, match="nothing"):
-            hand.play(lambda: None)
+            hand.play()
     finally:
         hand.heal()
 
@@ -71,7 +78,8 @@ def test_a_bad_connection_lasts_until_something_meets_it(servers: Servers, tmp_p
                 with pytest.raises(redis.ConnectionError):
                     client.execute_command("PING", retry=None)
 
-        hand_of(servers, tmp_path, Strike(0.0, Fault.HALVE, place="redis", seconds=0.01)).play(idle)
+        halved = Strike(0.0, Fault.HALVE, place="redis", seconds=0.01)
+        hand_of(servers, tmp_path, halved, idle=idle).play()
         assert client.ping()
     assert next(turns) > 30
 
@@ -82,4 +90,4 @@ def test_a_run_in_which_nothing_is_applied_after_a_strike_fails(
     monkeypatch.setattr(hands, "PROGRESS_SECONDS", 0.3)
     hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FLUSH_REDIS, hasty=True), applied=lambda: "the same")
     with pytest.raises(AssertionError, match="nothing is applied"):
-        hand.play(lambda: None)
+        hand.play()

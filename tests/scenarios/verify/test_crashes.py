@@ -14,15 +14,16 @@ import psycopg
 import pytest
 import redis
 
-from devstack.process import descendants
+from devstack.process import ProcessId, descendants
 from devstack.server import Server
 from sluice.vendors.postgres.connection import connect
 from tests.rig.rig import Rig
 from tests.scenarios.faults.applies import REPOSITORY, Applies
-from tests.scenarios.faults.proxy import Proxy
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.verify.job import HELD
 from tests.waiting import until
+from workload.faults.freezer import Freezer
+from workload.faults.proxy import Proxy
 
 T = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 HOLDING = """SELECT application_name, state FROM pg_stat_activity WHERE datname = current_database()
@@ -62,7 +63,7 @@ class Scene:
         through = {conn: {**info, "port": self.links[conn].port} for conn, info in direct.items()}
         self.values = {**base, "connections": through, "silent": 2.0, "wait": 4.0, "idle": 3.0}
         self.job: subprocess.Popen[str] | None = None
-        self.frozen: list[int] = []
+        self.freezer = Freezer()
 
     def session(self, conn: str) -> "psycopg.Connection[Any]":
         made = connect(self.infos[conn], application="test", autocommit=True)
@@ -101,20 +102,21 @@ class Scene:
             elif how == "freeze":
                 process = server.process()
                 assert process is not None
-                self.frozen = [each.pid for each in descendants(process.pid)]
-                self._signal(signal.SIGSTOP)
+                assert self.freezer.freeze(whom, descendants(process.pid))
             else:
                 assert self.links[whom[0]].cut()
             return
         apply = self.applies.current
         assert self.job is not None and apply is not None
-        pid = self.job.pid if whom == "job" else apply.child.pid
+        struck = ProcessId.of(self.job.pid if whom == "job" else apply.child.pid)
+        assert struck is not None
         if how == "freeze":
-            self.frozen = [pid]
-        os.kill(pid, signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+            assert self.freezer.freeze(whom, [struck])
+        else:
+            struck.send(signal.SIGKILL)
 
     def mend(self) -> None:
-        self._signal(signal.SIGCONT)
+        self.freezer.thaw_all()
         self.servers.start_all()
         until(lambda: self._alive("m") and self._alive("s"))
 
@@ -124,13 +126,6 @@ class Scene:
                 return True
         except Exception:
             return False
-
-    def _signal(self, number: int) -> None:
-        for pid in self.frozen:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        if number == signal.SIGCONT:
-            self.frozen = []
 
     # -- afterwards
 

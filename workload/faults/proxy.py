@@ -1,4 +1,4 @@
-"""What stands between the apply and a server: a proxy of TCP that can be made a bad connection.
+"""Between a client and a server: a proxy of TCP that can be made a bad connection, and counts what travels.
 
 Each connection has two pumps, threads that carry bytes one way. What the weather is, they look at for every chunk.
 An ambush waits for a COMMIT on its way to the server, and acts before the server gets it, or before the client gets
@@ -58,6 +58,8 @@ class Proxy:
         self.server_port = server_port
         self.commit = commit
         self.weather = Weather()
+        self.bytes = 0
+        """How many went through, either way."""
         self.met = 0
         """How many chunks met bad weather, or nothing that travels."""
         self._flowing = threading.Event()
@@ -203,6 +205,8 @@ class _Link:
             self._forward(data, self._client)
 
     def _forward(self, data: bytes, to: socket.socket) -> None:
+        with self._proxy._lock:
+            self._proxy.bytes += len(data)
         self._proxy.await_flow()
         weather = self._proxy.weather
         if weather.latency or weather.bandwidth:
