@@ -55,8 +55,9 @@ WAIT_SECONDS = 0.25
 BLOCK_SECONDS = 0.02
 """How often a block that is being read is looked at, while changes to it wait."""
 SUMMARY_SECONDS = 60.0
-COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
-"""Between two comparisons of definitions at least so long, and so many times as long as one takes."""
+COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
+"""Between two comparisons of definitions at least so long, and so many times as long as one takes; at most so long:
+what changed is found within a minute, also on a busy master."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
 """The same where event triggers tell of DDL: there may be some that they do not see."""
 LONGEST_BACKOFF_SECONDS = 15.0
@@ -280,6 +281,8 @@ class ApplyLoop:
         self.report.applied(changes, self._written - started, self.applier.written)
         for cut in self.applier.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))
+        if self.applier.definitions:
+            self.follower.tables_altered()
         self._write_status("applying")
         self._summarise()
 
@@ -316,7 +319,7 @@ class ApplyLoop:
         changed = self.sessions.compare_structure()
         ended = time.monotonic()
         least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
-        self._compare_at = ended + max(least, COMPARE_SHARE * (ended - started))
+        self._compare_at = ended + max(least, min(COMPARE_SHARE * (ended - started), COMPARE_WITHIN_SECONDS))
         if changed:
             log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
 

@@ -74,6 +74,8 @@ class DefinitionFollower:
         self._ended = threading.Event()
         self._due = False
         self._busy = False
+        self._left = False
+        """Whether the last round could not do everything."""
         self._ticket = self._passed = 0
         self._states: TableStates = ALL_READY
         self._loaded = False
@@ -115,6 +117,13 @@ class DefinitionFollower:
             self._states, self._loaded, self._due = states, self._loaded or loaded, True
             self._changed.notify_all()
 
+    def tables_altered(self) -> None:
+        """The apply altered tables of the slave: what they could not have before is tried again at once."""
+        with self._changed:
+            if self._busy or self._left:
+                self._due = True
+                self._changed.notify_all()
+
     @property
     def ticket(self) -> int:
         """To be taken before the end of a window is, and given back by `passed`."""
@@ -152,7 +161,8 @@ class DefinitionFollower:
                 states, loaded = self._states, self._loaded
                 self._due, self._loaded, self._busy = False, False, True
             try:
-                wait = None if self._round(states, loaded=loaded) else AGAIN_SECONDS
+                self._left = not self._round(states, loaded=loaded)
+                wait = AGAIN_SECONDS if self._left else None
             except DefinitionStops as stops:
                 self._error, wait = stops, AGAIN_SECONDS
             except SluiceError as error:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from sluice.apply import definition_follower
 from sluice.apply.definition_follower import DefinitionStops
+from sluice.apply.pair_sessions import PairSessions
 from sluice.configuration.ddl import DdlOptions
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
@@ -147,6 +149,24 @@ def test_each_kind_follows_alone(rig: Callable[..., Rig], kind: str, event_trigg
 
 class Killed(BaseException):
     """The process is gone."""
+
+
+def test_what_a_column_was_missing_for_follows_as_soon_as_the_column_does(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(definition_follower, "AGAIN_SECONDS", 3600.0)
+    pair = rig(TABLES)
+    for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():
+        pair.master.execute(f"DROP EVENT TRIGGER {quoted(name)}".encode())
+    found = PairSessions.compare_structure
+    with pair.apply() as running:
+        await_followed(pair, running)
+        monkeypatch.setattr(PairSessions, "compare_structure", lambda _: 0)
+        pair.master.execute("ALTER TABLE public.t RENAME COLUMN n TO m")
+        pair.master.execute('ALTER TABLE public.t ADD CONSTRAINT "check" CHECK (m > 0)')
+        pair.await_that(lambda: 'column "m" does not exist' in caplog.text)
+        monkeypatch.setattr(PairSessions, "compare_structure", found)
+        await_same(pair)
 
 
 @pytest.mark.long
