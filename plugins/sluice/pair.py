@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sluice.config import Replication, SlaveConfig
+from sluice.configuration.placement import Placement
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -39,7 +41,8 @@ class Pair:
             return replace(connections[conn_id], mask=mask)
 
         master = replication.master.stream or given(replication.master.conn_id)
-        return Pair(replication, config, master, given(config.conn_id))
+        there = given(config.conn_id)
+        return Pair(replication, config, master, replace(there, mask=replication.placement(config).patterns(mask)))
 
     @property
     def prefix(self) -> Prefix:
@@ -48,6 +51,11 @@ class Pair:
     def transformation(self, table: TableName) -> Transformation | None:
         """What the slave gets of a table of the master; None where it gets it as it is."""
         return self.replication.transformation(table, self.slave)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where the slave has the master's tables."""
+        return self.replication.placement(self.slave)
 
     @property
     def transforms(self) -> bool:

@@ -11,6 +11,7 @@ from sluice.verify.page import page
 EVIL = "<script>alert(1)</script>\"'&]]>"
 IDENTICAL: dict[str, Any] = {
     "table": "public.t", "outcome": "identical", "sampled": False, "examples": [], "repaired": 0, "fell_back": "",
+    "place": "",
     "transformed": "",
     "waiting": None, "rows_master": 10, "rows_slave": 11, "missing": 0, "extra": 0, "different": 0, "reason": "",
     "position_time": "2026-11-21T00:41:10Z", "seconds": 1.25, "upper_bound": 0.0, "to_repair": 0, "blocks": 3,

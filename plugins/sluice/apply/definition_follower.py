@@ -20,6 +20,7 @@ from sluice.control.blocks import block_map
 from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import LockNotAvailable
 from sluice.database.following import Described, NotMade, OfMaster
+from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
@@ -68,7 +69,7 @@ class DefinitionFollower:
 
     def __init__(self, pair: Pair):
         self.pair = pair
-        self._vendor = vendor_of(pair.slave_info.vendor)
+        self._vendor = vendor_at(pair)
         self._limiter = LogLimiter(log)
         self._changed = threading.Condition()
         self._ended = threading.Event()
@@ -315,7 +316,7 @@ def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
     """The kinds beside tables that the slave gets."""
     wanted = pair.replication.replicate
     chosen = {DefinedKind.VIEWS: wanted.views, DefinedKind.SEQUENCES: wanted.sequences}
-    kinds = vendor_of(pair.slave_info.vendor).following.kinds
+    kinds = vendor_at(pair).following.kinds
     return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
 
 

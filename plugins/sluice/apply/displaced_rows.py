@@ -15,6 +15,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.slave_changes import one_by_one
 from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.digests import by_canonical_texts, compared
+from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
@@ -88,7 +89,7 @@ def _changes(
         if not may_write or (each.table, each.key) in done:
             other = ", ".join(f"{name} = {value!r}" for name, value in each.row.items())
             reason = f"it needs a unique value that the slave's row {other} has, and the master has both rows"
-            raise vendor_of(sessions.pair.slave_info.vendor).applying.row_stays(each.change, reason)
+            raise vendor_at(sessions.pair).applying.row_stays(each.change, reason)
         done.add((each.table, each.key))
         changes.append(RowChange(0, each.table, Action.INSERT, each.change.key, row, {}, None, None))
         log.warning("%s: %s had been changed locally; it gets the master's values", sessions.pair, each)

@@ -13,6 +13,7 @@ from sluice.configuration.ddl import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
 from sluice.database.following import defined as defined_of
+from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.model import defined
 from sluice.model.defined import BESIDE_TABLES, Defined, DefinedKind
@@ -31,7 +32,7 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
     pair = sessions.pair
     if not has_rows(pair.master_info.vendor):
         return []
-    vendor, of_master = vendor_of(pair.slave_info.vendor), vendor_of(pair.master_info.vendor)
+    vendor, of_master = vendor_at(pair), vendor_of(pair.master_info.vendor)
     store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:
@@ -58,7 +59,7 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
     """Drops them, each in a transaction of its own; which. Raises `Transient` where readers are in the way for long."""
     pair = sessions.pair
-    vendor = vendor_of(pair.slave_info.vendor)
+    vendor = vendor_at(pair)
     store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
     with sessions.slave_transaction():
         gone = found(sessions, written)

@@ -11,7 +11,8 @@ from sluice.apply.schema_history import SchemaHistory
 from sluice.apply.transformed_tables import TransformedTables
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
-from sluice.database.registry import source_of, takeover_of, vendor_of
+from sluice.database.placed import vendor_at
+from sluice.database.registry import source_of, takeover_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
@@ -102,9 +103,9 @@ class PairSessions:
                 pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
             )
         if self._slave is None:
-            connect = vendor_of(pair.slave_info.vendor).sessions.connect
+            connect = vendor_at(pair).sessions.connect
             self._slave = connect(pair.slave_info, application=pair.application)
-            session = vendor_of(pair.slave_info.vendor).sessions
+            session = vendor_at(pair).sessions
             self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
             if not self.replica_role:
                 log.warning(
@@ -114,13 +115,13 @@ class PairSessions:
                     pair.slave_info.place,
                     session.allow_silence(self._slave),
                 )
-            applying = vendor_of(pair.slave_info.vendor).applying
-            mask = Mask(pair.replication.verify.mask)
+            applying = vendor_at(pair).applying
+            mask = Mask(pair.slave_info.mask)
             self._merger = applying.Merger(self._slave, cascades=not self.replica_role, mask=mask)
             self._alterer = self._merger.alterer(
                 trusted=pair.slave.trusted_ddl,
                 of_master=source_of(pair.master_info.vendor).types,
-                lossy=pair.slave.lossy_columns,
+                lossy=pair.placement.patterns(pair.slave.lossy_columns),
             )
 
     def close(self) -> None:

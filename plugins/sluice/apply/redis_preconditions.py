@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import KeyNeeded
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.placed import vendor_at
+from sluice.database.registry import source_of
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
@@ -38,8 +39,8 @@ def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:
     if sessions.replica_role:
         return
     with sessions.slave_transaction() as slave:
-        there = vendor_of(pair.slave_info.vendor).rows.shapes(slave, tables)
+        there = vendor_at(pair).rows.shapes(slave, tables)
         acting = [table for table in there if sessions.merger.targets[table].watched]
-        allow = vendor_of(pair.slave_info.vendor).sessions.allow_silence(slave)
+        allow = vendor_at(pair).sessions.allow_silence(slave)
     if acting:
         raise TriggersAct(pair, acting, allow)

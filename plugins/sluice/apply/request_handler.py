@@ -23,6 +23,7 @@ from sluice.control.rejects import rejects_of
 from sluice.coordination.requests import Pending, Requests
 from sluice.database.conflicts import Collision
 from sluice.database.digests import by_canonical_texts, compared
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
@@ -153,7 +154,7 @@ class RequestHandler:
 
     @property
     def _shares_snapshots(self) -> bool:
-        return vendor_of(self.pair.slave_info.vendor).rows.shared_snapshots
+        return vendor_at(self.pair).rows.shared_snapshots
 
     def _await_takeover(self, open_request: OpenRequest) -> None:
         """Nothing is applied until the asker's sessions on the slave have begun: they see what is there by then."""
@@ -186,7 +187,7 @@ class RequestHandler:
 
     def _export(self, open_request: OpenRequest) -> Snapshots:
         info = self.pair.slave_info
-        snapshot = vendor_of(info.vendor).rows
+        snapshot = vendor_at(self.pair).rows
         open_request.slave = self._session(info)
         snapshot.begin_snapshot(open_request.slave)
         exported = snapshot.export_snapshot(open_request.slave)
@@ -221,8 +222,7 @@ class RequestHandler:
             copies = there.copies(open_request.master, table, typed, rows, canonical=canonical)
         open_request.master.close()
         sessions.secure(open_request.position)
-        info = self.pair.slave_info
-        here = vendor_of(info.vendor).rows
+        here = vendor_at(self.pair).rows
         with sessions.slave_transaction() as slave:
             sessions.merger.begin()
             self.checkpoints.lock(checkpoint)

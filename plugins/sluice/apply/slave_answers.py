@@ -9,6 +9,7 @@ import logging
 from sluice.apply.pair_sessions import PairSessions
 from sluice.counted import counted
 from sluice.database.broadcasts import Waiting
+from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import SessionOptions
 from sluice.errors import SluiceError
@@ -64,7 +65,7 @@ class SlaveAnswers:
         return self.sessions.reader.survey(Window(asked, seen), limit=1).changes == 0
 
     def _answer(self, waiting: Waiting) -> Answer:
-        pair, vendor = self.pair, vendor_of(self.pair.slave_info.vendor)
+        pair, vendor = self.pair, vendor_at(self.pair)
         options = SessionOptions(statement_seconds=waiting.seconds, read_only=True)
         try:
             with vendor.sessions.connect(

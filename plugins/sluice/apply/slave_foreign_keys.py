@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.apply import Acting
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.placed import vendor_at
+from sluice.database.registry import source_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.foreign_key import ForeignKey
@@ -40,7 +41,7 @@ def require_known_actions(sessions: PairSessions, slave: Session) -> None:
         return
     pair = sessions.pair
     info = pair.master_info
-    acting = vendor_of(pair.slave_info.vendor).applying.acting(slave)
+    acting = vendor_at(pair).applying.acting(slave)
     if not acting:
         return
     changes = source_of(info.vendor).changes
@@ -51,7 +52,7 @@ def require_known_actions(sessions: PairSessions, slave: Session) -> None:
         each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
     ]
     if alone:
-        raise UnknownCascade(pair, alone, vendor_of(pair.slave_info.vendor).sessions.allow_silence(slave))
+        raise UnknownCascade(pair, alone, vendor_at(pair).sessions.allow_silence(slave))
 
 
 def _columns(key: ForeignKey) -> tuple[object, ...]:

@@ -26,7 +26,8 @@ from sluice.apply.window_runs import CutItem, Run
 from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.changes import Cut, Survey
-from sluice.database.registry import source_of, vendor_of
+from sluice.database.placed import vendor_at
+from sluice.database.registry import source_of
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Transient
 from sluice.model.change import Action, NetChanges
@@ -161,12 +162,9 @@ class StageDriver:
 
     def drop(self, epoch: int) -> None:
         """Drops the stage tables of `epoch` and of all before it."""
-        info = self.pair.slave_info
         with self.sessions.slave_transaction(durable=False) as slave:
             # Not those of a successor, should we have been overtaken.
-            vendor_of(info.vendor).applying.drop_stages(
-                slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1
-            )
+            vendor_at(self.pair).applying.drop_stages(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
 
     def _definitions(self, span: Window, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""

@@ -13,6 +13,7 @@ from sluice.apply.slave_changes import SlaveChanges, key_of_master
 from sluice.apply.window_runs import Run, by_table, pieces
 from sluice.database.apply import Staged
 from sluice.database.changes import Share
+from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session, SessionOptions
 from sluice.errors import SluiceError, Transient
@@ -94,8 +95,8 @@ class StageTask:
             return self._stage(connection, number, runs)
 
     def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, NetChanges | Staged]]:
-        applying = vendor_of(self.pair.slave_info.vendor).applying
-        stager = applying.Stager(connection, Mask(self.pair.replication.verify.mask))
+        applying = vendor_at(self.pair).applying
+        stager = applying.Stager(connection, Mask(self.pair.slave_info.mask))
         images = source_of(self.pair.master_info.vendor).images
         stager.load(table for run in runs for table in run if table not in self.left_out)
         engine = Engine() if self.transforms else None  # not for two tasks at once

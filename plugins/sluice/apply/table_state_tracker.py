@@ -12,7 +12,7 @@ from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
 from sluice.apply.window_runs import CutItem
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.model.blocks import Block, Decision
 from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
@@ -125,7 +125,7 @@ class TableStateTracker:
 
     def _filled(self, table: TableName) -> bool:
         with self.sessions.slave_transaction() as slave:
-            return vendor_of(self.sessions.pair.slave_info.vendor).applying.filled(slave, table)
+            return vendor_at(self.sessions.pair).applying.filled(slave, table)
 
 
 def state_after_create(*, complete: bool, loading: bool, filled: bool) -> TableState:

@@ -20,7 +20,7 @@ from sluice.apply.window_slicer import WindowSlicer
 from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.errors import StatementFailed
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
@@ -137,7 +137,7 @@ class WindowTransaction:
         self.slicer = slicer
         self._keep_lease = keep_lease
         self._rejecting = sessions.pair.slave.on_conflict == "reject"
-        self._transactional_ddl = vendor_of(sessions.pair.slave_info.vendor).applying.transactional_ddl
+        self._transactional_ddl = vendor_at(sessions.pair).applying.transactional_ddl
         self._limiter = LogLimiter(log)
         self.defining: TableName | None = None
         """The table whose definition is being changed; after a failure the one at fault."""
@@ -217,7 +217,7 @@ class WindowTransaction:
         `Fenced`, `CheckpointMoved`.
         """
         self._keep_lease()
-        sessions = vendor_of(self.pair.slave_info.vendor).sessions
+        sessions = vendor_at(self.pair).sessions
         with sessions.named_lock(self.sessions.slave, f"sluice ddl {self.pair.prefix} {self.pair.slave.name}"):
             with self.sessions.slave_transaction():
                 self.checkpoints.lock(mine)
@@ -266,7 +266,7 @@ class WindowTransaction:
 
     def _after_commit(self, plan: Plan, escalation: Escalation, attempt: Attempt, failure: StatementFailed) -> Attempt:
         """The next attempt after a statement failed, mostly COMMIT. Raises what stops the window."""
-        applying = vendor_of(self.pair.slave_info.vendor).applying
+        applying = vendor_at(self.pair).applying
         refused = applying.at_commit(failure, self.sessions.merger.targets.hides)
         if refused is None:
             raise failure
@@ -321,7 +321,7 @@ class WindowTransaction:
         """Whether a kept table has still to go; a renamed one may have its name already where DDL commits by itself."""
         if change.action is Action.CREATE:
             return True
-        rows = vendor_of(self.pair.slave_info.vendor).rows
+        rows = vendor_at(self.pair).rows
         return rows.shape(self.sessions.slave, change.table) is not None
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:

@@ -45,6 +45,17 @@ class ColumnRenamed(Terminal):
         self.table = table
 
 
+class TableRenamed(Terminal):
+    """A table that the slave gets otherwise has a name on the master of which no line says the same."""
+
+    def __init__(self, table: TableName, now: TableName, place: str):
+        super().__init__(
+            f"{table}: on the master it is {now} now, and {place} says how the slave gets it. Add the same line for "
+            f"{now} beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is past it."
+        )
+        self.table = table
+
+
 class TransformedTables:
     """Of one pair. What is asked of a table that is not transformed is given back as it is."""
 
@@ -84,7 +95,7 @@ class TransformedTables:
         return {table: transform for table, transform in bound.items() if transform is not None}
 
     def cut(self, cut: CutItem) -> CutItem:
-        """What cuts the stream. Raises `ColumnRenamed`, `TransformationInvalid`."""
+        """What cuts the stream. Raises `ColumnRenamed`, `TableRenamed`, `TransformationInvalid`."""
         rule = self.pair.transformation(cut.table) if self.any else None
         if cut.action is Action.DELETE_WHERE and rule is not None and (rule.columns or rule.exit is not None):
             reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
@@ -93,6 +104,10 @@ class TransformedTables:
             return cut
         images = self._sessions.images
         was = images.definition(cut.oldcontent) if cut.oldcontent and cut.action is Action.ALTER else None
+        if rule is not None and was is not None and cut.defined is not None:
+            now = cut.defined.table
+            if now != cut.table and self.pair.transformation(now) != rule:  # what it leaves out would come to the slave
+                raise TableRenamed(cut.table, now, rule.place)
         if rule is not None and was is not None and cut.defined is not None:
             found = definitions.vanished(rule, was, cut.defined)
             if found:  # under a new name its values would come to the slave

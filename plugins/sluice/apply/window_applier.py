@@ -36,7 +36,7 @@ from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Terminal
 from sluice.model.blocks import by_oldest_marker
@@ -182,7 +182,7 @@ class WindowApplier:
     def _slice(self, window: Window, here: bool, images: bool) -> Slice:
         """What one transaction of the slave can take of the window; `here`: read by this process in any case."""
         found = self.slicer.next(window, here, images)
-        if vendor_of(self.pair.slave_info.vendor).applying.transactional_ddl:
+        if vendor_at(self.pair).applying.transactional_ddl:
             return found
         key = found.first_definition
         if key is None:
@@ -299,6 +299,8 @@ class WindowApplier:
         if cut.action in EMPTYING and left_out:
             return []
         self.sessions.schema_history.load([cut.table], seen, above)
+        if cut.action is Action.CREATE and (holder := self.pair.placement.taken([cut.table]).get(cut.table)):
+            return tracker.leave_out(cut.table, f"{holder} has its place on the slave (target)")
         transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
         if transformed.action in EMPTYING:
             return tracker.truncate(cut)

@@ -210,6 +210,7 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
     return [
         state(pair, checkpoint, running),
         *not_ready(replication.prefix, name, checkpoint, running.started if running else None),
+        *elsewhere(replication, name),
         *(f"    {reason}" for reason in differing),
         *(f"    {line}" for line in loading),
         *activity(checkpoint.state, running),
@@ -275,6 +276,12 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint, started: Start
         *listed,
         *([f"        and {rest} more"] if rest else []),
     ]
+
+
+def elsewhere(replication: Replication, name: str) -> list[str]:
+    """Which tables the slave has under other names."""
+    text = replication.placement(replication.slaves[name]).text
+    return [f"    names of tables on the slave: {text}"] if text else []
 
 
 def activity(state: SlaveState, running: Running | None) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from sluice.configuration import option, options, redo, stream
+from sluice.configuration import option, options, placement, redo, stream
 from sluice.configuration.conflict_rules import conflict_rules
 from sluice.configuration.ddl import DdlOptions, replicate
 from sluice.configuration.locations import location
@@ -39,6 +39,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     slaves = _slaves(section, master, mistakes)
     rules = tables(section, mistakes)
     check_slaves(master, slaves.values(), rules, section, mistakes)
+    placement.check(rules, (slave.tables for slave in slaves.values()), mistakes)
     apply = options.apply(section)
     initial = options.initial(section)
     verify = stream.verified(master, options.verify(section), section, mistakes)

@@ -9,6 +9,7 @@ from typing import Any
 from sluice.configuration import option
 from sluice.configuration.ddl import DdlOptions, ReplicateOptions
 from sluice.configuration.monitor import MonitorOptions
+from sluice.configuration.placement import Placement
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.errors import Terminal
@@ -340,6 +341,10 @@ class Replication:
         """What a slave gets of a table of the master; None where it gets it as it is."""
         rule = rule_for(table, slave.tables) or self.rule(table)
         return rule.transformation if rule is not None else None
+
+    def placement(self, slave: SlaveConfig) -> Placement:
+        """Where a slave has the master's tables."""
+        return Placement(slave.tables, self.tables)
 
     def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
         """The master's tables that are replicated, in the order of their `sequence`.

@@ -2,8 +2,10 @@
 
 import fnmatch
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from sluice.configuration.mistakes import Mistake
 from sluice.model.names import InvalidName, TableName, split_qualified
 from sluice.model.transformation import Transformation
 
@@ -63,6 +65,29 @@ class TablePattern:
         return f"{str(TableName(self.schema, 'x'))[:-2]}.{self.name}"
 
 
+@dataclass(frozen=True)
+class Target:
+    """Where slaves have a table; what is None is as on the master."""
+
+    schema: str | None = None
+    name: str | None = None
+    file: Path = field(default=Path(), compare=False)
+    line: int = field(default=0, compare=False)
+    key: str = field(default="", compare=False)
+
+    def of(self, table: TableName) -> TableName:
+        """The name of a table of the master on the slave."""
+        return TableName(self.schema or table.schema, self.name or table.name)
+
+    def pattern(self, pattern: TablePattern) -> TablePattern:
+        """What the tables that `pattern` means are called on the slave."""
+        return TablePattern(self.schema or pattern.schema, self.name or pattern.name, pattern.wildcard)
+
+    def mistake(self, problem: str, remedy: str) -> Mistake:
+        """What is wrong with it, at its place."""
+        return Mistake(self.file, self.line, self.key, problem, remedy)
+
+
 ON_ERROR = ("stop", "isolate")
 """What can happen where changes of a table cannot be applied."""
 
@@ -86,3 +111,5 @@ class TableRule:
     """False takes the tables of this line out of a wildcard."""
     transformation: Transformation | None = None
     """What slaves get otherwise than the master has it; None where they get it as it is."""
+    target: Target | None = None
+    """Where slaves have the table; None: under the name that it has on the master."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, Section
+from sluice.configuration.placement import target
 from sluice.configuration.rule import ALL_ACTIONS, ON_ERROR, TablePattern, TableRule
 from sluice.configuration.transformation_section import KEYS, transformation
 from sluice.model.names import LONGEST_TRIGGER, InvalidName
@@ -46,13 +47,15 @@ def of_slave(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]
         return ()
     if not isinstance(node.value, dict):
         mistakes.append(
-            node.mistake(f"is {node.kind}", "write a line for each table or wildcard, with where, columns or exit")
+            node.mistake(
+                f"is {node.kind}", "write a line for each table or wildcard, with where, columns, exit or target"
+            )
         )
         return ()
     rules = []
     for pattern, child in _patterns(node.value, mistakes):
         line = Section(child, mistakes)
-        rules.append(TableRule(pattern, transformation=transformation(line)))
+        rules.append(TableRule(pattern, transformation=transformation(line), target=target(line, pattern)))
         line.finish()
     return tuple(rules)
 
@@ -81,8 +84,9 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
     debug = section.flag("debug", False)
     on_error = section.choice("on_error", ON_ERROR, "", "policies") or None
     replicate = section.flag("replicate", True)
-    transformed = transformation(section)
-    options = [name for name in ("actions", "sequence", "trigger", "debug", "on_error", *KEYS) if section.has(name)]
+    transformed, elsewhere = transformation(section), target(section, pattern)
+    known = ("actions", "sequence", "trigger", "debug", "on_error", *KEYS, "target")
+    options = [name for name in known if section.has(name)]
     section.finish()
     if not replicate and options:
         mistakes.append(
@@ -90,7 +94,7 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
                 f"has {', '.join(options)} although replicate is false", "take out either replicate or the others"
             )
         )
-    return TableRule(pattern, actions, sequence, trigger, debug, on_error, replicate, transformed)
+    return TableRule(pattern, actions, sequence, trigger, debug, on_error, replicate, transformed, elsewhere)
 
 
 def _actions(section: Section, mistakes: list[Mistake]) -> frozenset[str]:

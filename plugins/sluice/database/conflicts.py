@@ -105,8 +105,8 @@ class Drift(Conflict):
             f"{table}, row {row}: {action} expected {expected} on the slave and found {found}",
             "The row was changed on the slave, by a person, a program, a trigger or a rule, or it was never loaded. "
             "Make it what the change expects; or load the table again, with the DAG initial_update and tables: "
-            f'["{table}"]; or set on_conflict: overwrite or reject{leave} for this slave. Then {RESTART_APPLY}: it '
-            "begins in safe mode, which overwrites rows that still differ.",
+            f'["{table.on_master}"]; or set on_conflict: overwrite or reject{leave} for this slave. Then '
+            f"{RESTART_APPLY}: it begins in safe mode, which overwrites rows that still differ.",
         )
         self.key = dict(key)
         self.action = action

@@ -1,6 +1,7 @@
 """What a slave's vendor does so that indexes, constraints and comments follow (`sluice.model.defined`)."""
 
-from collections.abc import Collection, Sequence
+import ast
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +91,14 @@ _KINDS = {"c": DefinedKind.CHECKS, "f": DefinedKind.FOREIGN_KEYS}
 def _reference(one: Constraint) -> str:
     """Without what the slave has otherwise: its foreign keys take no action and are deferrable."""
     return repr((one.columns, str(one.parent), one.parent_columns, one.match, one.deferred))
+
+
+def with_parent(reference: str, names: Callable[[TableName], TableName]) -> str:
+    """What a foreign key says of a slave's table, with another name of the table that it refers to."""
+    if not reference.startswith("("):
+        return reference  # of a vendor that compares nothing but names
+    columns, parent, *rest = ast.literal_eval(reference)
+    return repr((columns, str(names(TableName.parse(parent))), *rest))
 
 
 class Following(Protocol):

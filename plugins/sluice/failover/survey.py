@@ -69,6 +69,8 @@ class Facts:
     verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     transformed: bool = False
     """Whether the configuration gives the slave tables otherwise than the master has them."""
+    elsewhere: bool = False
+    """Whether the slave has tables under other names."""
     comparing: int = 0
     """Sessions of a comparison or repair on the slave."""
     record: Record | None = None
@@ -93,6 +95,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
     """Reads both sides. A master that does not answer is a finding. Raises `Transient` where the slave does not."""
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
     facts.transformed = failover.transforms
+    facts.elsewhere = bool(failover.placement)
     facts.applying = lease.held(store, failover.prefix, failover.slave.name)
     facts.closures = [str(one) for one in Gate(store, failover.prefix, failover.slave.name).closures()]
     facts.verified = VerificationLog(store, failover.prefix, failover.slave.name).read()
@@ -234,6 +237,11 @@ def blockers(
         found.append(
             "The slave has tables otherwise than the master (where, columns): as a master it would lack rows and "
             "values. Choose a slave that has all of them, or take these out and start an initial update."
+        )
+    if facts.elsewhere:
+        found.append(
+            "The slave has tables under other names (target): the application would not find them there. Choose a "
+            "slave that has them as the master has, or take target out and start an initial update."
         )
     if facts.comparing:
         found.append(

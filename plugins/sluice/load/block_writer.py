@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sluice.database.load import LoadTarget
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
@@ -20,7 +22,7 @@ from sluice.transform.transforms import Transforms
 class BlockWriter:
     """For one table, as the master has it at a block's marker."""
 
-    vendor: str
+    target: LoadTarget
     table: TableName
     columns: tuple[str, ...]
     """In the order in which the rows bring them."""
@@ -40,7 +42,7 @@ class BlockWriter:
         target: TableShape,
     ) -> "BlockWriter":
         """For rows of `shape` and the slave's table `target`. Raises `SlaveNotReady` where they do not fit."""
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         transform = transforms.of(shape, master)
         wanted = shape if transform is None else transform.shape
         translator = Translator(of_master, of_slave, master, slave)
@@ -53,7 +55,7 @@ class BlockWriter:
         # Expressions read the texts that changes bring.
         canonical = transform is not None or of_master.types is not of_slave.types
         names = tuple(column.name for column in shape.replicated)
-        return cls(update.slave_info.vendor, shape.table, names, row_format, canonical, transform)
+        return cls(of_slave.load_target, shape.table, names, row_format, canonical, transform)
 
     def reads_as(self, other: "BlockWriter") -> bool:
         """Whether rows that are read for one of the two serve both."""
@@ -61,8 +63,7 @@ class BlockWriter:
 
     def write(self, slave: Session, pieces: Iterable[bytes | memoryview]) -> int:
         """Writes the rows in the caller's transaction; how many."""
-        loading = vendor_of(self.vendor).load_target
         if self.transform is None:
-            return loading.write(slave, self.table, self.columns, pieces, self.row_format)
+            return self.target.write(slave, self.table, self.columns, pieces, self.row_format)
         made = TransformedRows(pieces, self.columns, self.transform)
-        return loading.write(slave, self.table, made.columns, made, self.row_format)
+        return self.target.write(slave, self.table, made.columns, made, self.row_format)

@@ -18,7 +18,7 @@ from types import TracebackType
 from sluice.control.blocks import BlockStore
 from sluice.counted import counted
 from sluice.database.control import LoadRuns
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.load.load_ownership import expect_loading
@@ -62,7 +62,7 @@ class LoadJob:
         try:
             self._slave = self.update.connect_slave(f"sluice load job {self.update.prefix} {self.update.slave.name}")
             self._lock(self._slave)
-            locks = vendor_of(self.update.slave_info.vendor).load_locks
+            locks = vendor_at(self.update).load_locks
             locks.hold(self._slave, self.name)
             ended = locks.end_sessions(self._slave, self.update.loader_application)
             if ended:
@@ -80,7 +80,7 @@ class LoadJob:
     ) -> None:
         assert self._slave is not None
         try:
-            locks = vendor_of(self.update.slave_info.vendor).load_locks
+            locks = vendor_at(self.update).load_locks
             locks.let_go(self._slave, self.name)
             self._give_all_back()
         except SluiceError as failure:
@@ -98,7 +98,7 @@ class LoadJob:
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
         can claim any more."""
-        locks = vendor_of(self.update.slave_info.vendor).load_locks
+        locks = vendor_at(self.update).load_locks
         assert self._slave is not None
         with self._slave.transaction():
             locks.no_claims(self._slave, self.update.prefix, self.update.slave.name)
@@ -113,7 +113,7 @@ class LoadJob:
         return Left(*self._store().left())
 
     def _lock(self, slave: Session) -> None:
-        locks = vendor_of(self.update.slave_info.vendor).load_locks
+        locks = vendor_at(self.update).load_locks
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
         while True:
             try:

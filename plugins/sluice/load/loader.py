@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 
 from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.rows import BlockRead, KeyOrder, RowStream
 from sluice.database.session import Session
@@ -115,7 +116,7 @@ class Loader(BlockWorker):
                 self._expect_job(control)
                 expect_loading(self.update, control)
                 if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
-                    locks = vendor_of(self.update.slave_info.vendor).load_locks
+                    locks = vendor_at(self.update).load_locks
                     locks.claim_in_turn(control, self.update.prefix, self.update.slave.name)
                 claim = store.claim(
                     self._backoff_over(), tables=options.parallel_tables, ranges=options.parallel_ranges
@@ -161,7 +162,7 @@ class Loader(BlockWorker):
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         with self._fitting(block.table), slave.transaction():
             with (
                 read_modes.reading(update, master, order.shape, block) as seen,
@@ -283,11 +284,11 @@ class Loader(BlockWorker):
         Where the slave orders keys in its own way the same range holds other rows there; such a
         table was emptied beforehand (see `sluice.load.preparation`), and nothing is deleted.
         """
-        vendor = self.update.slave_info.vendor
-        there = vendor_of(vendor).rows.key_order(slave, target)
+        vendor = vendor_at(self.update)
+        there = vendor.rows.key_order(slave, target)
         whole = block.lo is None and block.hi is None
         if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
-            vendor_of(vendor).load_target.clear(slave, there, block)
+            vendor.load_target.clear(slave, there, block)
 
     # -- its sessions
 

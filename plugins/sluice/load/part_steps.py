@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from sluice.counted import counted
 from sluice.database.control import Owner
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
@@ -141,7 +142,7 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
 
     In a transaction that holds the checkpoint.
     """
-    locks = vendor_of(update.slave_info.vendor).load_locks
+    locks = vendor_at(update).load_locks
     # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
     locks.no_claims(slave, update.prefix, update.slave.name)
     checkpoints = checkpoints_of(update, slave)
@@ -167,7 +168,7 @@ def ready_tables(update: Update, master: Session, slave: Session) -> list[TableN
     """The replicated tables of the slave that are ready: foreign keys between them can hold."""
     changes = vendor_of(update.master_info.vendor).changes
     captured = changes.captured(master, update.prefix, update.replication.master.schema)
-    there = vendor_of(update.slave_info.vendor).rows.shapes(slave, list(captured))
+    there = vendor_at(update).rows.shapes(slave, list(captured))
     states = checkpoints_of(update, slave).configured().tables
     return [table for table in captured if table in there and states.ready(table)]
 

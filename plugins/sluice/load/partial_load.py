@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 
 from sluice.counted import counted
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
@@ -99,34 +100,34 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
     rows of blocks that were read at different moments. Where the two databases order the keys differently, the rows of
     the chosen ranges are deleted now.
     """
-    here, there = update.slave_info.vendor, update.master_info.vendor
-    target = vendor_of(here).load_target
+    here, there = vendor_at(update), vendor_of(update.master_info.vendor)
+    target = here.load_target
     unique = target.with_unique_values(slave, [shape.table for shape in shapes])
     if unique:
-        indexes = vendor_of(there).schemas.indexes(master, list(unique))
+        indexes = there.schemas.indexes(master, list(unique))
         stripped = target.strip(slave, [index for index in indexes if index.unique or index.constraint_kind], [])
         if stripped:
             log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
     by_table = {part.table: part for part in parts}
     with on_slave(update) as own_session:
         # Foreign keys and triggers of the slave do not act: the rows come again.
-        vendor_of(here).sessions.begin_applying(own_session, origin=str(update.prefix))
+        here.sessions.begin_applying(own_session, origin=str(update.prefix))
         for shape in (shape for shape in shapes if shape.table in by_table):
             _clear(update, master, own_session, shape, by_table[shape.table])
 
 
 def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
     """Deletes the rows of the part where both databases order its table's keys differently."""
-    here, there = update.slave_info.vendor, update.master_info.vendor
-    ours = vendor_of(there).rows.shape(master, shape.table)
+    here, there = vendor_at(update), vendor_of(update.master_info.vendor)
+    ours = there.rows.shape(master, shape.table)
     if ours is None or ours.keyless:
         return
-    order = vendor_of(there).rows.key_order(master, ours)
-    own = vendor_of(here).rows.key_order(slave, shape)
+    order = there.rows.key_order(master, ours)
+    own = here.rows.key_order(slave, shape)
     if order.same_everywhere and own.same_everywhere:
         return
     if part.whole:
-        vendor_of(here).load_target.clear(slave, own, Block(shape.table, 1))
+        here.load_target.clear(slave, own, Block(shape.table, 1))
     else:
         count = _delete(update, master, slave, order.shape, own, part)
         log.info(
@@ -174,7 +175,7 @@ def _within(
         return None
     (table,) = tables
     ours = vendor_of(update.master_info.vendor).rows.shape(master, table)
-    theirs = vendor_of(update.slave_info.vendor).rows.shape(slave, table)
+    theirs = vendor_at(update).rows.shape(slave, table)
     if theirs is None:
         raise SelectionRefused(update, f"{table} is not on the slave yet: load it as a whole first")
     found = checkpoints_of(update, slave).read()
@@ -183,9 +184,9 @@ def _within(
     if ours is None or ours.keyless or theirs.keyless:
         raise SelectionRefused(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
     order = vendor_of(update.master_info.vendor).rows.key_order(master, ours)
-    own = vendor_of(update.slave_info.vendor).rows.key_order(slave, theirs)
+    own = vendor_at(update).rows.key_order(slave, theirs)
     named = vendor_of(update.master_info.vendor).selection
-    here = vendor_of(update.slave_info.vendor).selection
+    here = vendor_at(update).selection
     try:
         lo = None if wanted.key_from is None else named.key_of(master, ours, wanted.key_from)
         hi = None if wanted.key_to is None else named.key_of(master, ours, wanted.key_to)
@@ -205,7 +206,7 @@ def _matching(
     """The ranges that the condition chooses."""
     lo, hi = within
     named = vendor_of(update.master_info.vendor).selection
-    here = vendor_of(update.slave_info.vendor).selection
+    here = vendor_at(update).selection
     try:
         runs = joined(named.runs(master, ours, where, lo, hi), MOST_RANGES)
         strays: list[Key] = []
@@ -266,7 +267,7 @@ def _merged(
 
 def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: KeyOrder, part: Part) -> int:
     """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
-    here = vendor_of(update.slave_info.vendor)
+    here = vendor_at(update)
     bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
     begins_open = part.ranges[0][0] is None
     doomed: list[Key] = []

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sluice.control.blocks import BlockStore
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
@@ -87,7 +88,7 @@ class Preparation:
         self.master = master
         self.slave = slave
         self._of_master = vendor_of(update.master_info.vendor)
-        self._of_slave = vendor_of(update.slave_info.vendor)
+        self._of_slave = vendor_at(update)
         self.tables = list(tables)
         on_master = self._of_master.schemas.tables(master, self.tables)
         self._on_master = {definition.table: definition.shape for definition in on_master}
@@ -108,6 +109,10 @@ class Preparation:
         target = self._of_slave.load_target
         problems = [
             f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
+        ]
+        problems += [
+            f"{table} has no place on the slave: {holder} has its target there; give one of the two another"
+            for table, holder in self.update.placement.taken(self.tables).items()
         ]
         problems += self._invalid
         problems += target.type_differences(self.slave, self.types)

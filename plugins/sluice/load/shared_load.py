@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.database.rows import BlockRead, RowStream
 from sluice.errors import Transient
 from sluice.load.block_writer import BlockWriter
@@ -210,7 +210,7 @@ class Follower(Loader):
 
     def _store_share(self, share: Share) -> None:
         block, slave = self._in_hand, self._linked(self._slave)
-        rows_of_slave = vendor_of(self.update.slave_info.vendor).rows
+        rows_of_slave = vendor_at(self.update).rows
         seen = share.get()
         assert isinstance(seen, _Seen)
         with self._fitting(block.table), slave.transaction():

@@ -16,6 +16,7 @@ from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.coordination.status import Status
 from sluice.counted import counted
 from sluice.database.load import Completed
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
@@ -176,7 +177,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             raise NotWhole(update, owner.state)
         if update.selection.partial:
             part_steps.expect_ready(update, slave)
-        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in blocks_of(update, slave).progress()]
         # A table may have been dropped since.

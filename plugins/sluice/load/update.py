@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sluice.config import InitialOptions, SlaveConfig
+from sluice.configuration.placement import Placement
 from sluice.database.registry import vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.load.selection import Selection
@@ -23,6 +24,9 @@ class LoadTarget(Protocol):
 
     @property
     def slave_info(self) -> ConnectionInfo: ...
+
+    @property
+    def placement(self) -> Placement: ...
 
     @property
     def update_id(self) -> str: ...
@@ -93,6 +97,7 @@ class SlaveAlone:
     slave: SlaveConfig
     slave_info: ConnectionInfo
     update_id: str
+    placement: Placement
 
     @property
     def loader_application(self) -> str:

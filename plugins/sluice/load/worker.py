@@ -21,7 +21,7 @@ from sluice.database.errors import (
     UndefinedTable,
     UniqueViolation,
 )
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.load.load_ownership import expect_loading
@@ -204,7 +204,7 @@ class BlockWorker(ABC):
 
     def _expect_job(self, control: Session) -> None:
         """Raises `JobOver` when the job this worker works for has ended or died."""
-        locks = vendor_of(self.target.slave_info.vendor).load_locks
+        locks = vendor_at(self.target).load_locks
         if not locks.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
             raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
 
@@ -246,7 +246,7 @@ class BlockWorker(ABC):
         self._open_control()
         if self._slave is None:
             self._slave = target.connect_slave(target.loader_application, durable=self._durable)
-            session = vendor_of(target.slave_info.vendor).sessions
+            session = vendor_at(target).sessions
             session.begin_applying(self._slave, origin=str(target.prefix))
 
     def _open_control(self) -> None:

@@ -75,6 +75,8 @@ class Addressee:
     """Its policy."""
     position: Position
     """Where applying starts on it: changes from here on are queued."""
+    places: tuple[tuple[TableName, TableName], ...] = ()
+    """Tables with the names that they have on it, where these are others than on the master."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Manifest:
         return {
             "format": FORMAT,
             "prefix": str(self.prefix),
-            "slaves": [{**asdict(slave), "position": json.loads(slave.position.text())} for slave in self.slaves],
+            "slaves": [_addressee_values(slave) for slave in self.slaves],
             "update": self.update_id,
             "folder": self.folder,
             "encrypted": self.encrypted,
@@ -257,9 +259,27 @@ def _table(values: Mapping[str, Any]) -> FileTable:
     return FileTable(shape, bool(values["same_order"]))
 
 
+def _addressee_values(slave: Addressee) -> dict[str, Any]:
+    places = [[table.schema, table.name, there.schema, there.name] for table, there in slave.places]
+    return {
+        "name": slave.name,
+        "schema": slave.schema,
+        "existing_tables": slave.existing_tables,
+        "position": json.loads(slave.position.text()),
+        **({"places": places} if places else {}),
+    }
+
+
 def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -> Addressee:
     begins = position(json.dumps(values["position"]))
-    return Addressee(str(values["name"]), str(values["schema"]), str(values["existing_tables"]), begins)
+    places = (tuple(map(str, place)) for place in values.get("places", ()))
+    return Addressee(
+        str(values["name"]),
+        str(values["schema"]),
+        str(values["existing_tables"]),
+        begins,
+        tuple((TableName(schema, name), TableName(*there)) for schema, name, *there in places),
+    )
 
 
 def _file(values: Mapping[str, Any]) -> File:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import total_ordering
 
 from sluice.errors import Terminal
 
@@ -48,7 +49,8 @@ class Prefix:
         return self.name
 
 
-@dataclass(frozen=True, order=True)
+@total_ordering
+@dataclass(frozen=True)
 class TableName:
     """A table by schema and name, both exactly as the database stores them (no quotes)."""
 
@@ -56,7 +58,20 @@ class TableName:
     name: str
 
     def __str__(self) -> str:
+        return self.on_slave
+
+    @property
+    def on_master(self) -> "TableName":
+        """What the master calls the table."""
+        return self
+
+    @property
+    def on_slave(self) -> str:
+        """The name by itself, for people."""
         return f"{_shown(self.schema)}.{_shown(self.name)}"
+
+    def __lt__(self, other: "TableName") -> bool:
+        return (self.schema, self.name) < (other.schema, other.name)
 
     @classmethod
     def parse(cls, text: str) -> "TableName":
@@ -68,6 +83,37 @@ class TableName:
         if len(parts) != 2 or not all(parts):
             raise InvalidName(text, "is no table name: write schema.table, with double quotes around a part with a dot")
         return cls(*parts)
+
+
+class PlacedName(TableName):
+    """The name of a table on a slave that has it elsewhere than its master; equal to the same name of any table."""
+
+    def __init__(self, there: TableName, master: TableName):
+        super().__init__(there.schema, there.name)
+        object.__setattr__(self, "master", master)
+
+    master: TableName
+    """What the master calls it."""
+
+    @property
+    def on_master(self) -> TableName:
+        return self.master
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableName) and (self.schema, self.name) == (other.schema, other.name)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __str__(self) -> str:
+        return f"{self.master} ({self.on_slave} on the slave)"
+
+
+class NameOfSlave(TableName):
+    """A table of the slave's own whose name another table has on the master; equal to no name there."""
+
+    def __str__(self) -> str:
+        return f"{self.on_slave} of the slave's own"
 
 
 def split_qualified(text: str) -> list[str]:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from uuid import uuid4
 
 from sluice.config import Replication, SlaveConfig
+from sluice.configuration.placement import Placement
 from sluice.database.errors import LockNotAvailable
+from sluice.database.placed import placed
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -65,25 +67,41 @@ def of_slave(
     if master is not None:
         preflight = vendor_of(replication.master.vendor).preflight
         wanted = preflight.wanted(master, replication, covers or (lambda _: True))
-    preflight = vendor_of(slave.vendor).preflight
+    placement = replication.placement(slave)
+    preflight = placed(vendor_of(slave.vendor), placement).preflight
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
     if master is not None and not light:
         found += _same_database(master, session, replication, slave)
-        found += _transformations(master, replication, slave, covers or (lambda _: True))
+        tables = _resolved(master, replication, covers or (lambda _: True))
+        found += _transformations(master, replication, slave, tables)
+        found += _places_taken(placement, tables)
     found += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name), place) for lack in found]
 
 
+def _resolved(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> list[TableName]:
+    """The replicated tables among those that `covers` chooses."""
+    existing = vendor_of(replication.master.vendor).rows.tables(master)
+    try:
+        return [each.table for each in replication.resolve(existing) if covers(each.table)]
+    except Terminal:
+        return []  # said of the master
+
+
+def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Lack]:
+    """Tables that have no place of their own on the slave."""
+    taken = placement.taken(tables)
+    why = "; ".join(f"{table} would be {holder}'s table there" for table, holder in taken.items())
+    remedy = "Name another target for one of the two."
+    return [Lack("", "a place of its own for each table", why, None, remedy=remedy)] if taken else []
+
+
 def _transformations(
-    master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
+    master: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
 ) -> list[Lack]:
     """What the configuration says of tables that does not fit them."""
     rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
-    try:
-        resolved = [each.table for each in replication.resolve(rows.tables(master)) if covers(each.table)]
-    except Terminal:
-        return []  # said of the master
-    changed = [table for table in resolved if replication.transformation(table, slave) is not None]
+    changed = [table for table in tables if replication.transformation(table, slave) is not None]
     found = []
     for shape in rows.shapes(master, changed).values():
         try:

@@ -32,8 +32,10 @@ def why_not(described: Described, pair: Pair) -> str:
     if isinstance(described, Constraint):
         return _of_constraint(described, pair)
     if isinstance(described, View):
-        otherwise = sorted(str(table) for table in described.tables if pair.transformation(table) is not None)
-        return f"it reads {', '.join(otherwise)}, which the slave has otherwise" if otherwise else ""
+        elsewhere = pair.placement.places(described.tables)
+        otherwise = {table for table in described.tables if pair.transformation(table) is not None}.union(elsewhere)
+        listed = ", ".join(sorted(map(str, otherwise)))
+        return f"it reads {listed}, which the slave has otherwise" if otherwise else ""
     columns: Sequence[str] = ()
     if isinstance(described, Index):
         columns = () if described.primary else described.columns  # the key is made with the table

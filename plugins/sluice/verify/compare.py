@@ -22,7 +22,6 @@ from sluice.database.digests import (
     compared,
 )
 from sluice.database.errors import DatabaseError
-from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.database.translation import Translator
@@ -193,24 +192,26 @@ class _Comparison:
         table, finding = self.finding.table, self.finding
         shapes = []
         for side in self.sides:
-            shape = self._with(side, partial(vendor_of(side.info.vendor).rows.shape, table=table), side.first)
+            shape = self._with(side, partial(side.vendor.rows.shape, table=table), side.first)
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
                 self._with(side, partial(self._digester(side).hold, table=shape), session)
-            if not self._with(side, partial(vendor_of(side.info.vendor).rows.whole, table=table), side.first):
+            if not self._with(side, partial(side.vendor.rows.whole, table=table), side.first):
                 raise CouldNotCompare(
                     f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
                 )
             shapes.append(shape)
         master, slave = shapes
+        places = self.view.pair.placement.places([table])
+        finding.place = "".join(map(str, places.values()))
         transforms = Transforms(self.view.pair.replication, self.view.pair.slave)
         transform = self._with(self.view.master, partial(transforms.of, master), self.view.master.first)
         if unfit := self._unfit(master if transform is None else transform.shape, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
         if transform is not None:
             master = self._transformed(transform, slave)
-        types = vendor_of(self.view.slave.info.vendor).types
+        types = self.view.slave.vendor.types
         columns = compared(types, ((column.name, slave.column(column.name).type) for column in master.replicated))
         finding.key = tuple(column.name for column in master.key)
         finding.compared = tuple(column.name for column in columns)
@@ -243,7 +244,7 @@ class _Comparison:
     def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
         """Why the slave cannot hold what the master holds."""
         master_side, slave_side = self.sides
-        of_master, of_slave = (vendor_of(side.info.vendor) for side in self.sides)
+        of_master, of_slave = (side.vendor for side in self.sides)
         translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
         lossy = self.view.pair.slave.lossy_columns
         return self._with(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
@@ -287,7 +288,7 @@ class _Comparison:
             return False
         if not self.canonical:
             return master.type == slave.type
-        ours, theirs = (vendor_of(side.info.vendor).types.logical(column.type).kind for side, column in both)
+        ours, theirs = (side.vendor.types.logical(column.type).kind for side, column in both)
         return ours is theirs and ours in ORDERED_ALIKE
 
     def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
@@ -399,11 +400,11 @@ class _Comparison:
 
     def _estimates(self, side: Side) -> Estimate | None:
         table = self.finding.table
-        rows = vendor_of(side.info.vendor).rows
+        rows = side.vendor.rows
         return self._with(side, partial(rows.estimates, tables=[table]), side.first).get(table)
 
     def _digester(self, side: Side) -> Digester:
-        return vendor_of(side.info.vendor).digests
+        return side.vendor.digests
 
     def _probe(self, side: Side, method: Method) -> list[int] | None:
         return self._with(side, partial(self._digester(side).probe, method=method), side.first)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.load_owner import LoadOwner
+from sluice.database.placed import vendor_at
 from sluice.database.registry import reach, vendor_of
 from sluice.database.schema import Constraint, DomainCheck, Index
 from sluice.database.session import Session
@@ -53,8 +54,8 @@ def of_slave(
     None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
     the update of that id goes on for a slave. Raises `Transient`.
     """
-    vendor = pair.slave_info.vendor
-    schemas = vendor_of(vendor).schemas
+    vendor = vendor_at(pair)
+    schemas = vendor.schemas
     with reach(pair.slave_info, f"{pair.application} compare") as slave:
         checkpoint = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
@@ -62,7 +63,7 @@ def of_slave(
         owner = LoadOwner(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if owner is not None and is_updated(owner.update_id, pair.slave.name):
             return None
-        there = vendor_of(vendor).rows.shapes(slave, defined.tables)
+        there = vendor.rows.shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in there and checkpoint.tables.ready(table)}
         indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
         constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept

@@ -152,6 +152,8 @@ class TableFinding:
     """The table's rule for conflicts, where both sides are written to."""
     proposed: dict[Changes, int] = field(default_factory=dict)
     """By the rule: of how many of the rows that differ, and were fetched, whose row a repair changes."""
+    place: str = ""
+    """What the table is called on the slave, where that is another name."""
     transformed: str = ""
     """What the configuration says that the slave has otherwise than the master; rows are compared after that."""
     seconds: float = 0.0

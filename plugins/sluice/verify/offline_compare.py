@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.control.checkpoint import CheckpointStore
-from sluice.database.registry import vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint
@@ -47,7 +46,7 @@ def begin(pair: Pair, master: "Side", slave: "Side") -> tuple[Position, Position
 
     Raises `CouldNotCompare`, and errors of taking a position.
     """
-    begun = vendor_of(slave.info.vendor).rows.begin_snapshot
+    begun = slave.vendor.rows.begin_snapshot
     begun(slave.first)
     row = checkpoint(pair, slave, slave.first)
     if row is None or row.state is not SlaveState.NORMAL or row.catching_up:
@@ -56,13 +55,13 @@ def begin(pair: Pair, master: "Side", slave: "Side") -> tuple[Position, Position
         return None
     stands = row.position
     assert stands is not None, "a slave that is NORMAL has a position"
-    exported = vendor_of(slave.info.vendor).rows.export_snapshot(slave.first)
+    exported = slave.vendor.rows.export_snapshot(slave.first)
     for session in slave.sessions[1:]:
         begun(session, exported)
 
     prefix, schema = pair.prefix, pair.replication.master.schema
-    snapshot = vendor_of(master.info.vendor).rows
-    earlier = vendor_of(master.info.vendor).changes.take(master.control, prefix, schema, stands)
+    snapshot = master.vendor.rows
+    earlier = master.vendor.changes.take(master.control, prefix, schema, stands)
     snapshot.begin_snapshot(master.first)
     seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, stands)
     exported = snapshot.export_snapshot(master.first)
@@ -102,7 +101,7 @@ def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | N
 
 def waiting(pair: Pair, master: "Side", window: Window, table: TableName) -> list[Waiting]:
     """The images of the changes of `table` that wait. Raises `ChangesWait`."""
-    source = vendor_of(master.info.vendor)
+    source = master.vendor
     schema = pair.replication.master.schema
     found = source.changes.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
     if len(found) > MOST_WAITING:

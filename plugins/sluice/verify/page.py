@@ -68,6 +68,7 @@ def _noteworthy(table: TableReport) -> bool:
         or table["examples"]
         or table["repaired"]
         or table["fell_back"]
+        or table["place"]
         or table["transformed"]
         or table["waiting"]
     )

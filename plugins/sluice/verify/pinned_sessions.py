@@ -20,8 +20,10 @@ from redis import Redis
 from sluice.coordination import lease
 from sluice.database import positions
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
+from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.database.vendor import Vendor
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
@@ -52,6 +54,7 @@ class Side:
     """Sessions on one database, all of which see the same."""
 
     info: ConnectionInfo
+    vendor: Vendor
     sessions: list[Session]
     control: Session
     """A session that sees the present."""
@@ -89,7 +92,7 @@ class PinnedView:
         for side, snapshot in ((self.master, found.master), (self.slave, found.slave)):
             for session in side.sessions:
                 try:
-                    vendor_of(side.info.vendor).rows.begin_snapshot(session, snapshot)
+                    side.vendor.rows.begin_snapshot(session, snapshot)
                 except DatabaseError as error:
                     known = self.failure(side, error)
                     raise CouldNotCompare(
@@ -148,7 +151,7 @@ class PinnedView:
                 except SluiceError as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(side, error)
-                    self._each(lambda side, session: vendor_of(side.info.vendor).sessions.cut(session))
+                    self._each(lambda side, session: side.vendor.sessions.cut(session))
                     return
                 if met[place] > 1 and self._ended is None:
                     self._ended = CouldNotCompare(
@@ -163,7 +166,7 @@ class PinnedView:
 
     def _waiters(self, side: Side) -> int:
         """How many wait for a lock of ours. Raises `Silent`."""
-        sessions = vendor_of(side.info.vendor).sessions
+        sessions = side.vendor.sessions
         return sessions.waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS)
 
     def _ping(self, side: Side) -> None:
@@ -179,7 +182,7 @@ class PinnedView:
 
     def _interrupt(self) -> None:
         """Cancels what runs."""
-        self._each(lambda side, session: vendor_of(side.info.vendor).sessions.interrupt(session))
+        self._each(lambda side, session: side.vendor.sessions.interrupt(session))
 
     def _each(self, act: Callable[[Side, Session], None]) -> None:
         for side in (self.master, self.slave):
@@ -195,8 +198,8 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
     """
     with ExitStack() as stack:
         # Before the apply is asked: what it exports is then taken over at once.
-        master = _side(stack, pair, pair.master_info, sessions)
-        slave = _side(stack, pair, pair.slave_info, sessions)
+        master = _side(stack, pair, pair.master_info, vendor_of(pair.master_info.vendor), sessions)
+        slave = _side(stack, pair, pair.slave_info, vendor_at(pair), sessions)
         view = PinnedView(pair, master, slave)
         stack.callback(view.close)
         if lease.holder(store, lease.key(pair.prefix, pair.slave.name)) is None:
@@ -210,16 +213,16 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
         yield view
 
 
-def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> Side:
-    connect = vendor_of(info.vendor).sessions.connect
+def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor, sessions: int) -> Side:
+    connect = vendor.sessions.connect
     made = []
     for number in range(sessions + 1):
         session = connect(info, application=f"{pair.application} verify", autocommit=True)
         stack.callback(session.close)
         if number < sessions:
-            vendor_of(info.vendor).sessions.begin_reading(session, info.place, IDLE_SECONDS)
+            vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
         made.append(session)
-    return Side(info, made[:-1], made[-1])
+    return Side(info, vendor, made[:-1], made[-1])
 
 
 def gathered(futures: "Sequence[Future[T]]") -> list[T]:

@@ -75,6 +75,7 @@ def _finding(finding: TableFinding, mask: Mask) -> FindingReport:
         "examples": [_example(example, finding, mask) for example in finding.examples],
         "digest": finding.method,
         "fell_back": finding.fell_back,
+        "place": finding.place,
         "transformed": finding.transformed,
         "rule": finding.rule,
         "proposed": {str(changes): count for changes, count in finding.proposed.items()},

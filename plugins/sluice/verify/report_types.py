@@ -52,6 +52,8 @@ class FindingReport(TypedDict):
     examples: list[ExampleReport]
     digest: str
     fell_back: str
+    place: str
+    """What it is called on the slave, where that is another name."""
     transformed: str
     rule: str
     proposed: dict[str, int]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from sluice.database.registry import vendor_of
 from sluice.database.rows import RowFormat
 from sluice.model.shape import TableShape
 from sluice.transform.row_stream import TransformedRows
@@ -25,7 +24,7 @@ def transformed_master(
 
     Raises errors of both databases, `RowNotTransformed`.
     """
-    of_master, of_slave = vendor_of(view.master.info.vendor), vendor_of(view.slave.info.vendor)
+    of_master, of_slave = view.master.vendor, view.slave.vendor
     application = f"{view.pair.application} verify"
     master = view.master.first
     with closing(of_slave.sessions.connect(view.slave.info, application=application, autocommit=True)) as session:
@@ -37,6 +36,6 @@ def transformed_master(
         rows = TransformedRows(stream, [column.name for column in read], transform)
         with session.transaction():
             of_slave.load_target.write(session, scratch, rows.columns, rows, RowFormat.CSV)
-        side = Side(view.slave.info, [session], session)
+        side = Side(view.slave.info, of_slave, [session], session)
         side.free.put(session)
         yield side, TableShape(scratch, columns)

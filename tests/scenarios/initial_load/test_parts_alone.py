@@ -3,7 +3,7 @@
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -25,7 +25,8 @@ from tests.rig.rig import MakePair, Rig, rows_of
 from tests.scenarios.initial_load.killable import begun_or_ended, killable
 from tests.waiting import until
 
-PARENTS, ORDERS, HEAP = (TableName("public", name) for name in ("parents", "orders", "heap"))
+NAMES = ("parents", "orders", "heap")
+PARENTS, ORDERS, HEAP = (TableName("public", name) for name in NAMES)
 
 
 def normal(pair_of: MakePair, **options: object) -> Rig:
@@ -191,9 +192,9 @@ def test_a_table_that_is_left_out_is_told_by_the_end_of_its_update(pair_of: Make
         steps.finish(update)
 
 
-def act(pair: Rig, chance: random.Random) -> None:
+def act(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
     """One change of the master, of any kind."""
-    low, table = chance.randint(-20, 640), chance.choice(["public.parents", "public.orders", "public.heap"])
+    low, table = chance.randint(-20, 640), f"public.{chance.choice(names)}"
     key = "n" if table == "public.heap" else "id"
     statement = chance.choice([
         f"UPDATE {table} SET v = '{low}' WHERE {key} BETWEEN {low} AND {low} + 30",
@@ -216,9 +217,9 @@ def load(pair: Rig, update: Update) -> None:
     load(pair, update)
 
 
-def load_at_random(pair: Rig, chance: random.Random) -> None:
+def load_at_random(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
     """Loads a part in any way, under changes, killed now and then, or cancelled."""
-    table = chance.choice(["orders", "parents", "heap"])
+    table = chance.choice(names)
     ranged = {"key_from": str(chance.randint(0, 300)), "key_to": str(chance.randint(301, 700))}
     update = pair.update(
         tables=[f"public.{table}"],
@@ -228,7 +229,7 @@ def load_at_random(pair: Rig, chance: random.Random) -> None:
     pair.prepare(update)
     killed = killable(update) if chance.random() < 0.3 else None
     for _ in range(chance.randint(0, 12)):
-        act(pair, chance)
+        act(pair, chance, names)
     if killed is not None:
         until(partial(begun_or_ended, pair, killed))
         killed.send_signal(signal.SIGKILL)
@@ -238,7 +239,7 @@ def load_at_random(pair: Rig, chance: random.Random) -> None:
         return
     loading = Background(lambda: load(pair, update))
     while loading.is_alive():
-        act(pair, chance)
+        act(pair, chance, names)
         time.sleep(0.02)  # so that the load, which takes turns with this thread, comes to an end
     assert loading.end() is None
     pair.await_normal()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.transformed_tables import ColumnRenamed
+from sluice.apply.transformed_tables import ColumnRenamed, TableRenamed
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
@@ -76,6 +76,19 @@ def test_an_excluded_column_under_a_new_name_stops_the_apply_and_both_names_let_
         mended.await_current()
     assert (10, "a10", 11) in on_slave(here) and (40, "new", 40) in on_slave(here)
     assert names(here) == ["id", "b", "n"]
+
+
+def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_on(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES)
+    loaded(here)
+    with pytest.raises(TableRenamed, match=r"on the master it is public.u now.*tables.public.t says"), here.apply():
+        here.master.execute("ALTER TABLE public.t RENAME TO u; INSERT INTO public.u VALUES (40, 'new', 'hunter40', 40)")
+        here.await_current()
+    assert names(here) == ["id", "b", "n"]
+    mended = shop("SELECT", {**TABLES, "public.u": TABLES["public.t"]}, master=here.master_info, slave=here.slave_info)
+    with mended.apply():
+        mended.await_current()
+    assert (40, "new", 40) in on_slave(here, "u") and names(here, "u") == ["id", "b", "n"]
 
 
 @pytest.mark.long

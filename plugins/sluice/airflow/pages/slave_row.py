@@ -79,6 +79,8 @@ class SlaveRow:
     """Tables that are known."""
     not_ready: Mapping[str, str]
     """Tables whose changes are left out, with their states and the reason."""
+    places: str
+    """Which tables have which other names on the slave."""
     loading: tuple[str, ...]
     """Tables that are loaded while the slave is NORMAL."""
     rejects: tuple[str, ...]
@@ -130,6 +132,7 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         safe_mode=str(said.get("safe_mode") or "not known") if applying else "",
         tables=max(len(known.tables), len(said.get("not_ready") or ())),
         not_ready=dict(said.get("not_ready") or {}),
+        places=_places(replication, slave),
         loading=tuple(str(table) for table in said.get("loading") or ()),
         rejects=tuple(str(table) for table in said.get("set_aside") or ()),
         verified=min((time for time in times if time), default=None) if None not in times else None,
@@ -307,6 +310,11 @@ def clock(time: datetime | None) -> str:
 def short_clock(time: datetime, now: datetime) -> str:
     """The time of day, in UTC; with the date where that is not today's."""
     return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")
+
+
+def _places(replication: Replication, slave: str) -> str:
+    config = replication.slaves.get(slave)
+    return replication.placement(config).text if config else ""
 
 
 def _fresh(written: datetime | None, now: datetime) -> bool:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from sluice.counted import counted
-from sluice.database.registry import vendor_of
+from sluice.database.placed import vendor_at
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -99,7 +99,7 @@ class _Importer(BlockWorker):
 
     def _transfer(self, block: Block) -> None:
         slave = self._linked(self._slave)
-        vendor = vendor_of(self.target.slave_info.vendor)
+        vendor = vendor_at(self.target)
         listed = self.files.get(block.file or "")
         if listed is None:
             raise FileDamaged(self.transfer_folder.location, f"has no file for block {block.number} of {block.table}")
@@ -137,11 +137,11 @@ class _Importer(BlockWorker):
 
     def _clear(self, slave: Session, shape: TableShape, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces, see `sluice.load.preparation`."""
-        vendor = self.target.slave_info.vendor
-        order = vendor_of(vendor).rows.key_order(slave, shape)
+        vendor = vendor_at(self.target)
+        order = vendor.rows.key_order(slave, shape)
         whole = block.lo is None and block.hi is None
         if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
-            vendor_of(vendor).load_target.clear(slave, order, block)
+            vendor.load_target.clear(slave, order, block)
 
     def _finished(self) -> bool:
         _, begun, exported = self._blocks(self._linked(self._control)).left()

@@ -7,7 +7,7 @@ markers, each slave in a transaction of its own. From there on no slave knows of
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sluice.errors import SluiceError, Terminal
 from sluice.load.load_ownership import LoadEnded, owner_of
@@ -15,6 +15,7 @@ from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, on_sla
 from sluice.load.update import Update
 from sluice.model.blocks import Block
 from sluice.model.manifest import Addressee
+from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.load")
@@ -42,13 +43,14 @@ class OtherRows(Terminal):
         self.tables = tuple(tables)
 
 
-def addressed(update: Update) -> Addressee:
-    """The slave of `update` as a manifest names it. Raises `LoadEnded`, and errors of the connection."""
+def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
+    """The slave of `update` as a manifest of `tables` names it. Raises `LoadEnded`, and errors of the connection."""
     with on_slave(update) as slave:
         found = checkpoints_of(update, slave).read()
     if found is None or found.position is None:
         raise LoadEnded.of(update, found)
-    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position)
+    places = tuple(update.placement.places(tables).items())
+    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position, places)
 
 
 def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
@@ -63,7 +65,7 @@ def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]
             if other:
                 raise OtherRows(update, other)
             adopt(update, blocks)
-            found.append(addressed(update))
+            found.append(addressed(update, tables))
         except SluiceError as error:
             log.error("%s: the folder will not be for this slave: %s", update, error)
     return found

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from sluice.config import SlaveConfig
+from sluice.configuration.placement import Placement
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -172,7 +173,8 @@ def found_for(
                 )
             (found,) = meant
             config = SlaveConfig(found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables)
-            target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id)
+            places = Placement.of_tables(dict(found.places))
+            target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id, places)
             left_to_import(target)
             return transfer_folder, target
         except Terminal as error:
@@ -206,8 +208,9 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
     unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
     if unfinished:
         raise NotComplete(transfer_folder.location, f"lacks {len(unfinished)} of {counted(len(blocks), 'block')}")
+    names = list(dict.fromkeys(block.table for block in blocks))
     with on_master(update) as master:
-        tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
+        tables = _tables(update, master, names)
     named = {str(block.file) for block in blocks}
     sizes = transfer_folder.folder.sizes()
     # What loaders left that died before BLOCKS knew of their file, or a try of this step.
@@ -225,7 +228,7 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
         )
         for block in blocks
     ]  # fmt: skip
-    addressees = (multi_slave_export.addressed(update), *multi_slave_export.adopted_by(update, others, blocks))
+    addressees = (multi_slave_export.addressed(update, names), *multi_slave_export.adopted_by(update, others, blocks))
     end = transfer_folder.end_message(len(listed), sum(block.rows for block in listed))
     return Manifest(
         update.prefix,

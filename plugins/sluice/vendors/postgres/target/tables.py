@@ -12,6 +12,7 @@ key come after the load (`sluice.vendors.postgres.target.constraints`).
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 
 import psycopg
 
@@ -22,7 +23,7 @@ from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog, sequences
-from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
 from sluice.vendors.postgres.target import column_clause, constraints
@@ -34,6 +35,8 @@ TRUNCATED_TOGETHER = 100
 """Tables one TRUNCATE takes: each needs locks for itself, its indexes and TOAST, and a server has only so many."""
 
 
+LONGEST = 63
+"""Bytes of a name; a server cuts what is longer."""
 LOCK_TIMEOUT = "30s"
 """How long emptying waits for readers of the slave before it says so."""
 
@@ -73,6 +76,8 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
     examiner = Examiner(connection, trusted=trusted)
     shape, name = definition.shape, quoted(definition.table.schema, definition.table.name)
     create_schema(connection, definition.table.schema)
+    definition = _with_sequences_beside(definition)
+    shape = definition.shape
     for sequence in definition.sequences:
         sequences.create(connection, sequence)
     identities = {sequence.column: sequence for sequence in definition.sequences if sequence.identity}
@@ -110,6 +115,36 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
             _set_default(connection, examiner, definition, column)
     for sequence in definition.sequences:
         sequences.own(connection, sequence)
+
+
+def _with_sequences_beside(definition: TableDefinition) -> TableDefinition:
+    """Its sequences in the schema of the table, which may be elsewhere than on the master: the server wants them there.
+
+    One of a table with another name has a name after it: two tables may have come from two schemas.
+    """
+    table = definition.table
+    if table.on_master == table:
+        return definition
+    moved: dict[str, SequenceDefinition] = {}
+    for sequence in definition.sequences:
+        if sequence.owned and not sequence.identity:
+            name = sequence.name if table.name == table.on_master.name else f"{table.name}_{sequence.column}_seq"
+            moved[sequence.column] = replace(sequence, schema=table.schema, name=_shortened(name))
+    columns = tuple(
+        replace(column, default=f"nextval({literal(sequences.quoted_name(moved[column.name]))}::regclass)")
+        if column.name in moved and column.default is not None
+        else column
+        for column in definition.shape.columns
+    )
+    others = tuple(moved.get(sequence.column, sequence) for sequence in definition.sequences)
+    return replace(definition, shape=replace(definition.shape, columns=columns), sequences=others)
+
+
+def _shortened(name: str) -> str:
+    """A name that the server takes, another one for each `name`."""
+    if len(name.encode()) <= LONGEST:
+        return name
+    return f"{name.encode()[: LONGEST - 17].decode(errors='ignore')}_{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def create_scratch(connection: Session, like: TableShape) -> TableName:
@@ -184,7 +219,10 @@ def filled(connection: Session, table: TableName) -> bool:
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Names of `tables` that the slave uses for something else, such as a view, and for what."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
-    return {TableName(schema, name): what for schema, name, what in rows}
+    taken = {TableName(schema, name): what for schema, name, what in rows}
+    too_long = f"a name of more than {LONGEST} bytes, which no table has"
+    long = [table for table in tables if max(len(table.schema.encode()), len(table.name.encode())) > LONGEST]
+    return taken | dict.fromkeys(long, too_long)
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
