@@ -47,6 +47,8 @@ REWRITTEN = {
     # Formats that are not known.
     r"TO_NUMBER\((SUBSTR\(.*?, \d+, 15\)), 'X{15}'\)": r"hex_number(\1)",
     r"TO_CHAR\(([^()]*), 'TM9'\)": r"plain_text(\1)",
+    r"EXTRACT\((\w+) FROM ([^()]+)\)": r"part_of('\1', (\2)::text)",
+    r"XMLSERIALIZE\(CONTENT ([^()]+) AS CLOB\)": r"(\1)::text",
     # Clauses of definitions.
     r" PURGE$": "",
     r"MODIFY \((\"[^\"]*\") DEFAULT NULL\)": r"ALTER COLUMN \1 DROP DEFAULT",
@@ -85,12 +87,13 @@ REWRITTEN_IN_BLOCKS = {
     r"DBMS_LOB\.(CALL|DEFAULT_LANG_CTX|LOBMAXSIZE)\b": "12",
     # Numbers that a session keeps for itself come out of order.
     r"CACHE 1000 ORDER": "NOCACHE",
+    r"SYS_CONTEXT\('USERENV', 'CLIENT_INFO'\)": "current_setting('sluice.client_info', true)",
     # Functions under other names.
     r"UTL_RAW\.TRANSLATE\(l_bytes, c_control, c_number_sign\)": "without_control(l_bytes)",
     r"UTL_RAW\.LENGTH": "raw_length",
     r"UTL_RAW\.CAST_TO_VARCHAR2": "text_of_raw",
     r"TO_CHAR\(p_value, 'TM9', c_point\)": "plain_text(p_value)",
-    r"EXTRACT\((\w+) FROM p_value\)": r"part_of('\1', p_value)",
+    r"EXTRACT\((\w+) FROM p_value\)": r"part_of('\1', p_value::text)",
     r"p_value IS NAN": "p_value = 'NaN'::binary_double",
     r"= (-?)BINARY_DOUBLE_INFINITY": r"= '\1Infinity'::binary_double",
     r" PURGE'": "'",
@@ -248,8 +251,11 @@ class IvorySession(OracleSession):
             driver = self._connected()
             driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             name = SNAPSHOTS.get((self.info.database, scn), "00000000-00000000-1")
-            with self._classified():
+            try:
                 driver.execute(f"SET TRANSACTION SNAPSHOT '{name}'".encode())
+            except psycopg.Error as error:
+                driver.close()
+                raise errors.made("ORA-1555", f"ORA-01555: {error}", self.place) from None
             self._moments[scn] = driver
         self.seen = scn
 
@@ -336,7 +342,10 @@ def connect(
 ) -> IvorySession:
     """As `sluice.vendors.oracle.sessions.connect`."""
     del autocommit
-    return IvorySession.open(info, application, options)
+    session = IvorySession.open(info, application, options)
+    if options.origin:
+        session.name_origin(options.origin)
+    return session
 
 
 class _Sessions(ModuleType):

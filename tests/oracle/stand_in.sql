@@ -30,7 +30,8 @@ UNION ALL SELECT 'SYS', 'DBMS_FLASHBACK', 'PACKAGE', SYSDATE
 CREATE VIEW all_tab_cols AS
 SELECT owner_name(n) AS owner, ora_name(c.relname) AS table_name, ora_name(a.attname) AS column_name,
        CASE WHEN f.type LIKE 'varchar2%' THEN 'VARCHAR2' WHEN f.type LIKE 'number%' THEN 'NUMBER'
-            WHEN f.type LIKE 'raw%' THEN 'RAW' WHEN f.type LIKE 'char%' THEN 'CHAR' ELSE upper(f.type) END AS data_type,
+            WHEN f.type LIKE 'raw%' THEN 'RAW' WHEN f.type LIKE 'char%' THEN 'CHAR'
+            WHEN f.type = 'long_raw' THEN 'LONG RAW' ELSE upper(f.type) END AS data_type,
        CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'raw%' OR f.type LIKE 'char%' THEN a.atttypmod - 4 END AS data_length,
        CASE WHEN f.type LIKE 'varchar2%' OR f.type LIKE 'char%' THEN a.atttypmod - 4 END AS char_length,
        CASE WHEN f.type LIKE '%char)' THEN 'C' WHEN f.type LIKE '%byte)' THEN 'B' END AS char_used,
@@ -110,6 +111,13 @@ CREATE FUNCTION to_binary_double(value text) RETURNS binary_double AS $$ SELECT 
 CREATE FUNCTION to_blob(value bytea) RETURNS blob AS $$ SELECT $1::blob $$ LANGUAGE sql IMMUTABLE
 /
 CREATE DOMAIN pls_integer AS integer
+/
+-- Of the text of an interval: +000000003-02, or -000000001 02:03:04.500000000.
+CREATE FUNCTION part_of(part text, value text) RETURNS number AS $$
+    SELECT (CASE WHEN left($2, 1) = '-' THEN -1 ELSE 1 END * (pg_catalog.regexp_match($2,
+        CASE $1 WHEN 'YEAR' THEN '^.(\d+)-' WHEN 'MONTH' THEN '-(\d+)$' WHEN 'DAY' THEN '^.(\d+) ' WHEN 'HOUR' THEN ' (\d+):'
+                WHEN 'MINUTE' THEN ':(\d+):' ELSE ':([0-9.]+)$' END))[1]::pg_catalog.numeric)::number
+$$ LANGUAGE sql IMMUTABLE
 /
 CREATE PACKAGE DBMS_LOB IS
     FUNCTION COMPARE(a clob, b clob) RETURN NUMBER;

@@ -7,9 +7,9 @@ CREATE DOMAIN timestamp_tz_unconstrained AS timestamp with time zone
 /
 CREATE DOMAIN timestamp_ltz_unconstrained AS timestamp with local time zone
 /
-CREATE DOMAIN yminterval_unconstrained AS interval year to month
+CREATE DOMAIN yminterval_unconstrained AS interval year(9) to month
 /
-CREATE DOMAIN dsinterval_unconstrained AS interval day to second
+CREATE DOMAIN dsinterval_unconstrained AS interval day(9) to second(9)
 /
 CREATE DOMAIN nvarchar2 AS varchar2
 /
@@ -86,10 +86,6 @@ $$ LANGUAGE sql IMMUTABLE
 /
 CREATE FUNCTION nls_charset_id(name text) RETURNS number AS $$ SELECT 873::number $$ LANGUAGE sql IMMUTABLE
 /
-CREATE FUNCTION part_of(part text, value yminterval_unconstrained) RETURNS number AS $$
-    SELECT pg_catalog.date_part($1, $2::pg_catalog.text::pg_catalog.interval)::number
-$$ LANGUAGE sql
-/
 CREATE PACKAGE DBMS_TRANSACTION IS FUNCTION LOCAL_TRANSACTION_ID(create_transaction BOOLEAN) RETURN VARCHAR2; END;
 /
 CREATE PACKAGE BODY DBMS_TRANSACTION IS
@@ -98,6 +94,18 @@ CREATE PACKAGE BODY DBMS_TRANSACTION IS
         RETURN '0.0.' || pg_catalog.pg_current_xact_id()::pg_catalog.text;
     END;
 END;
+/
+CREATE PACKAGE DBMS_APPLICATION_INFO IS PROCEDURE SET_CLIENT_INFO(said VARCHAR2); END;
+/
+CREATE PACKAGE BODY DBMS_APPLICATION_INFO IS
+    PROCEDURE SET_CLIENT_INFO(said VARCHAR2) IS
+        done pg_catalog.text;
+    BEGIN
+        done := pg_catalog.set_config('sluice.client_info', said::pg_catalog.text, FALSE);
+    END;
+END;
+/
+CREATE VIEW user_tab_privs_made AS SELECT 'NOBODY' AS grantee, 'X' AS table_name, 'EXECUTE' AS privilege FROM DUAL WHERE 1 = 0
 /
 CREATE PACKAGE DBMS_ASSERT IS FUNCTION ENQUOTE_NAME(name VARCHAR2, capitalize BOOLEAN) RETURN VARCHAR2; END;
 /

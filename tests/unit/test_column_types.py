@@ -25,6 +25,12 @@ DEFINED = (
 )
 
 
+def section(title: str) -> str:
+    """Of the page."""
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    return rest.partition("\n## ")[0]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -171,13 +177,28 @@ def test_only_columns_that_may_not_lose_a_value_are_searched_for_one() -> None:
 def test_the_page_shows_what_the_code_makes_of_each_type() -> None:
     """The rows of its table: PostgreSQL's type, MariaDB's, MySQL's, Oracle's."""
     row = r"^\| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|"
-    rows = re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(row, section("What PostgreSQL's types become"), re.MULTILINE)
     assert len(rows) > 25
     for name, on_mariadb, on_mysql, on_oracle in rows:
         wanted = postgres.logical(name, DEFINED)
         assert mysql.column_type(wanted, mariadb=True).type == on_mariadb, name
         assert mysql.column_type(wanted, mariadb=False).type == on_mysql, name
         assert oracle.column_type(wanted).type == on_oracle, name
+
+
+def test_the_page_says_what_becomes_of_oracles_types() -> None:
+    """The rows of its table: Oracle's type, PostgreSQL's, MariaDB's, MySQL's; what is said to be lossy is."""
+    row = r"^\| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|(.*)"
+    rows = re.findall(row, section("What Oracle's types become"), re.MULTILINE)
+    assert len(rows) > 20
+    for name, *expected, said in rows:
+        wanted = oracle.logical(name)
+        assert wanted.kind is not Kind.OTHER, name
+        made = [postgres.column_type(wanted), *(mysql.column_type(wanted, mariadb=own) for own in (True, False))]
+        assert [each.type for each in made] == expected, name
+        lossy = [each.fit is Fit.LOSSY for each in made]
+        named = "lossy on PostgreSQL" in said, *["lossy on MariaDB" in said] * 2
+        assert lossy == ([True] * 3 if "lossy:" in said else list(named)), name
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,17 @@ def test_a_row_reads_back_as_it_was_written(row: list[tuple[str, str | None]]) -
 
 @EXAMPLES
 @given(NAMES, st.data())
+def test_columns_that_were_unchanged_are_filled_in_and_nothing_else(names: list[str], data: st.DataObject) -> None:
+    odd = st.one_of(VALUES, st.just(f'<col name="{names[0]}"{content.UNCHANGED}'))
+    row = {name: data.draw(odd) for name in names}
+    known = {name: row[name] for name in names if data.draw(st.booleans())}
+    partial = content.format_partial(known, names)
+    assert content.complete(partial, row) == content.format_row(row.items())
+    assert content.complete(partial, known) == partial
+
+
+@EXAMPLES
+@given(NAMES, st.data())
 def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(*[VALUES] * len(names)), max_size=8))
     texts = pa.array([content.format_row(zip(names, row, strict=True)) for row in rows], pa.large_string())

@@ -6,6 +6,7 @@ from sluice.database.digests import by_canonical_texts
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
+from sluice.vendors.oracle import intervals
 from sluice.vendors.oracle.key_order import locate
 from sluice.vendors.oracle.source import fitness
 from sluice.vendors.oracle.source.column_places import with_places
@@ -55,10 +56,12 @@ def test_keys_lie_in_blocks_as_the_server_orders_them(
 
 def test_what_cannot_be_captured_is_named() -> None:
     columns = [("ID", "NUMBER(10,0)"), ("WHEN", "TIMESTAMP(9) WITH LOCAL TIME ZONE"), ("L", "LONG"), ("A", "ADDRESS_T")]
-    assert fitness.of_columns(columns, ["ID"]) == [
-        "has column L of type LONG, which no trigger can read",
-        "has column A of type ADDRESS_T, which is not replicated",
+    assert fitness.of_columns(columns, ["ID"]) == ["has column A of type ADDRESS_T, which is not replicated"]
+    assert fitness.of_columns(columns[:3], []) == [
+        "has column L of type LONG, which no trigger can read, and no key to look for it by"
     ]
+    spans = [("I", "INTERVAL DAY(2) TO SECOND(6)"), ("J", "INTERVAL YEAR(2) TO MONTH")]
+    assert fitness.of_columns(spans, ["I"]) == ["has column I of type INTERVAL DAY(2) TO SECOND(6) in its key"]
     (reason,) = fitness.of_columns([("K", "VARCHAR2(1000 CHAR)"), ("R", "RAW(100)")], ["K", "R"])
     assert reason == "has a key that may take 4,200 bytes as a text; 4,000 is the most"
 
@@ -66,6 +69,28 @@ def test_what_cannot_be_captured_is_named() -> None:
 def test_only_two_servers_of_a_vendor_with_texts_of_its_own_do_without_canonical_ones() -> None:
     assert by_canonical_texts("oracle", "oracle") and by_canonical_texts("oracle", "postgres")
     assert not by_canonical_texts("postgres", "postgres")
+
+
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [
+        ("3 years 2 mons", "+3-2"),
+        ("-1 years -2 mons", "-1-2"),
+        ("1 mon", "+0-1"),
+        ("1 day", "+1 00:00:00"),
+        ("-1 days -02:03:04.5", "-1 02:03:04.5"),
+        ("-00:00:00.000001", "-0 00:00:00.000001"),
+        ("00:00:00", "+0 00:00:00"),
+        ("00:00:00", "+0-0"),
+    ],
+)
+def test_an_interval_goes_to_the_server_as_a_literal_of_its_type(text: str, literal: str) -> None:
+    assert intervals.literal(text, months="-" in literal[1:]) == literal
+
+
+def test_what_is_no_interval_is_no_literal() -> None:
+    with pytest.raises(ValueError, match="'soon' is no interval"):
+        intervals.literal("soon", months=True)
 
 
 def test_a_row_is_written_as_csv() -> None:

@@ -25,7 +25,7 @@ END ${prefix}CAPTURE;
 /
 
 CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
-    -- How the column of a type is added; NULL: it is read again, by the row's key. %s stands for :OLD or :NEW and the column.
+    -- How the value of a type is written; NULL for one that is not so written. %s stands for :OLD or :NEW and the column.
     FUNCTION TEXT_CODE(p_type VARCHAR2, p_scale NUMBER) RETURN VARCHAR2 IS
         l_digits VARCHAR2(2) := TO_CHAR(GREATEST(NVL(p_scale, 6), 6), 'FM90');
     BEGIN
@@ -44,11 +44,11 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         END;
     END TEXT_CODE;
 
-    -- Types that no trigger can read, or not as a text: their rows are read again by the key.
-    FUNCTION IS_READ_AGAIN(p_type VARCHAR2) RETURN BOOLEAN IS
+    -- Types that no trigger can read, or not as a text: such values are looked for afterwards, by the row's key.
+    FUNCTION IS_UNREAD(p_type VARCHAR2) RETURN BOOLEAN IS
     BEGIN
         RETURN p_type IN ('LONG', 'LONG RAW', 'XMLTYPE');
-    END IS_READ_AGAIN;
+    END IS_UNREAD;
 
     FUNCTION IS_LOB(p_type VARCHAR2) RETURN BOOLEAN IS
     BEGIN
@@ -88,6 +88,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         l_unicode PLS_INTEGER;
         l_key_bytes NUMBER := 0;
         l_columns PLS_INTEGER := 0;
+        l_keys PLS_INTEGER := KEY_COLUMNS(p_schema, p_table);
     BEGIN
         SELECT COUNT(*) INTO l_unicode FROM NLS_DATABASE_PARAMETERS n
         WHERE n.PARAMETER = 'NLS_CHARACTERSET' AND n.VALUE IN ('AL32UTF8', 'UTF8');
@@ -100,9 +101,16 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
                 IF l_unicode = 0 THEN
                     NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', and the database is not in Unicode');
                 END IF;
-            ELSIF TEXT_CODE(c.DATA_TYPE, c.DATA_SCALE) IS NULL AND NOT IS_LOB(c.DATA_TYPE)
-                AND NOT IS_READ_AGAIN(c.DATA_TYPE) THEN
+            ELSIF IS_UNREAD(c.DATA_TYPE) THEN
+                IF l_keys = 0 THEN
+                    NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE
+                        || ', which no trigger can read, and there is no key to look for it by');
+                END IF;
+            ELSIF TEXT_CODE(c.DATA_TYPE, c.DATA_SCALE) IS NULL AND NOT IS_LOB(c.DATA_TYPE) THEN
                 NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' is ' || c.DATA_TYPE || ', which is not replicated');
+            END IF;
+            IF c.KEYPOS > 0 AND c.DATA_TYPE LIKE 'INTERVAL %' THEN
+                NOTE(l_faults, 'column ' || c.COLUMN_NAME || ' of the key is ' || c.DATA_TYPE);
             END IF;
             IF c.KEYPOS > 0 THEN
                 l_key_bytes := l_key_bytes + GREATEST(c.DATA_LENGTH * 2, 50);
@@ -129,6 +137,9 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         l_adds VARCHAR2(30) := 'ADD_COLUMN';
         l_text VARCHAR2(200) := NVL(TEXT_CODE(p_type, p_scale), '%s');
     BEGIN
+        IF IS_UNREAD(p_type) THEN
+            RETURN '    ${prefix}CODE.ADD_UNREAD(i, ' || LITERAL(p_name) || ');' || CHR(10);
+        END IF;
         IF IS_LOB(p_type) THEN
             l_adds := 'ADD_' || p_type;
         ELSIF IS_NATIONAL(p_type) THEN
@@ -158,7 +169,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
     FUNCTION TRIGGER_CODE(p_schema VARCHAR2, p_table VARCHAR2) RETURN CLOB IS
         l_table ${prefix}TABLES%ROWTYPE;
         l_keys PLS_INTEGER := KEY_COLUMNS(p_schema, p_table);
-        l_read_again BOOLEAN := FALSE;
+        l_unread BOOLEAN := FALSE;
         l_code CLOB;
     BEGIN
         SELECT t.* INTO l_table FROM ${prefix}TABLES t WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table;
@@ -180,12 +191,9 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
             WHERE v.SCHEMANAME = p_schema AND v.TABLENAME = p_table
             ORDER BY CASE WHEN v.KEYPOS > 0 THEN v.KEYPOS ELSE 10000 + v.INTERNAL_COLUMN_ID END
         ) LOOP
-            IF IS_READ_AGAIN(c.DATA_TYPE) THEN
-                l_read_again := TRUE;
-            ELSE
-                l_code := l_code
-                    || COLUMN_CODE(c.COLUMN_NAME, c.DATA_TYPE, c.DATA_SCALE, CASE WHEN c.KEYPOS > 0 THEN l_keys ELSE 0 END);
-            END IF;
+            l_unread := l_unread OR IS_UNREAD(c.DATA_TYPE);
+            l_code := l_code
+                || COLUMN_CODE(c.COLUMN_NAME, c.DATA_TYPE, c.DATA_SCALE, CASE WHEN c.KEYPOS > 0 THEN l_keys ELSE 0 END);
         END LOOP;
         IF l_table.DEBUG = 1 THEN
             l_code := l_code || '    ${prefix}CODE.DEBUG(i.DB_ACTION || '' '' || ' || LITERAL(p_schema || '.' || p_table)
@@ -193,7 +201,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         END IF;
         RETURN l_code || '    ${prefix}CODE.PUT_ITEM(i, ' || LITERAL(p_schema) || ', ' || LITERAL(p_table) || ', '
             || CASE WHEN l_keys = 0 THEN 'ROWIDTOCHAR(NVL(:NEW.ROWID, :OLD.ROWID))' ELSE 'NULL' END || ', '
-            || CASE WHEN l_read_again THEN 'TRUE' ELSE 'FALSE' END || ');' || CHR(10) || 'END;';
+            || CASE WHEN l_unread THEN 'TRUE' ELSE 'FALSE' END || ');' || CHR(10) || 'END;';
     END TRIGGER_CODE;
 
     FUNCTION TRIGGER_FAULT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS

@@ -53,23 +53,24 @@ CREATE OR REPLACE PACKAGE ${prefix}CODE AUTHID DEFINER AS
     PROCEDURE ADD_CLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old CLOB, p_new CLOB);
     PROCEDURE ADD_NCLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old NCLOB, p_new NCLOB);
     PROCEDURE ADD_BLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old BLOB, p_new BLOB);
-    -- Puts the item into ITEMS. p_rowid: the row's, of tables without a key, and of those that are read again.
+    -- A column that no trigger can read: whoever reads the item looks for its value, by the row's key.
+    PROCEDURE ADD_UNREAD(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2);
+    -- Puts the item into ITEMS. p_rowid: the row's, of tables without a key. p_unread: columns of it were not read; then its
+    -- CONTENT goes into LONGS_TABLE.
     PROCEDURE PUT_ITEM(
-        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN);
+        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_unread BOOLEAN);
     -- Puts a change of a definition into ITEMS.
     PROCEDURE PUT_DEFINITION(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_content CLOB, p_oldcontent CLOB);
 END ${prefix}CODE;
 /
 
+-- Nothing is kept in variables, and each constant is a literal: a session that has more than that gets ORA-04068 when a new
+-- release compiles the package.
 CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
     c_gregorian CONSTANT VARCHAR2(30) := 'NLS_CALENDAR=GREGORIAN';
     c_point CONSTANT VARCHAR2(40) := 'NLS_NUMERIC_CHARACTERS=''.,''';
     -- Bytes of a BLOB that are converted at once: a multiple of three, whose base64 has no end.
     c_piece CONSTANT PLS_INTEGER := 12000;
-    -- The bytes of control characters, which base64 protects, behind the number sign, which stays.
-    c_number_sign CONSTANT RAW(1) := HEXTORAW('23');
-    c_control CONSTANT RAW(40) := HEXTORAW('23'
-        || '000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F7F');
 
     FUNCTION INCREMENT RETURN NUMBER IS
     BEGIN
@@ -77,6 +78,10 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
     END INCREMENT;
 
     FUNCTION HAS_CONTROL(p_value VARCHAR2) RETURN BOOLEAN IS
+        -- The bytes of control characters, which base64 protects, behind the number sign, which stays.
+        c_number_sign CONSTANT RAW(1) := HEXTORAW('23');
+        c_control CONSTANT RAW(40) := HEXTORAW('23'
+            || '000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F7F');
         l_bytes RAW(32767) := UTL_RAW.CAST_TO_RAW(p_value);
     BEGIN
         IF l_bytes IS NULL THEN
@@ -287,22 +292,42 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         RETURN TIMESTAMP_TEXT(SYS_EXTRACT_UTC(p_value), p_digits);
     END LOCAL_TEXT;
 
-    -- ISO 8601, each part with its own sign.
+    -- 1 day, 2 days, -1 days; NULL for none.
+    FUNCTION UNITS_TEXT(p_number NUMBER, p_unit VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        IF p_number = 0 THEN
+            RETURN NULL;
+        END IF;
+        RETURN NUMBER_TEXT(p_number) || ' ' || p_unit || CASE WHEN p_number <> 1 THEN 's' END;
+    END UNITS_TEXT;
+
+    -- Intervals as PostgreSQL writes them: 3 years -2 mons, -1 days -02:03:04.5.
     FUNCTION MONTHS_TEXT(p_value YMINTERVAL_UNCONSTRAINED) RETURN VARCHAR2 IS
+        l_years NUMBER := EXTRACT(YEAR FROM p_value);
+        l_months NUMBER := EXTRACT(MONTH FROM p_value);
     BEGIN
         IF p_value IS NULL THEN
             RETURN NULL;
+        ELSIF l_years = 0 AND l_months = 0 THEN
+            RETURN '00:00:00';
         END IF;
-        RETURN 'P' || NUMBER_TEXT(EXTRACT(YEAR FROM p_value)) || 'Y' || NUMBER_TEXT(EXTRACT(MONTH FROM p_value)) || 'M';
+        RETURN TRIM(UNITS_TEXT(l_years, 'year') || ' ' || UNITS_TEXT(l_months, 'mon'));
     END MONTHS_TEXT;
 
     FUNCTION SECONDS_TEXT(p_value DSINTERVAL_UNCONSTRAINED) RETURN VARCHAR2 IS
+        l_days NUMBER := EXTRACT(DAY FROM p_value);
+        l_hours NUMBER := EXTRACT(HOUR FROM p_value);
+        l_minutes NUMBER := EXTRACT(MINUTE FROM p_value);
+        l_seconds NUMBER := EXTRACT(SECOND FROM p_value);
     BEGIN
         IF p_value IS NULL THEN
             RETURN NULL;
+        ELSIF l_days <> 0 AND l_hours = 0 AND l_minutes = 0 AND l_seconds = 0 THEN
+            RETURN UNITS_TEXT(l_days, 'day');
         END IF;
-        RETURN 'P' || NUMBER_TEXT(EXTRACT(DAY FROM p_value)) || 'DT' || NUMBER_TEXT(EXTRACT(HOUR FROM p_value)) || 'H'
-            || NUMBER_TEXT(EXTRACT(MINUTE FROM p_value)) || 'M' || NUMBER_TEXT(EXTRACT(SECOND FROM p_value)) || 'S';
+        RETURN LTRIM(UNITS_TEXT(l_days, 'day') || ' ') || CASE WHEN LEAST(l_hours, l_minutes, l_seconds) < 0 THEN '-' END
+            || TO_CHAR(ABS(l_hours), 'FM00') || ':' || TO_CHAR(ABS(l_minutes), 'FM00') || ':'
+            || RTRIM(TO_CHAR(ABS(l_seconds), 'FM00.999999999'), '.');
     END SECONDS_TEXT;
 
     FUNCTION RAW_TEXT(p_value RAW) RETURN VARCHAR2 IS
@@ -326,14 +351,19 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
     END FLUSH_BUFFER;
 
     -- Small columns are gathered in a buffer: appending to a LOB costs more than all else. Most rows need none.
+    PROCEDURE ADD_MARKUP(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2, p_markup VARCHAR2) IS
+    BEGIN
+        IF NVL(LENGTHB(p_buffer), 0) + LENGTHB(p_markup) > 32767 THEN
+            FLUSH_BUFFER(p_to, p_buffer);
+        END IF;
+        p_buffer := p_buffer || p_markup;
+    END ADD_MARKUP;
+
     PROCEDURE ADD_TEXT(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2, p_name VARCHAR2, p_value VARCHAR2) IS
         l_protection PLS_INTEGER;
     BEGIN
-        IF NVL(LENGTHB(p_buffer), 0) + NVL(LENGTHB(p_value), 0) > 31000 THEN
-            FLUSH_BUFFER(p_to, p_buffer);
-        END IF;
         IF p_value IS NULL THEN
-            p_buffer := p_buffer || OPENING(p_name, ' type="null"') || '</col>';
+            ADD_MARKUP(p_to, p_buffer, OPENING(p_name, ' type="null"') || '</col>');
             RETURN;
         END IF;
         l_protection := NEEDS_PROT(p_value);
@@ -341,9 +371,9 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
             FLUSH_BUFFER(p_to, p_buffer);
             APPEND_CLOB(p_to, p_name, p_value);
         ELSIF l_protection = 1 THEN
-            p_buffer := p_buffer || OPENING(p_name, NULL) || '<![CDATA[' || p_value || ']]></col>';
+            ADD_MARKUP(p_to, p_buffer, OPENING(p_name, NULL) || '<![CDATA[' || p_value || ']]></col>');
         ELSE
-            p_buffer := p_buffer || OPENING(p_name, NULL) || p_value || '</col>';
+            ADD_MARKUP(p_to, p_buffer, OPENING(p_name, NULL) || p_value || '</col>');
         END IF;
     END ADD_TEXT;
 
@@ -430,20 +460,36 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         END IF;
     END ADD_BLOB;
 
-    -- The transaction gets its ID before its key is drawn: positions depend on it.
+    PROCEDURE ADD_UNREAD(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2) IS
+        l_column VARCHAR2(1000) := OPENING(p_name, ' type="unchanged"') || '</col>';
+    BEGIN
+        IF p_item.DB_ACTION <> 'DELETE' THEN
+            ADD_MARKUP(p_item.CONTENT, p_item.NEW_BUFFER, l_column);
+        END IF;
+        IF p_item.DB_ACTION <> 'INSERT' THEN
+            ADD_MARKUP(p_item.OLDCONTENT, p_item.OLD_BUFFER, l_column);
+        END IF;
+    END ADD_UNREAD;
+
+    -- The transaction gets its ID before its key is drawn: positions depend on it. p_unread: content for LONGS_TABLE.
     PROCEDURE PUT(
         p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2, p_content CLOB, p_oldcontent CLOB,
-        p_version VARCHAR2) IS
+        p_version VARCHAR2, p_unread CLOB DEFAULT NULL) IS
         l_transaction VARCHAR2(30) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+        l_key NUMBER(19) := ${prefix}SEQ.NEXTVAL;
+        l_origin VARCHAR2(128) := NVL(${prefix}ORIGIN.NAMED, SYS_CONTEXT('USERENV', 'DB_NAME'));
     BEGIN
         INSERT INTO ${prefix}ITEMS
             (REPL_KEY, TRANS_KEY, DBID, TABLENAME, GUID, DB_ACTION, DB_SCHEMA, CONTENT, OLDCONTENT, VERSION)
-        VALUES (${prefix}SEQ.NEXTVAL, l_transaction, SYS_CONTEXT('USERENV', 'DB_NAME'), p_table, p_guid, p_action, p_schema,
+        VALUES (l_key, l_transaction, l_origin, p_table, p_guid, p_action, p_schema,
             p_content, p_oldcontent, p_version);
+        IF p_unread IS NOT NULL THEN
+            INSERT INTO ${prefix}LONGS_TABLE (REPL_KEY, CONTENT) VALUES (l_key, p_unread);
+        END IF;
     END PUT;
 
     PROCEDURE PUT_ITEM(
-        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN) IS
+        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_unread BOOLEAN) IS
         l_guid VARCHAR2(32767);
         l_version VARCHAR2(10) := '1';
     BEGIN
@@ -456,15 +502,14 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         IF p_rowid IS NOT NULL THEN
             l_guid := p_rowid;
             l_version := '1R';
-        ELSIF p_item.DB_ACTION = 'INSERT' OR (p_item.DB_ACTION = 'UPDATE' AND p_read_again) THEN
-            -- By this one the row is read again. An UPDATE that changed the key has no GUID otherwise.
+        ELSIF p_item.DB_ACTION = 'INSERT' THEN
             l_guid := p_item.NEW_GUID;
         ELSIF p_item.DB_ACTION = 'DELETE' OR NOT DIFFERS(p_item.OLD_GUID, p_item.NEW_GUID) THEN
             l_guid := p_item.OLD_GUID;
         END IF;
-        IF p_read_again AND p_item.DB_ACTION <> 'DELETE' THEN
+        IF p_unread AND p_item.DB_ACTION <> 'DELETE' THEN
             PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NULL, NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER),
-                l_version);
+                l_version, NVL(p_item.CONTENT, p_item.NEW_BUFFER));
         ELSE
             PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NVL(p_item.CONTENT, p_item.NEW_BUFFER),
                 NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER), l_version);

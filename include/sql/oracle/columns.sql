@@ -3,7 +3,8 @@
 -- Result: owner, table, column, type, bytes, characters, C or B: what its length counts, precision, scale, number, Y where it
 --   may be NULL, YES where it is computed, YES for an identity. Privileges: any on the tables. Oldest version: Oracle 12.2.
 SELECT c.OWNER, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE, c.DATA_LENGTH, c.CHAR_LENGTH, c.CHAR_USED, c.DATA_PRECISION,
-       c.DATA_SCALE, c.INTERNAL_COLUMN_ID, c.NULLABLE, c.VIRTUAL_COLUMN, c.IDENTITY_COLUMN
+       c.DATA_SCALE, c.INTERNAL_COLUMN_ID, c.NULLABLE,
+       CASE WHEN c.DATA_TYPE = 'XMLTYPE' THEN 'NO' ELSE c.VIRTUAL_COLUMN END, c.IDENTITY_COLUMN
 FROM ALL_TAB_COLS c
 JOIN ALL_TABLES t ON t.OWNER = c.OWNER AND t.TABLE_NAME = c.TABLE_NAME
 WHERE ${tables} AND c.HIDDEN_COLUMN = 'NO'

@@ -91,7 +91,8 @@ BEGIN
         )
     ~');
 
-    -- The rows of changes whose CONTENT no trigger can read (LONG, LONG RAW, XMLTYPE), read again by their GUID.
+    -- The CONTENT of changes to tables with a LONG, LONG RAW or XMLTYPE, which no trigger can read: such a column is marked
+    -- type="unchanged" until the change is read, which looks for its value by the key that GUID is.
     make('${prefix}LONGS_TABLE', q'~
         CREATE TABLE ${prefix}LONGS_TABLE (
             REPL_KEY NUMBER(19) NOT NULL,

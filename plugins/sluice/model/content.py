@@ -101,6 +101,21 @@ def is_partial(content: str) -> bool:
     return UNCHANGED in content
 
 
+def complete(content: str, values: Mapping[str, str | None]) -> str:
+    """The same with the values of columns that are unchanged in it. Raises `MalformedContent`."""
+    parts: list[str] = []
+    at = 0
+    while at < len(content):
+        match = _COLUMN.match(content, at)
+        if match is None:
+            raise MalformedContent(content, at)
+        name = unescape(match[1])
+        known = match["unchanged"] is None or name not in values
+        parts.append(match[0] if known else format_column(name, values[name]))
+        at = match.end()
+    return "".join(parts)
+
+
 def format_column(name: str, value: str | None) -> str:
     attribute = escape(name)
     if value is None:

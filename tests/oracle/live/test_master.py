@@ -274,8 +274,75 @@ def test_names_of_any_kind_are_captured_and_applied(master_rig: Callable[..., Or
 
 
 def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable[..., OracleMasterRig]) -> None:
-    with pytest.raises(TablesUnfit, match=r"T.* has column V of type INTERVAL YEAR"):
-        master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V INTERVAL YEAR(4) TO MONTH)")
+    with pytest.raises(TablesUnfit, match=r"T.* has column V of type INTERVAL YEAR.* in its key"):
+        master_rig("CREATE TABLE T (V INTERVAL YEAR(4) TO MONTH PRIMARY KEY)")
+    with pytest.raises(TablesUnfit, match=r"T.* has column L of type LONG, which no trigger can read, and no key"):
+        master_rig("CREATE TABLE T (ID NUMBER(10), L LONG)")
+
+
+UNREAD = """
+CREATE TABLE LETTERS (ID NUMBER(10) PRIMARY KEY, SUBJECT VARCHAR2(40) UNIQUE, L LONG);
+CREATE TABLE SCANS (ID NUMBER(10), PART NUMBER(5), R LONG RAW, V VARCHAR2(10), PRIMARY KEY (ID, PART));
+CREATE TABLE DOCS (ID NUMBER(10) PRIMARY KEY, X XMLTYPE, Y INTERVAL YEAR(4) TO MONTH, D INTERVAL DAY(5) TO SECOND(6))
+"""
+LETTERS = (None, 'a,"b"\n\\ é 😀 <&]]>', "x" * 9_000, '<col name="L" type="unchanged"></col>', "'")
+INTERVALS = (("'-3-02'", "'-1 02:03:04.5'"), ("'0-0'", "'0 00:00:00'"), ("'1-1'", "'5 00:00:00'"), ("NULL", "NULL"))
+
+
+def fill_unread(pair: OracleMasterRig) -> None:
+    pair.master.run_many(
+        "INSERT INTO LETTERS VALUES (:id, :subject, :l)",
+        [{"id": n, "subject": f"s{n}", "l": LETTERS[n % 5]} for n in range(1, 41)],
+    )
+    pair.master.run_many(
+        "INSERT INTO SCANS VALUES (:id, 1, :r, 'v')",
+        [{"id": n, "r": bytes(range(n)) or None} for n in range(40)],
+    )
+    for n, (months, seconds) in enumerate(INTERVALS):
+        text = f"'<a n=\"{n}\">é &lt; <b/></a>', TO_YMINTERVAL({months}), TO_DSINTERVAL({seconds})"
+        pair.master.run(f"INSERT INTO DOCS VALUES ({n}, {text})")
+
+
+UNREAD_CHANGES = (
+    "UPDATE LETTERS SET L = 'first' WHERE ID = 1",
+    "UPDATE LETTERS SET L = 'second' WHERE ID = 1",
+    "UPDATE LETTERS SET SUBJECT = SUBJECT || '!' WHERE ID IN (2, 3)",
+    "INSERT INTO LETTERS VALUES (100, 'comes and goes', 'x')",
+    "UPDATE LETTERS SET L = 'y' WHERE ID = 100",
+    "DELETE FROM LETTERS WHERE ID IN (4, 100)",
+    "UPDATE LETTERS SET ID = ID + 1000, L = 'moved' WHERE ID = 5",
+    "UPDATE LETTERS SET SUBJECT = 'was 6' WHERE ID = 6",
+    "UPDATE LETTERS SET SUBJECT = 's6' WHERE ID = 7",
+    "UPDATE SCANS SET PART = PART + 1 WHERE ID < 3",
+    "UPDATE SCANS SET R = HEXTORAW('00ff') WHERE ID = 5",
+    "DELETE FROM SCANS WHERE ID > 35",
+    "UPDATE DOCS SET X = '<c/>', Y = TO_YMINTERVAL('9999-11'), D = TO_DSINTERVAL('-9999 23:59:59.999999') WHERE ID = 0",
+    "UPDATE DOCS SET X = NULL, Y = TO_YMINTERVAL('-0-01'), D = TO_DSINTERVAL('-0 00:00:00.000001') WHERE ID = 1",
+    "DELETE FROM DOCS WHERE ID = 2",
+    "INSERT INTO DOCS VALUES (7, '<d/>', NULL, TO_DSINTERVAL('1 00:00:00'))",
+)
+
+
+def test_columns_that_no_trigger_can_read_are_looked_for_by_their_keys(
+    master_rig: Callable[..., OracleMasterRig],
+) -> None:
+    pair = master_rig(UNREAD, block_rows=15)
+    fill_unread(pair)
+    pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        equal(pair)
+        running.await_normal_mode()
+        pair.change(*UNREAD_CHANGES)
+        pair.await_current()
+        equal(pair)
+        found = {row[0]: row[2] for row in pair.rows("LETTERS", "ID")}
+        assert (found[1], found[2], found[1005]) == ("second", LETTERS[2], "moved")
+        waiting = "FROM DEMO_ITEMS i JOIN DEMO_LONGS_TABLE l ON l.REPL_KEY = i.REPL_KEY"
+        mine = "i.TABLENAME = 'SCANS' AND i.DB_ACTION = 'UPDATE'"
+        contents = pair.master.run(f"SELECT i.CONTENT, l.CONTENT {waiting} WHERE {mine}").fetchall()
+        assert contents and all(own is None and "unchanged" not in kept for own, kept in contents)
+        assert not pair.rejects.open()
 
 
 def test_two_prefixes_share_an_account_and_each_captures_for_itself(

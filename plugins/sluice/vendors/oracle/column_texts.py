@@ -9,11 +9,15 @@ from decimal import Decimal
 from functools import cached_property
 
 from sluice.model.logical_type import Kind, Special
+from sluice.vendors.oracle import intervals
 from sluice.vendors.oracle.column_types import logical
 from sluice.vendors.oracle.session import quoted
 
 _SECONDS = "YYYY-MM-DD HH24:MI:SS"
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
+XML = "XMLTYPE"
+UNREAD = frozenset({"LONG", "LONG RAW", XML})
+"""Types that no trigger can read. No expression of the server's takes a LONG."""
 _HEX = "\\x"
 
 
@@ -50,6 +54,11 @@ class ColumnTexts:
         return self.base in LOBS
 
     @property
+    def unread(self) -> bool:
+        """Whether no trigger can read it."""
+        return self.base in UNREAD
+
+    @property
     def national(self) -> bool:
         """Of the national character set; as a text of the database's."""
         return self.base in ("NVARCHAR2", "NCHAR", "NCLOB")
@@ -69,6 +78,8 @@ class ColumnTexts:
             return bytes.fromhex(text.removeprefix(_HEX)) or None
         if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
             return self._moment(text)
+        if self.kind is Kind.INTERVAL:
+            return intervals.literal(text, months=self.base == intervals.MONTHS)
         return text.replace("Infinity", "INF") if self.kind is Kind.FLOAT else text
 
     def value(self, place: str) -> str:
@@ -83,6 +94,10 @@ class ColumnTexts:
             return f"CAST({place} AS NUMBER)"
         if self.kind is Kind.FLOAT:
             return f"TO_BINARY_DOUBLE({place})"
+        if self.kind is Kind.INTERVAL:
+            return f"{'TO_YMINTERVAL' if self.base == intervals.MONTHS else 'TO_DSINTERVAL'}({place})"
+        if self.base == XML:
+            return f"CASE WHEN {place} IS NOT NULL THEN XMLTYPE({place}) END"
         return place
 
     def same(self, alias: str, place: str) -> str:
@@ -98,6 +113,8 @@ class ColumnTexts:
     def is_special(self, alias: str, special: Special, length: int) -> str | None:
         """The condition that the column has such a value; None where it never has. `length`: the longest that fits."""
         own = f"{alias}.{self.quoted}"
+        if self.unread:
+            return None
         if special is Special.NAN and self.kind is Kind.FLOAT:
             return f"{own} IS NAN"
         if special is Special.INFINITY and self.kind is Kind.FLOAT:
@@ -137,6 +154,10 @@ class ColumnTexts:
             return self._number_text(own)
         if self.kind is Kind.FLOAT:
             return float_digits(own)
+        if self.kind is Kind.INTERVAL:
+            return intervals.text(own, months=self.base == intervals.MONTHS)
+        if self.base == XML:
+            return f"XMLSERIALIZE(CONTENT {own} AS CLOB)"
         if self.national:
             own = f"TO_CLOB({own})" if self.lob else f"TO_CHAR({own})"
         if self.kind is Kind.CHAR:

@@ -20,6 +20,8 @@ KEY_BYTES = 6_000
 FIXED_KEY_BYTES = 36
 TIME_TEXT, TEXT_OF_A_VALUE = 32, 255
 MOST_FRACTION = 9
+OLD = {"LONG": "CLOB", "LONG RAW": "BLOB"}
+"""Types of a master that a slave's tables have otherwise: what took their place."""
 
 _CALENDAR = frozenset({Special.INFINITY, Special.BEFORE_YEAR_1, Special.AFTER_YEAR_9999})
 _EMPTY = frozenset({Special.EMPTY})
@@ -42,11 +44,12 @@ _KNOWN = {
     "LONG": LogicalType(Kind.TEXT),
     "BLOB": LogicalType(Kind.BINARY),
     "LONG RAW": LogicalType(Kind.BINARY),
-    "XMLTYPE": LogicalType(Kind.XML),
+    "XMLTYPE": LogicalType(Kind.TEXT),
     "JSON": LogicalType(Kind.JSON),
     "BOOLEAN": LogicalType(Kind.BOOLEAN),
 }
 _TEXTS = {"VARCHAR2": Kind.TEXT, "NVARCHAR2": Kind.TEXT, "CHAR": Kind.CHAR, "NCHAR": Kind.CHAR, "RAW": Kind.BINARY}
+_SECONDS = re.compile(r"SECOND\((\d)\)")
 _TYPE = re.compile(r"(?P<name>[A-Z0-9_]+(?: RAW)?)(?:\((?P<inside>[^)]*)\))?(?P<rest>.*)", re.DOTALL)
 
 
@@ -66,12 +69,15 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
         kind = Kind.TIMESTAMP_ZONE if "TIME ZONE" in rest else Kind.TIMESTAMP
         return LogicalType(kind, precision=int(inside or MICROSECONDS))
     if name == "INTERVAL":
-        return LogicalType(Kind.INTERVAL)
+        fraction = _SECONDS.search(rest)
+        return LogicalType(Kind.INTERVAL, precision=int(fraction[1]) if fraction else None)
     return _KNOWN.get(name, LogicalType(Kind.OTHER, name=type_name))
 
 
 def holds(own: str, wanted: str) -> bool:
     """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    if own in OLD:
+        return False  # no condition can be put on it
     if own == wanted:
         return True
     mine, other = logical(own), logical(wanted)

@@ -152,6 +152,8 @@ def connect(
         waits = DEFINITION_LOCK_SECONDS if options.lock_seconds is None else options.lock_seconds
         session.limit_lock_waits(waits)
         driver.module = application[:48]
+        if options.origin:
+            session.name_origin(options.origin)
         if options.statement_seconds is not None:
             session.limit_statements(options.statement_seconds)
     except BaseException:

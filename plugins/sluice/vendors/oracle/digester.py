@@ -4,8 +4,9 @@ Blocks are ranges of a key that is one whole number, or begins with one; else cl
 row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -172,6 +173,39 @@ class Digest:
         return [tuple(text or "" for text in self._shown(self.key, row)) for row in found]
 
 
+@dataclass(frozen=True)
+class RowsDigest(Digest):
+    """Of a table with a LONG, LONG RAW or XMLTYPE, of which the server makes no hash: its rows come here for it."""
+
+    def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
+        counts: Counter[int] = Counter()
+        sums: Counter[int] = Counter()
+        for block, digest, _ in self._rows(connection, "1 = 1"):
+            counts[block] += 1
+            sums[block] += digest
+        return [(block, rows, str(sums[block])) for block, rows in counts.items()]
+
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
+        return [(digest, *key) for _, digest, key in self._rows(connection, self.within(blocks))]
+
+    def _rows(self, connection: Session, where: str) -> Iterator[tuple[int, int, list[str | None]]]:
+        """Of each row its block, its digest and its key."""
+        wanted = [column.name for column in self.columns]
+        hidden = [column.logical.kind not in SHOWN for column in self.columns]
+        selected = ", ".join([self.block(), *map(self.text, (*wanted, *self.key))])
+        found = native(connection).stream(f"SELECT {selected} FROM {self.source} WHERE {where}")
+        next(found)  # names of columns
+        for rows in found:
+            for block, *values in rows:
+                texts = self._shown((*wanted, *self.key), values)
+                parts = (
+                    _hashed(text) if hides and text is not None else text or ""
+                    for text, hides in zip(texts, hidden, strict=False)
+                )
+                row = "".join(f"{part}," for part in parts)
+                yield int(block), int(_hashed(row)[:_DIGITS], 16), texts[len(wanted) :]
+
+
 class Digester:
     """See the protocol."""
 
@@ -185,7 +219,8 @@ class Digester:
         classes: int = 1,
     ) -> TableDigest:
         assert method is Method.CANONICAL, method
-        return Digest(shape, columns, key, bounds, classes)
+        unread = any(ColumnTexts(column.name, shape.column(column.name).type).unread for column in columns)
+        return (RowsDigest if unread else Digest)(shape, columns, key, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
         """Nothing keeps it; a statement says so when it has changed since the snapshot (ORA-01466)."""
@@ -213,6 +248,10 @@ class Digester:
             return []
         low, high, blocks = int(row[0]), int(row[1]), -(-rows // ROWS_A_BLOCK)
         return [str(bound) for bound in sorted({low + (high - low) * place // blocks for place in range(1, blocks)})]
+
+
+def _hashed(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _md5_of(own: ColumnTexts) -> str:

@@ -203,6 +203,10 @@ class OracleSession(ABC):
             self.seen = None
             self.call("DBMS_FLASHBACK.DISABLE", {})
 
+    def name_origin(self, origin: str) -> None:
+        """Says that the changes of this session come from the replication `origin`: see origin.sql."""
+        self.call("DBMS_APPLICATION_INFO.SET_CLIENT_INFO(:client_info)", {"client_info": f"sluice {origin}"})
+
     def expect_idle(self) -> None:
         if self._depth:
             raise ValueError("This service makes its own transactions; commit or roll back yours first.")

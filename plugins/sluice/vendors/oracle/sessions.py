@@ -34,7 +34,7 @@ def end_with_client(connection: Session) -> None:
 
 def begin_applying(connection: Session, origin: str) -> bool:
     """False: triggers and foreign keys act. To fire none in a session needs a licence of GoldenGate."""
-    del connection, origin
+    native(connection).name_origin(origin)
     return False
 
 

@@ -119,7 +119,9 @@ def column_type(wanted: LogicalType) -> ColumnType:
         return ColumnType(f"{name}({length})" if length else name)
     if kind in _NAMES:
         return _time(_NAMES[kind], digits)
-    if kind in (Kind.BOOLEAN, Kind.DATE, Kind.UUID, Kind.INTERVAL, Kind.XML):
+    if kind is Kind.INTERVAL:
+        return _time("interval", max(digits or 0, MICROSECONDS))
+    if kind in (Kind.BOOLEAN, Kind.DATE, Kind.UUID, Kind.XML):
         return ColumnType(str(kind))
     if kind is Kind.BINARY:
         return ColumnType("bytea")

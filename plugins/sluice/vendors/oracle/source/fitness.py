@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.column_texts import UNREAD
 from sluice.vendors.oracle.session import OracleSession
 
 KEY_BYTES = 4_000
@@ -12,10 +13,9 @@ KEY_BYTES = 4_000
 _FIXED_KEY_BYTES = 50
 _CAPTURED = re.compile(
     r"(VARCHAR2|CHAR|NVARCHAR2|NCHAR|RAW)\(.*\)|NUMBER(\(.*\))?|FLOAT(\(.*\))?|BINARY_FLOAT|BINARY_DOUBLE|DATE"
-    r"|TIMESTAMP(\(\d\))?( WITH (LOCAL )?TIME ZONE)?|CLOB|NCLOB|BLOB"
+    r"|TIMESTAMP(\(\d\))?( WITH (LOCAL )?TIME ZONE)?|CLOB|NCLOB|BLOB|INTERVAL .*"
 )
 """Types as `column_types.type_text` writes them."""
-_READ_AGAIN = frozenset({"LONG", "LONG RAW", "XMLTYPE"})
 _SIZE = re.compile(r"\((\d+)")
 _REMEDY = "leave it out of `tables`, or change it on the master"
 
@@ -45,8 +45,12 @@ def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[s
     """What stands in the way of capturing a table with these columns and types, each the end of `the table …`."""
     found = []
     for name, kind in columns:
-        if kind in _READ_AGAIN:
-            found.append(f"has column {name} of type {kind}, which no trigger can read")
+        if kind in UNREAD:
+            if not key:
+                why = "which no trigger can read, and no key to look for it by"
+                found.append(f"has column {name} of type {kind}, {why}")
+        elif name in key and kind.startswith("INTERVAL "):
+            found.append(f"has column {name} of type {kind} in its key")
         elif not _CAPTURED.fullmatch(kind):
             found.append(f"has column {name} of type {kind}, which is not replicated")
     size = sum(key_bytes(kind) for name, kind in columns if name in key)

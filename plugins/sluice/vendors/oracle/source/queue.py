@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,17 +21,20 @@ from sluice.errors import Transient
 from sluice.model import table_definition
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
+from sluice.model.content import is_partial
 from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
 from sluice.vendors.oracle.queue_position import QueuePosition, number_of, trans_key_of
 from sluice.vendors.oracle.session import OracleSession, Value, native
 from sluice.vendors.oracle.source.column_places import with_places
+from sluice.vendors.oracle.source.unread_columns import UnreadChange, completed
 
 BY_ROWID = "1R"
 """VERSION of a change whose GUID is a ROWID, because its table has no key."""
 _SURVEYED = 50_000
 """Rows that are looked at in one go."""
 _ENDLESS = 2**62
+_CONTENT = ITEMS.get_field_index("content")
 _ROWS = "i.DB_ACTION IN ('INSERT', 'UPDATE', 'DELETE')"
 _KEY_CHANGES = "(i.DB_ACTION = 'UPDATE' AND i.GUID IS NULL)"
 
@@ -199,18 +202,28 @@ class Reader:
         )
 
     def _table(self, chosen: Condition, max_bytes: int | None = None) -> pa.Table:
-        columns: list[list[object]] = [[] for _ in ITEMS]
+        columns: list[list[Any]] = [[] for _ in ITEMS]
+        unread: dict[int, UnreadChange] = {}
+        """By their places, changes whose content lacks values."""
         size = 0
         with self._connected() as session:
             found = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
             next(found)  # names of columns
             for batch in found:
                 for row in batch:
-                    size += len(row[6] or "") + len(row[7] or "")
-                    if max_bytes is not None and size > max_bytes:
-                        raise TooManyBytes(max_bytes)
-                    for column, value in zip(columns, _item(row), strict=True):
+                    item = _item(row)
+                    if item.action in (Action.INSERT, Action.UPDATE) and is_partial(item.content or ""):
+                        change = UnreadChange(item.repl_key, TableName(*item[2:4]), item.action, item.content or "")
+                        unread[len(columns[0])] = change
+                    size += _expect_few(size, max_bytes, item.content, item.oldcontent)
+                    for column, value in zip(columns, item, strict=True):
                         column.append(value)
+            if unread:
+                scn = QueuePosition.of(chosen.window.target).scn
+                contents = completed(session, self.prefix, unread.values(), scn)
+                _expect_few(size, max_bytes, *contents.values())
+                for place, change in unread.items():
+                    columns[_CONTENT][place] = contents[change.repl_key]
         return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
 
     def _rows(self, name: str, chosen: Condition) -> list[tuple[Any, ...]]:
@@ -230,7 +243,28 @@ class Reader:
             raise
 
 
-def _item(row: Sequence[Any]) -> tuple[object, ...]:
+class _Item(NamedTuple):
+    """As `ITEMS`."""
+
+    repl_key: int
+    trans_key: int
+    schema: str
+    table: str
+    guid: str | None
+    action: str
+    content: str | None
+    oldcontent: str | None
+
+
+def _expect_few(before: int, most: int | None, *texts: str | None) -> int:
+    """How many characters the texts have. Raises `TooManyBytes` where that are too many."""
+    size = sum(len(text or "") for text in texts)
+    if most is not None and before + size > most:
+        raise TooManyBytes(most)
+    return size
+
+
+def _item(row: Sequence[Any]) -> _Item:
     """A row of ITEMS as every source has it: without a key GUID is empty, and NULL where an UPDATE changed the key."""
     key, transaction, schema, table, guid, action, content, oldcontent, version = row
     if version == BY_ROWID:
@@ -240,4 +274,4 @@ def _item(row: Sequence[Any]) -> tuple[object, ...]:
     if action == "ALTER" and content and oldcontent:
         now, before = table_definition.parse(content), table_definition.parse(oldcontent)
         content = table_definition.format_definition(with_places(now, before))
-    return int(key), number_of(transaction), schema, table, guid, action, content, oldcontent
+    return _Item(int(key), number_of(transaction), schema, table, guid, action, content, oldcontent)

@@ -32,7 +32,7 @@ RESOURCES: tuple[str, ...] = (
     *("COLS_VIEW", "ORIGIN", "CODE", "CAPTURE", "STRUCTURE", "DDL"),
 )
 """Names, after the prefix, of what the files make."""
-_VERSION, _CODE = "version", "functions"
+_VERSION, _CODE, _CASCADE = "version", "functions", "cascade"
 """Names in INFO."""
 
 
@@ -165,13 +165,16 @@ def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation
 
 
 def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
-    """False: what an apply writes on an Oracle master is never captured. Raises `Terminal` where it is to be."""
-    if others := sorted(map(str, cascade)):
-        raise Terminal(
-            f"{prefix}: `cascade` names {', '.join(others)}, but an Oracle master passes on nothing that an apply "
-            "writes. Take `cascade` out of the configuration."
-        )
-    return False
+    """Notes whose changes are captured besides the database's own; False when it is noted already."""
+    info, others = Info(native(connection), prefix), sorted(map(str, cascade))
+    value = f",{','.join(others)}," if others else None
+    if info.value(_CASCADE) == value:
+        return False
+    if value is None:
+        info.remove(_CASCADE)
+    else:
+        info.write(_CASCADE, value)
+    return True
 
 
 def remove(connection: Session, prefix: Prefix, schema: str) -> None:

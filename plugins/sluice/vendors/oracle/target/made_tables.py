@@ -7,6 +7,7 @@ from sluice.database.schema import TableDefinition
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.oracle import catalog, names
+from sluice.vendors.oracle.column_types import OLD
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, quoted
 
@@ -52,8 +53,9 @@ def create_scratch(session: OracleSession, like: TableShape) -> TableName:
 
 def column_clause(column: Column, *, default: str = "") -> str:
     """A column of a table that is made. A text that is NOT NULL on the master may be NULL here, where '' is."""
-    clause = f"{quoted(column.name)} {column.type}"
+    own = OLD.get(column.type, column.type)
+    clause = f"{quoted(column.name)} {own}"
     if default:
         clause += f" DEFAULT {default}"
-    may_be_empty = column.type.startswith(("VARCHAR2", "CLOB", "BLOB"))
+    may_be_empty = own.startswith(("VARCHAR2", "CLOB", "BLOB"))
     return clause if (column.nullable or may_be_empty) and not column.key else f"{clause} NOT NULL"
