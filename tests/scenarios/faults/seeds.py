@@ -11,10 +11,8 @@ ALTERNATING = (3, 6)
 ROTATING = 2
 FIRST = 1000
 """Of those that change; none of them is in `EVERY`."""
-
-
 OF_MARIADB = range(16)
-"""Of `--all` with a MariaDB as the slave: each fault strikes in them, at every place."""
+"""With a MariaDB as the slave, all of them with `--all`: each fault strikes in them, at every place."""
 
 
 def kind(plan: Plan) -> str:
@@ -36,7 +34,7 @@ def known(run_number: int) -> int:
 def parameters(of_kind: str, run_number: int) -> list[object]:
     """The seeds of a kind, with their marks."""
     if of_kind == "mariadb":
-        return [*(pytest.param(seed, marks=pytest.mark.long) for seed in OF_MARIADB), FIRST + run_number]
+        return list(OF_MARIADB)
     seeds = [
         *(pytest.param(seed, marks=() if seed == known(run_number) else pytest.mark.long) for seed in EVERY),
         *(pytest.param(seed) for seed in rotating(run_number)),
