@@ -11,6 +11,7 @@ COLUMNS = {
     "log": ["writer", "n", "what"],
     "accounts": ["id", "balance", "version"],
     "moods": ["id", "mood", "version"],
+    'Joins "late"': ["id", "v", "version"],
 }
 BEGIN = """
 #261123 17:05:10 server id 1  end_log_pos 367 CRC32 0xb42b2011 \tGTID 0-1-{} trans
@@ -82,6 +83,11 @@ CHANGES = """
 ###   @1=1
 ###   @2='b'
 ###   @3=4
+### INSERT INTO `shop`.`Joins "late"`
+### SET
+###   @1=7
+###   @2=NULL
+###   @3=5
 ### DELETE FROM `shop`.`accounts`
 ### WHERE
 ###   @1=1
@@ -104,7 +110,8 @@ def test_each_transaction_is_one_commit_with_its_number() -> None:
 
 
 def test_rows_are_read_with_the_versions_that_they_get() -> None:
-    assert read(BEGIN.format(1), CHANGES, COMMIT) == [Commit(1, rows=4, versions={("moods", 3), ("accounts", 9)})]
+    versions = {("moods", 3), ("accounts", 9), ('Joins "late"', 5)}
+    assert read(BEGIN.format(1), CHANGES, COMMIT) == [Commit(1, rows=4, versions=versions)]
 
 
 def test_what_was_rolled_back_is_no_commit() -> None:

@@ -9,6 +9,7 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Commit, Point
 from tests.scenarios.faults.reader import Look
+from workload.tables import JOINING_NAME
 
 HISTORY = {1: [10, 12, 15], 2: [11, 14]}
 """Transaction 13 was rolled back."""
@@ -164,11 +165,12 @@ def test_decoded_lines_are_read() -> None:
         "table public.notes: INSERT: a[integer]:1 b[text]:'version[bigint]:9'",
         "table public.accounts: UPDATE: old-key: id[integer]:1 new-tuple: id[integer]:-1 version[bigint]:8",
         "table public.accounts: DELETE: id[integer]:3",
+        'table public."Joins ""late""": INSERT: id[integer]:3 v[text]:null version[bigint]:5',
         "table public.demo_checkpoint: UPDATE: slave[text]:'dr1' message[text]:'' "
         f"\"position\"[text]:'{text}' epoch[bigint]:3 target[text]:null slice_key[bigint]:null",
     ):
         audit.read(commit, line)
-    assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], [], {("accounts", 8)})
+    assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], [], {("accounts", 8), (JOINING_NAME.name, 5)})
 
 
 def test_what_loaders_bring_between_two_stretches_of_normal_is_no_stretch() -> None:

@@ -171,7 +171,7 @@ def read(commit: Commit, line: str) -> None:
         raise ValueError(f"a line of {PLUGIN} that is not understood: {line[:200]}")
     name, action, rest = match.groups()
     values = {column: _text(value) for column, value in _VALUE.findall(rest.split(_NEW, 1)[-1]) if value != "null"}
-    note(commit, name.strip('"').replace('""', '"'), action, values, {})
+    note(commit, _name(name), action, values, {})
 
 
 def note(commit: Commit, name: str, action: str, values: Values, former: Values) -> None:
@@ -203,6 +203,10 @@ def note(commit: Commit, name: str, action: str, values: Values, former: Values)
     elif name == JOINING_NAME.name and action in ("INSERT", "UPDATE"):
         # By a load without a checkpoint.
         commit.versions.add((name, int(values["version"])))
+
+
+def _name(identifier: str) -> str:
+    return identifier[1:-1].replace('""', '"') if identifier.startswith('"') else identifier
 
 
 def _text(literal: str) -> str:

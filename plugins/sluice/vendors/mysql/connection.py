@@ -310,8 +310,9 @@ def connect(
     session = MySQLSession(driver, info, options)
     try:
         session.run(f"SET {', '.join(_settings(session, options))}")
-        if options.read_only:
-            session.run("SET SESSION TRANSACTION READ ONLY")
+        # Not by a variable: its name is another on MySQL, and on newer releases of MariaDB.
+        read_only = ", READ ONLY" if options.read_only else ""
+        session.run(f"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED{read_only}")
     except BaseException:
         session.close()
         raise
@@ -331,7 +332,6 @@ def _settings(session: MySQLSession, options: SessionOptions) -> list[str]:
         "net_write_timeout = 600",
         "SESSION group_concat_max_len = 1048576",
         f"collation_connection = {session.collation}",
-        f"{'tx_isolation' if session.mariadb else 'transaction_isolation'} = 'READ-COMMITTED'",
     ]
     if options.statement_seconds is not None:
         limit = options.statement_seconds

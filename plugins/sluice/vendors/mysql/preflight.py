@@ -1,6 +1,7 @@
 """What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sluice import sql_files
 from sluice.configuration.model import Replication, SlaveConfig
@@ -45,7 +46,7 @@ def of_slave(
     tables = [definition.table for definition in wanted.definitions] if wanted is not None else []
     databases = [session.info.database, *(names.database_of(session, table.schema) for table in tables)]
     return [
-        *_of_server(session),
+        *of_server(_server(session)),
         *_of_account(session, list(dict.fromkeys(databases))),
         *_of_tables(session, tables),
     ]
@@ -65,30 +66,57 @@ def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list
     return []
 
 
-def _of_server(session: MySQLSession) -> list[Lack]:
+@dataclass(frozen=True)
+class Server:
+    """What of a server decides whether it can be a slave's."""
+
+    mariadb: bool
+    """Else it is MySQL."""
+    version: tuple[int, int, int]
+    local_infile: bool
+    flush_at_commit: int
+    """`innodb_flush_log_at_trx_commit`."""
+    read_only: bool
+    logs_statements: bool
+    """Whether it has a binary log, of statements instead of rows."""
+
+
+def of_server(server: Server) -> list[Lack]:
+    """A pure function."""
     found = []
-    oldest = OLDEST[session.mariadb]
-    if session.version < oldest:
-        name = "MariaDB" if session.mariadb else "MySQL"
+    oldest = OLDEST[server.mariadb]
+    if server.version < oldest:
+        name = "MariaDB" if server.mariadb else "MySQL"
         least = ".".join(map(str, oldest[:2]))
-        why = f"it is {'.'.join(map(str, session.version))}, and lacks what loaders claim blocks with"
+        why = f"it is {'.'.join(map(str, server.version))}, and lacks what loaders claim blocks with"
         found.append(Lack("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
-    values = session.run(
-        "SELECT @@GLOBAL.local_infile, @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.read_only"
-    ).fetchone()
-    assert values is not None
-    infile, flushed, read_only = map(int, values)
-    if not infile:
+    if not server.local_infile:
         why = "rows are loaded, and changes staged, by LOAD DATA LOCAL; nothing is read from a file"
         found.append(Lack("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
-    if flushed != 1:
-        why = f"it is {flushed}: a crash of the machine would undo commits whose changes the master has deleted"
+    if server.flush_at_commit != 1:
+        now = server.flush_at_commit
+        why = f"it is {now}: a crash of the machine would undo commits whose changes the master has deleted"
         statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
         found.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
-    if read_only:
+    if server.logs_statements:
+        why = "it is STATEMENT: the server refuses what sessions of READ COMMITTED write"
+        found.append(Lack("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
+    if server.read_only:
         why = "the account may write to a server that is read-only for others only with the right to do so"
         found.append(Lack("", "a server that takes writes", why, None, Severity.WARNING))
     return found
+
+
+def _server(session: MySQLSession) -> Server:
+    values = session.run(
+        # Newer releases of MariaDB say in a word how far they are read-only.
+        "SELECT @@GLOBAL.local_infile, @@GLOBAL.innodb_flush_log_at_trx_commit,"
+        " CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF'),"
+        " @@GLOBAL.log_bin AND @@GLOBAL.binlog_format = 'STATEMENT'"
+    ).fetchone()
+    assert values is not None
+    infile, flushed, read_only, logs_statements = map(int, values)
+    return Server(session.mariadb, session.version, bool(infile), flushed, bool(read_only), bool(logs_statements))
 
 
 def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:

@@ -1,0 +1,38 @@
+"""What a server of MySQL or MariaDB must be to be a slave's."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.model.lack import Severity
+from sluice.vendors.mysql.preflight import Server, of_server
+
+WELL = Server(
+    mariadb=True, version=(10, 6, 0), local_infile=True, flush_at_commit=1, read_only=False, logs_statements=False
+)
+
+
+@pytest.mark.parametrize("server", [WELL, replace(WELL, mariadb=False, version=(8, 0, 0))], ids=["MariaDB", "MySQL"])
+def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
+    assert of_server(server) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "what", "mends"),
+    [
+        (replace(WELL, version=(10, 5, 27)), "MariaDB 10.6 or later", None),
+        (replace(WELL, mariadb=False, version=(5, 7, 44)), "MySQL 8.0 or later", None),
+        (replace(WELL, local_infile=False), "local_infile", "SET GLOBAL local_infile = 1"),
+        (replace(WELL, flush_at_commit=2), "innodb_flush", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"),
+        (replace(WELL, logs_statements=True), "binlog_format", "SET GLOBAL binlog_format = 'MIXED'"),
+    ],
+)
+def test_what_would_fail_later_is_named_with_what_mends_it(server: Server, what: str, mends: str | None) -> None:
+    [lack] = of_server(server)
+    assert what in lack.what and lack.statement == mends and lack.severity is Severity.ERROR
+    assert lack.statement or lack.remedy
+
+
+def test_a_server_that_is_read_only_is_told_and_stops_nothing() -> None:
+    [lack] = of_server(replace(WELL, read_only=True))
+    assert lack.severity is Severity.WARNING
