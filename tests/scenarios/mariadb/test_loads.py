@@ -33,6 +33,12 @@ def test_what_would_lose_something_is_refused_before_anything_is_loaded(
     assert pair.slave.run("SHOW TABLES LIKE 't'").fetchall() == []
 
 
+def test_no_table_of_the_servers_own_is_written_to(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE SCHEMA mysql; CREATE TABLE mysql.plugin (name text PRIMARY KEY)", lines="  mysql.*: {}\n")
+    with pytest.raises(TablesDiffer, match=r"mysql.plugin is in mysql, a database of the server's own, on the slave"):
+        pair.load()
+
+
 def test_a_value_that_came_since_is_refused_by_the_apply_and_no_row_is_cut(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, at timestamptz)")
     pair.load()

@@ -21,7 +21,7 @@ CREATE TABLE public.people (
     id bigint, part varchar(10), name text, country char(2), mail text, at timestamptz, body bytea, active boolean,
     salary numeric(10,2), extra jsonb, rate double precision, PRIMARY KEY (id, part));
 CREATE TABLE public.plain (id int PRIMARY KEY, v text);
-INSERT INTO public.people SELECT n, 'p' || n % 2, E'n"\\n,\\\\ é ' || n,
+INSERT INTO public.people SELECT n, 'p' || n % 2, E'n"\\n,\\\\ é😀 ' || n,
     CASE n % 3 WHEN 0 THEN 'CH' WHEN 1 THEN 'DE' END, 'hunter' || n,
     timestamptz '2026-01-01 10:00:00.5+00' + n * interval '1.25 min', decode(lpad(to_hex(n), 8, '0'), 'hex'),
     n % 2 = 0, n / 3.0, jsonb_build_object('n', n), n / 7.0::float8 FROM generate_series(1, 300) AS n;
@@ -65,6 +65,7 @@ def assert_transformed(pair: Rig) -> None:
 
 def test_loaded_applied_compared_and_mended(rig: Callable[..., Rig]) -> None:
     pair = rig(PEOPLE, lines=LINES)
+    pair.slave.run("ALTER DATABASE CHARACTER SET latin1")
     update = pair.load()
     with pair.apply() as running:
         running.await_normal_mode()

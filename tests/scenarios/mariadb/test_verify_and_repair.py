@@ -14,6 +14,7 @@ TABLES = (
     "CREATE TABLE public.items (id bigint PRIMARY KEY, name text, weight float8, at timestamptz, body bytea); "
     "CREATE TABLE public.pairs (a varchar(20), b int, c numeric(8,3), PRIMARY KEY (a, b)); "
     "CREATE TABLE public.log (a int, b text); "
+    "CREATE TABLE public.games_checkpoint (id int PRIMARY KEY, position text); "
     "INSERT INTO public.items SELECT n, 'é ' || n, n / 3.0, now(), decode(lpad(to_hex(n), 8, '0'), 'hex') "
     "FROM generate_series(1, 5000) AS n; "
     "INSERT INTO public.pairs SELECT 'k' || n % 7, n, n / 8.0 FROM generate_series(1, 900) AS n; "

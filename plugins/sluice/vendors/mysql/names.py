@@ -10,6 +10,8 @@ from sluice.vendors.mysql.connection import MySQLSession, quoted
 HERE = "public"
 LONGEST = 64
 """Characters of a name."""
+OF_SERVER = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+"""Databases in which the server keeps its own."""
 
 
 def place(table: TableName) -> str:
@@ -31,6 +33,8 @@ def fault(session: MySQLSession, table: TableName) -> str | None:
     """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
     if table.schema == session.info.database and table.schema != HERE:
         return f"in the database {table.schema}, as the schema {HERE} is: let the connection name another,"
+    if table.schema.lower() in OF_SERVER:
+        return f"in {table.schema}, a database of the server's own,"
     for part in (table.schema, table.name):
         if len(part) > LONGEST:
             return f"a name of more than {LONGEST} characters, which no table has"

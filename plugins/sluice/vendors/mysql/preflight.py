@@ -45,9 +45,11 @@ def of_slave(
     session = native(connection)
     tables = [definition.table for definition in wanted.definitions] if wanted is not None else []
     databases = [session.info.database, *(names.database_of(session, table.schema) for table in tables)]
+    # A load refuses tables in the others: nobody may be granted anything there.
+    allowed = [database for database in dict.fromkeys(databases) if database.lower() not in names.OF_SERVER]
     return [
         *of_server(_server(session)),
-        *_of_account(session, list(dict.fromkeys(databases))),
+        *_of_account(session, allowed),
         *_of_tables(session, tables),
     ]
 

@@ -88,11 +88,8 @@ def export_snapshot(connection: Session) -> str:
     """What CHECKPOINT says in this transaction: this server shares no snapshots, so whoever begins one while that
     stays as it is sees the same rows."""
     session = native(connection)
-    statement = sql_files.render(
-        "mysql", "relations", names="table_schema = %(here)s AND table_name LIKE '%%checkpoint'"
-    )
     found = []
-    for _, name, _ in sorted(session.run(statement, {"here": session.info.database}).fetchall()):
+    for (name,) in session.look_up(sql_files.render("mysql", "checkpoints"), {"here": session.info.database}):
         columns = "slave, epoch, position, target, slice_key, changes, tables"
         found.append([name, sorted(map(str, session.run(f"SELECT {columns} FROM {quoted(name)}").fetchall()))])
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()

@@ -159,10 +159,12 @@ def create_table(connection: Session, definition: TableDefinition, *, trusted: b
     if definition.shape.key:
         lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in definition.shape.key)})")
     body = ",\n    ".join(lines)
-    session.run(
-        f"CREATE TABLE IF NOT EXISTS {names.place(table)} (\n    {body}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC "
-        f"CHARACTER SET utf8mb4 COLLATE {session.collation}"
-    )
+    session.run(f"CREATE TABLE IF NOT EXISTS {names.place(table)} (\n    {body}\n) {made_as(session)}")
+
+
+def made_as(session: MySQLSession) -> str:
+    """How every table that is made keeps its rows and texts."""
+    return f"ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE {session.collation}"
 
 
 def column_clause(session: MySQLSession, column: Column) -> str:
@@ -174,9 +176,10 @@ def column_clause(session: MySQLSession, column: Column) -> str:
 
 def create_scratch(connection: Session, like: TableShape) -> TableName:
     """Makes a temporary table with these columns; one a session."""
-    scratch = TableName(names.HERE, "sluice_scratch")
+    session, scratch = native(connection), TableName(names.HERE, "sluice_scratch")
     columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in like.columns)
-    native(connection).run(f"CREATE TEMPORARY TABLE {names.place(scratch)} ({columns})")
+    # The database's own character set may not hold every text.
+    session.run(f"CREATE TEMPORARY TABLE {names.place(scratch)} ({columns}) {made_as(session)}")
     return scratch
 
 
