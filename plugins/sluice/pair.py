@@ -1,7 +1,7 @@
 """A pair: one master's prefix and one slave, with all that is needed to reach both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sluice.config import Replication, SlaveConfig
@@ -28,6 +28,9 @@ class Pair:
     slave: SlaveConfig
     master_info: ConnectionInfo
     slave_info: ConnectionInfo
+    rows_info: ConnectionInfo | None = field(default=None, kw_only=True)
+    """The master's database, from which an initial update reads rows, where `master_info` is the stream of its redo;
+    None where the configuration names none."""
 
     @classmethod
     def of(cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo]) -> "Pair":
@@ -40,9 +43,13 @@ class Pair:
                 raise ConnectionNotGiven(conn_id)
             return replace(connections[conn_id], mask=mask)
 
-        master = replication.master.stream or given(replication.master.conn_id)
         there = given(config.conn_id)
-        return Pair(replication, config, master, replace(there, mask=replication.placement(config).patterns(mask)))
+        there = replace(there, mask=replication.placement(config).patterns(mask))
+        master, stream = replication.master, replication.master.stream
+        if stream is None:
+            return Pair(replication, config, given(master.conn_id), there)
+        rows = replace(given(master.conn_id), stream=stream.database) if master.conn_id else None
+        return Pair(replication, config, stream, there, rows_info=rows)
 
     @property
     def prefix(self) -> Prefix:

@@ -57,7 +57,9 @@ def test_every_view_of_the_server_that_is_read_is_granted() -> None:
     read = {view for text in CODE.values() for view in re.findall(r"(?:FROM|JOIN) (G?V\$\w+|DBA_\w+)", text)}
     granted = {
         view.replace("V_$", "V$")
-        for view in re.findall(r"ON SYS\.(\w+\$?\w*) TO", CODE["grants"] + CODE["grants_redo"])
+        for view in re.findall(
+            r"ON SYS\.(\w+\$?\w*) TO", CODE["grants"] + CODE["grants_redo"] + CODE["grants_redo_rows"]
+        )
     }
     assert read == {view for view in granted if "$" in view or view.startswith("DBA_")}
 

@@ -20,6 +20,9 @@ class JsonImages:
         found: dict[str, str | None] = json.loads(content)
         return found
 
+    def is_partial(self, content: str) -> bool:
+        return False
+
     def columns(self, contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
         rows = []
         for text in contents.to_pylist():

@@ -7,6 +7,7 @@ import pytest
 from sluice import config
 from sluice.config import ConfigError
 from sluice.database.registry import NoDatabase, reach
+from sluice.load.update import NamesChanged, Update
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 
@@ -60,3 +61,28 @@ def test_what_a_stream_cannot_have_is_a_mistake(tmp_path: Path, master: str, mor
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, master, more)
     assert mistake in str(refused.value)
+
+
+REDO = "redo: {program: /olr, schema: /s-chkpt-60.json, exact_names: EXACT}\ninitial: {parallel: 2}\n"
+
+
+def test_beside_a_stream_of_redo_rows_may_be_read_from_the_master(tmp_path: Path) -> None:
+    found = load(tmp_path, "capture: redo, location: /srv/shop, conn_id: m", REDO.replace("EXACT", "true"))
+    master = ConnectionInfo("oracle", "h", 1521, "PDB", "u", "")
+    pair = Pair.of(found, "dr1", {"s": SLAVE, "m": master})
+    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop/stream")
+    update = Update.named(pair, "update 1")
+    assert (update.master_info, update.master_info.stream) == (master, "/srv/shop/stream")
+    assert ConnectionInfo.from_dict(update.master_info.to_dict()).stream == "/srv/shop/stream"
+
+
+def test_rows_have_the_names_that_changes_have(tmp_path: Path) -> None:
+    found = load(tmp_path, "capture: redo, location: /srv/shop, conn_id: m", REDO.replace("EXACT", "false"))
+    pair = Pair.of(found, "dr1", {"s": SLAVE, "m": ConnectionInfo("oracle", "h", 1521, "PDB", "u", "")})
+    with pytest.raises(NamesChanged, match="exact_names: true"):
+        Update.named(pair, "update 1")
+
+
+def test_without_a_connection_a_stream_of_redo_is_not_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="initial: means nothing"):
+        load(tmp_path, "capture: redo, location: /srv/shop", REDO.replace("EXACT", "true"))

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, TAKEOVERS, VENDORS
+from sluice.model.vendors import (
+    ARCHIVED_LOGS,
+    MERGERS,
+    RECEIVERS,
+    RECORDERS,
+    REDO_STREAMS,
+    SOURCES,
+    TAKEOVERS,
+    VENDORS,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
@@ -176,7 +185,7 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
                 named.append(name)
     assert looking == set(LOOKS_UP_BY_NAME)
     assert named == ["model/vendors.py"] * (
-        len({**VENDORS, **SOURCES}) + len([*RECORDERS, *MERGERS, *RECEIVERS, *TAKEOVERS, *ARCHIVED_LOGS])
+        len({**VENDORS, **SOURCES}) + len([*RECORDERS, *MERGERS, *RECEIVERS, *TAKEOVERS, *REDO_STREAMS, *ARCHIVED_LOGS])
     )
     wrong = [
         found

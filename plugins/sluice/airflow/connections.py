@@ -6,7 +6,7 @@ from typing import Any
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
-from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.config import Replication
 from sluice.coordination import redis_store
 from sluice.database.registry import UnknownVendor, names
 from sluice.errors import Terminal, Transient
@@ -40,13 +40,14 @@ class ConnectionsUnavailable(Transient):
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
-    """conn_id → how to reach it, for the master, unless it is a recorded stream, and those `slaves`.
+    """conn_id → how to reach it, for the master, unless it is nothing but a recorded stream, and those `slaves`.
 
     Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
     """
-    places: list[Endpoint | SlaveConfig] = [] if replication.master.stream else [replication.master]
-    places += [replication.slave(name) for name in slaves]
-    return {place.conn_id: info(place.conn_id, place.vendor, str(replication.source)) for place in places}
+    master, used_for = replication.master, str(replication.source)
+    found = {master.conn_id: info(master.conn_id, master.database, used_for)} if master.conn_id else {}
+    places = [replication.slave(name) for name in slaves]
+    return found | {place.conn_id: info(place.conn_id, place.vendor, used_for) for place in places}
 
 
 def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:

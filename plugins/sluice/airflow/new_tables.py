@@ -138,7 +138,9 @@ def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _to_load(task: TaskContext, name: str) -> list[TableName]:
-    """The tables that a slave must load; none unless it is NORMAL."""
+    """The tables that a slave must load; none unless it is NORMAL. A stream brings the rows of tables that join."""
+    if task.replication.master.stream:
+        return []
     checkpoint = task.checkpoint(task.replication.slave(name))
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or checkpoint.position is None:
         return []

@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from sluice.airflow import connections
+from sluice.airflow.selection_form import update_of
 from sluice.airflow.task_context import TaskContext
 from sluice.config import Endpoint, Replication, SlaveConfig
-from sluice.database.registry import NoDatabase
+from sluice.counted import counted
+from sluice.database.registry import NoDatabase, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.load.preparation import captured_tables
 from sluice.load.selection import Selection
 from sluice.model.lack import MASTER, Lack, errors, slave_side
 from sluice.preflight import checks, transport
@@ -38,13 +41,16 @@ def warn(task: TaskContext, slaves: Sequence[str]) -> None:
 def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lack]:
     selection = _choice(task)
     replication = task.replication
-    if replication.master.stream and not light:
-        raise NoDatabase(replication.master.stream.vendor)
+    stream = replication.master.stream
+    if stream and not light and not _loads_beside(task):
+        raise NoDatabase(stream.vendor)
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
         found = _of_redis()
-        master = None if replication.master.stream else _of_master(task, replication, sessions, found, light)
+        master = None if stream else _of_master(task, replication, sessions, found, light)
+        if stream and not light:
+            found += _of_rows(task)
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():
@@ -52,6 +58,23 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
         left_out = len(lacking) < len(slaves) and name in lacking
         found += [lack.softened() for lack in lacks] if left_out else lacks
     return found
+
+
+def _loads_beside(task: TaskContext) -> bool:
+    """Whether the run loads rows of a master whose changes come from its redo."""
+    return bool(task.replication.master.conn_id) and "transfer" in task.context["params"]
+
+
+def _of_rows(task: TaskContext) -> list[Lack]:
+    """Of that master: that its rows and the stream belong together. Raises what `RedoStream.moment` raises."""
+    for name in task.slave_names:
+        update = update_of(task.of_slave(name))
+        with update.connect_master() as master:
+            tables = captured_tables(update, master)
+            vendor_of(update.master_info.vendor).changes.take(master, task.prefix, task.replication.master.schema)
+        log.info("%s: reached the master %s: %s", task, update.master_info.place, counted(len(tables), "table"))
+        return transport.of_database(MASTER, update.master_info)
+    return []
 
 
 def _of_redis() -> list[Lack]:

@@ -7,6 +7,7 @@ from sluice.airflow.task_context import TaskContext
 from sluice.errors import Terminal
 from sluice.load import partial_load
 from sluice.load.selection import Selection
+from sluice.load.sessions import on_master, on_slave
 from sluice.load.update import Update
 from sluice.pair import Pair
 
@@ -36,6 +37,7 @@ def check_choice(task: TaskContext) -> None:
         return
     if selection.ranged and transfer_form.by_files(task.context):
         raise NotByFiles
-    with task.master() as master, task.at(task.slave) as slave:
-        partial_load.check(update_of(task), master, slave)
+    update = update_of(task)
+    with on_master(update) as master, on_slave(update) as slave:
+        partial_load.check(update, master, slave)
     log.info("%s: to be loaded, while the rest stays: %s", task, selection)

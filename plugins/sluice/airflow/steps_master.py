@@ -59,9 +59,14 @@ def check_lightly(task: TaskContext) -> None:
     preflight_check.warn(task, task.slave_names)
 
 
+NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
+
+
 @step
 def install_resources(task: TaskContext) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
+    if task.replication.master.stream:
+        return NOTHING_INSTALLED
     with task.master() as master:
         place = task.replication.master
         report = resources.install(master, task.prefix, place.schema, place.cascade)
@@ -81,6 +86,8 @@ def show_plan(task: TaskContext) -> str:
 def reconcile(task: TaskContext) -> str:
     """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
     replication = task.replication
+    if replication.master.stream:
+        return NOTHING_INSTALLED
     planned = _planned(task)
     log.info("The plan for %s", planned)
     with task.master() as master:

@@ -8,6 +8,7 @@ there.
 from collections.abc import Mapping, Sequence
 
 from sluice.apply.key_events import WrongKey
+from sluice.apply.load_filter import RowNotWhole
 from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import TableGone
@@ -25,7 +26,9 @@ ISOLATE, STOP = "isolate", "stop"
 Reasons = Mapping[TableName, str]
 """Why each of some tables is inconsistent."""
 
-OF_ONE_TABLE = Conflict | ColumnMissing | SlaveTableMissing | WrongKey | NoColumns | TableGone | CannotReplay
+OF_ONE_TABLE = (
+    Conflict | ColumnMissing | SlaveTableMissing | WrongKey | NoColumns | TableGone | CannotReplay | RowNotWhole
+)
 
 
 class NotIsolated(Terminal):

@@ -70,6 +70,10 @@ class KeyEvents:
         """REPL_KEY of each event, likewise."""
         return self.items.column("repl_key").take(pa.array(self.item))
 
+    def is_partial(self, event: int) -> bool:
+        """Whether the row after an event is not said whole."""
+        return self.images.is_partial(self.items.column("content")[int(self.item[event])].as_py())
+
     def key_values(self) -> list[pa.Array]:
         """Each event's key, one array of texts a key column."""
         return split_keys(self.guid, len(self.key))
@@ -211,14 +215,19 @@ def _changed_keys(
     items: pa.Table, changing: Indices, key: Sequence[str], images: RowImageCodec
 ) -> tuple[pa.Array, pa.Array]:
     """Old and new key texts of the items at `changing`."""
-    contents = rows_at(items.column("content"), changing)
+    contents, oldcontents = (rows_at(items.column(name), changing) for name in ("content", "oldcontent"))
     width = tuple(images.row(contents[0].as_py()))
-    values = images.columns(contents, width)
     if not all(name in width for name in key):
         raise MixedShapes(key, contents[0].as_py())
-    places = [width.index(name) for name in key]
-    new = [values[place] for place in places]
-    old = images.overlay(new, key, rows_at(items.column("oldcontent"), changing))
+    try:
+        values = images.columns(contents, width)
+        new = [values[width.index(name)] for name in key]
+        old = images.overlay(new, key, oldcontents)
+    except MixedShapes:
+        # They leave columns out, each its own. All of them have the key.
+        now = [images.row(text) for text in contents.to_pylist()]
+        before = [{**row, **images.row(text)} for row, text in zip(now, oldcontents.to_pylist(), strict=True)]
+        new, old = ([pa.array([row.get(name) for row in rows], TEXT) for name in key] for rows in (now, before))
     return _join_keys(old), _join_keys(new)
 
 

@@ -16,7 +16,8 @@ from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
 from sluice.control.blocks import BlockStore, block_map
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of
+from sluice.errors import Terminal
 from sluice.model.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.model.checkpoint import CheckpointMoved
 from sluice.model.names import TableName
@@ -29,6 +30,18 @@ Kept = npt.NDArray[np.bool_]
 
 Pause = Callable[[], None]
 """Waits a moment between two looks; raises when there is a reason to give up."""
+
+
+class RowNotWhole(Terminal):
+    """A row got another key, of which the source says no more than what changed, and came from a block without it."""
+
+    def __init__(self, table: TableName, guid: str):
+        super().__init__(
+            f"{table}: while the table was loaded, a row got the key {guid[:80]!r}, and its change does not say the "
+            "other columns, which are in no block. Let the master log all of them (ALTER TABLE … ADD SUPPLEMENTAL LOG "
+            "DATA (ALL) COLUMNS), or change no keys meanwhile; then start an initial update of this table."
+        )
+        self.table = table
 
 
 class LoadFilter:
@@ -70,6 +83,7 @@ class LoadFilter:
                 else:
                     kept[event] = decision is Decision.APPLY
             if not still:
+                expect_whole(found, table, kept)
                 return kept
             waiting = still
             blocks = self._look_again(table)
@@ -132,7 +146,7 @@ class LoadFilter:
         distinct = list(dict.fromkeys(keys))
         info = self.pair.master_info
         shape = self.sessions.schema_history[table]
-        places = vendor_of(info.vendor).rows.locate(self.sessions.master, shape, bounds, distinct)
+        places = source_of(info.vendor).changes.locate(self.sessions.master, shape, bounds, distinct)
         place_of = dict(zip(distinct, places, strict=True))
         return [place_of[key] for key in keys]
 
@@ -147,6 +161,14 @@ class LoadFilter:
         if table not in self.map.tables:
             raise CheckpointMoved(f"the blocks of {table} are gone, a new initial update begins; all is read again")
         return self.map.tables[table].merged(self.applied)
+
+
+def expect_whole(found: KeyEvents, table: TableName, kept: Kept) -> None:
+    """Raises `RowNotWhole` where an UPDATE brings a row from a block that does not get it, and does not say all of
+    it."""
+    for event in np.flatnonzero(kept & found.after & (found.partner >= 0)):
+        if not kept[found.partner[event]] and found.is_partial(int(event)):
+            raise RowNotWhole(table, found.guid[int(event)].as_py())
 
 
 def keys_of(found: KeyEvents) -> list[Key]:

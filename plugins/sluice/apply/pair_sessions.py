@@ -155,6 +155,8 @@ class PairSessions:
     def beginning(self) -> Position | None:
         """Where a slave without a checkpoint begins; None where an initial update must bring its rows."""
         module, master = source_of(self.pair.master_info.vendor).changes, self.pair.replication.master
+        if self.pair.rows_info is not None and master.after is None:
+            return None  # a load that begins just now would meet it
         return module.beginning(self.master, self.pair.prefix, master.schema, master.after)
 
     def taken_over(self, position: Position) -> Position | None:

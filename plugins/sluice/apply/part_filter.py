@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sluice.apply.apply_plan import CaughtUp
-from sluice.apply.load_filter import Kept, LoadFilter, keys_of
+from sluice.apply.load_filter import Kept, LoadFilter, expect_whole, keys_of
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
@@ -45,7 +45,9 @@ class PartFilter(LoadFilter):
         if not any(block.caught_up for block in outline.blocks):
             return np.zeros(len(found), dtype=bool)
         places = self._locate(table, outline, keys_of(found))
-        return np.array([outline.blocks[place].caught_up for place in places], dtype=bool)
+        kept = np.array([outline.blocks[place].caught_up for place in places], dtype=bool)
+        expect_whole(found, table, kept)
+        return kept
 
     def keep_of(self, found: KeyEvents, table: TableName, blocks: Sequence[Block]) -> Kept:
         """For each event whether it is of one of the stored `blocks`, and not in its rows yet."""
@@ -57,6 +59,7 @@ class PartFilter(LoadFilter):
         for event, place in enumerate(self._locate(table, own, keys_of(found))):
             marker = chosen.get(own.blocks[place].number)
             kept[event] = marker is not None and not marker.covers(int(xids[event]), int(repl_keys[event]))
+        expect_whole(found, table, kept)
         return kept
 
     def catching_up(self, end: Position) -> Iterator[CaughtUp]:

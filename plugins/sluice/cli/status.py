@@ -243,7 +243,8 @@ def _looked(
             settle = how_to_settle(str(reject.table) for reject in found if reject.action != Action.DIFFER)
             return checkpoint, [], [*differing, *([settle] if settle else [])]
         try:
-            source = connections(replication.master.conn_id, replication.master.vendor).given_up_after(LOOK_SECONDS)
+            master = replication.master
+            source = connections(master.conn_id, master.database).given_up_after(LOOK_SECONDS)
             return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines(), []
         except SluiceError as error:
             return checkpoint, [str(error)], []

@@ -18,7 +18,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.items_limit import ItemsLimit
 from sluice.model.names import Prefix, TableName
 from sluice.model.transformation import Transformation
-from sluice.model.vendors import FIRST, REDO, STREAM
+from sluice.model.vendors import FIRST, REDO, REDO_VENDOR, STREAM
 
 READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
@@ -31,7 +31,8 @@ class Endpoint:
     """One side of a replication."""
 
     conn_id: str
-    """The Airflow connection; it holds host, user and password."""
+    """The Airflow connection; it holds host, user and password. With `capture: redo` that of the master's database,
+    from which an initial update reads rows; empty where none is named."""
     vendor: str = FIRST
     schema: str = DEFAULT_SCHEMA
     """Where Sluice's own tables live, exactly as the database stores the name."""
@@ -41,12 +42,18 @@ class Endpoint:
     """Whether the account may be a superuser."""
     capture: str = "trigger"
     """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files;
-    `redo`, the redo logs of an Oracle database, merged into such files. With these two there is no connection."""
+    `redo`, the redo logs of an Oracle database, merged into such files. With `stream` there is no
+    connection, with `redo` there may be one."""
     location: str = ""
     """With `stream`: the folder of the files; with `redo`: the one in which it and those of the threads are."""
     after: int | None = None
     """With `stream` and `redo`: a slave without a checkpoint begins behind this change; None: where the first file
     begins."""
+
+    @property
+    def database(self) -> str:
+        """The vendor of what `conn_id` names. Beside a stream of redo, `vendor` says whose types the stream has."""
+        return REDO_VENDOR if self.capture == REDO else self.vendor
 
     @property
     def stream(self) -> ConnectionInfo | None:

@@ -18,8 +18,9 @@ _NEEDED = {
 
 def endpoint(section: Section, mistakes: list[Mistake]) -> Endpoint:
     """From the lines of the master: those of a recorded stream, which is in a folder of `location`."""
+    conn_id = section.text("conn_id", "", "name the connection to the master's database, e.g. shop_oracle")
     found = stream.endpoint(section, mistakes)
-    return replace(found, capture="redo")
+    return replace(found, capture="redo", conn_id=conn_id)
 
 
 def options(section: Section, master: Endpoint, mistakes: list[Mistake]) -> RedoOptions | None:

@@ -30,10 +30,11 @@ def endpoint(section: Section, mistakes: list[Mistake]) -> Endpoint:
 
 
 def verified(master: Endpoint, verify: VerifyOptions, section: Section, mistakes: list[Mistake]) -> VerifyOptions:
-    """What is left of `verify`: a stream has no rows to load or to compare with, and nothing waits on its master."""
+    """What is left of `verify`: a stream has no rows to compare with, and nothing waits on its master. Rows to load it
+    has beside redo, where `conn_id` names its database."""
     if not master.stream:
         return verify
-    for name in ("initial", "items_limit"):
+    for name in ("items_limit",) if master.conn_id else ("initial", "items_limit"):
         if node := section.get(name):
             mistakes.append(node.mistake("means nothing with capture: stream", "take it out, see docs/stream.md"))
     return replace(verify, schedule="never", max_age_days=0)

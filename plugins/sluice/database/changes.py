@@ -9,6 +9,7 @@ from sluice.counted import counted
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.backlog import Backlog
+from sluice.model.blocks import Key
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.feed import FeedPosition
@@ -215,6 +216,10 @@ class ChangeSource(Protocol):
 
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
         """Whether the master reports changes of definitions by itself."""
+        ...
+
+    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """In which block each of `keys` lies: how many `bounds` are at or below it, as the master orders keys."""
         ...
 
     def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:

@@ -1,14 +1,14 @@
 """Writing the changes of a master where another replication reads them, as its source."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
-from sluice.model.position import Position
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Moment, Position
 
 
 class Recorder(Protocol):
@@ -69,6 +69,32 @@ class Takeover(Protocol):
     """
 
     def __call__(self, connection: Session, position: Position) -> Position | None: ...
+
+
+class RedoStream(Protocol):
+    """The stream that a master's redo is merged into, for who reads the master's rows beside it."""
+
+    def moment(self, resetlogs: int) -> Moment:
+        """Where the stream ends, and the SCN as of which the master shows just that.
+
+        `resetlogs`: RESETLOGS_ID of the master. Raises `DataLost` where the stream is of another one, or has lost
+        changes, `Transient` where it ends between two commits of one SCN.
+        """
+        ...
+
+    def secure(self, position: Position) -> None:
+        """The stream is on the disk up to `position`."""
+        ...
+
+    def keys(self) -> Mapping[TableName, tuple[str, ...]]:
+        """The tables whose changes come, with the columns of their keys in the order in which changes have them."""
+        ...
+
+
+class RedoStreamClass(Protocol):
+    """`folder`: of the stream; those of the threads are beside it."""
+
+    def __call__(self, folder: Path) -> RedoStream: ...
 
 
 class Receiver(Protocol):

@@ -3,15 +3,33 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
-from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, Takeover
+from sluice.database.recorder import (
+    MergerClass,
+    ReceiverClass,
+    RecorderClass,
+    RedoStream,
+    RedoStreamClass,
+    Takeover,
+)
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import ARCHIVED_LOGS, MERGERS, RECEIVERS, RECORDERS, SOURCES, TAKEOVERS, VENDORS
+from sluice.model.vendors import (
+    ARCHIVED_LOGS,
+    MERGERS,
+    RECEIVERS,
+    RECORDERS,
+    REDO_STREAMS,
+    SOURCES,
+    STREAM,
+    TAKEOVERS,
+    VENDORS,
+)
 
 
 class UnknownVendor(Terminal):
@@ -83,6 +101,12 @@ def takeover_of(source: str) -> Takeover | None:
     """What says where a slave goes on in `source` that had another source before; None where nothing can."""
     found: Takeover | None = _member(TAKEOVERS[source]) if source in TAKEOVERS else None
     return found
+
+
+def redo_stream(folder: Path) -> RedoStream:
+    """The stream in `folder`, for who reads the rows of its master."""
+    made: RedoStreamClass = _member(REDO_STREAMS[STREAM])
+    return made(folder)
 
 
 def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:

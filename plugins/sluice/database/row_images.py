@@ -34,6 +34,10 @@ class RowImageCodec(Protocol):
         """One row: the text of each column, None for NULL; in the columns' order."""
         ...
 
+    def is_partial(self, content: str) -> bool:
+        """Whether the row leaves columns out, whose values the source does not know."""
+        ...
+
     def columns(self, contents: "pa.Array | pa.ChunkedArray", names: Sequence[str]) -> "list[pa.Array]":
         """Of many rows the values of each of `names` (the columns of every row, in order) as large_string arrays.
 

@@ -18,7 +18,7 @@ from sluice.database.row_images import MixedShapes
 from sluice.model import content as reference
 from sluice.model.table_definition import parse as definition
 
-__all__ = ["as_content", "columns", "definition", "overlay", "row", "written"]
+__all__ = ["as_content", "columns", "definition", "is_partial", "overlay", "row", "written"]
 
 TEXT = pa.large_string()
 _UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
@@ -35,6 +35,11 @@ _PIECES = 8_000_000
 def row(content: str) -> dict[str, str | None]:
     """One row. Raises `MalformedContent`."""
     return dict(reference.parse(content))
+
+
+def is_partial(content: str) -> bool:
+    """Whether columns of it are unchanged."""
+    return reference.is_partial(content)
 
 
 def as_content(items: pa.Table) -> pa.Table:

@@ -54,6 +54,8 @@ class ConnectionInfo:
     """The name of the Airflow connection that these values come from; empty where there is none."""
     mask: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Patterns of columns whose values no error of this database shows, see `Mask`."""
+    stream: str = field(default="", compare=False)
+    """Of a master whose rows are read beside a stream of its redo: the folder of that stream."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mask", tuple(self.mask))
@@ -82,7 +84,7 @@ class ConnectionInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, password included: only for a channel no one else reads."""
-        names = ("vendor", "host", "port", "database", "user", "password", "conn_id")
+        names = ("vendor", "host", "port", "database", "user", "password", "conn_id", "stream")
         return {**{name: getattr(self, name) for name in names}, "options": dict(self.options), "mask": list(self.mask)}
 
     @classmethod

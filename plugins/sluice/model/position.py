@@ -1,5 +1,6 @@
 """Positions: which of a master's transactions have been seen, whatever the source of its changes."""
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from sluice.errors import Terminal
@@ -52,6 +53,14 @@ class ScnPosition(Position, Protocol):
     def resetlogs(self) -> int:
         """RESETLOGS_ID of the master's incarnation."""
         ...
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of an Oracle master: what had committed up to the SCN is what the position covers, and nothing else."""
+
+    position: Position
+    scn: int
 
 
 class OtherSource(Terminal):

@@ -51,6 +51,9 @@ RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
 TAKEOVERS = {STREAM: "sluice.vendors.stream.redo.takeover:place"}
 """What says where a slave goes on that had another source before: a `sluice.database.recorder.Takeover`."""
 
+REDO_STREAMS = {STREAM: "sluice.vendors.stream.redo.redo_stream:Recorded"}
+"""What says where in such a source a master's rows were read: a `sluice.database.recorder.RedoStreamClass`."""
+
 LOST_FILE = "lost"
 """In the folder of a redo thread: says why its next log cannot be had any more."""
 

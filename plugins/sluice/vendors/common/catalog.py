@@ -58,9 +58,10 @@ def keyed(columns: Mapping[TableName, Sequence[Column]], indexes: Iterable[OwnIn
         nullable = {column.name for column in columns[index.table] if column.nullable}
         if index.unique and index.whole and not nullable & set(index.columns):
             keys.setdefault(index.table, index.columns)
-    return {table: TableShape(table, _with_key(own, keys.get(table, ()))) for table, own in columns.items()}
+    return {table: TableShape(table, with_key(own, keys.get(table, ()))) for table, own in columns.items()}
 
 
-def _with_key(columns: Sequence[Column], key: Sequence[str]) -> tuple[Column, ...]:
+def with_key(columns: Sequence[Column], key: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of a table with that key."""
     places = {name: place for place, name in enumerate(key, start=1)}
     return tuple(replace(column, key=places.get(column.name, 0)) for column in columns)

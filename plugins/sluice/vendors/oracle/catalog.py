@@ -9,7 +9,7 @@ from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.vendors.common.catalog import OwnForeignKey, OwnIndex, keyed
+from sluice.vendors.common.catalog import OwnForeignKey, OwnIndex, keyed, with_key
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_types import type_text
 from sluice.vendors.oracle.session import OracleSession, Value, native
@@ -60,7 +60,13 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     found: dict[TableName, list[Column]] = {}
     for table, column in _rows(connection, "columns", list(tables), "c.OWNER", "c.TABLE_NAME"):
         found.setdefault(table, []).append(_column(column))
-    return keyed(found, own_indexes(connection, list(found)))
+    made = keyed(found, own_indexes(connection, list(found)))
+    redo = native(connection).redo
+    if redo is None:
+        return made
+    # Blocks and changes find a row by the same columns in the same order.
+    keys = redo.keys()
+    return {table: TableShape(table, with_key(shape.columns, keys.get(table, ()))) for table, shape in made.items()}
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:

@@ -48,7 +48,7 @@ def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefini
     shapes = catalog.shapes(connection, tables)
     keys: dict[TableName, OwnIndex] = {}
     for index in catalog.own_indexes(connection, list(shapes)):
-        if index.unique and index.columns == tuple(column.name for column in shapes[index.table].key):
+        if index.unique and set(index.columns) == {column.name for column in shapes[index.table].key}:
             keys.setdefault(index.table, index)
     return [_definition(shapes[table], keys.get(table)) for table in tables if table in shapes]
 

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Any, LiteralString, Self
 
 from sluice.database.errors import DatabaseError
+from sluice.database.recorder import RedoStream
+from sluice.database.registry import redo_stream
 from sluice.database.session import Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 
@@ -109,6 +112,11 @@ class OracleSession(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         self.close()
+
+    @cached_property
+    def redo(self) -> RedoStream | None:
+        """The stream of a master's redo, where its changes come from there; else they are in ITEMS."""
+        return redo_stream(Path(self.info.stream)) if self.info.stream else None
 
     @cached_property
     def schema(self) -> str:

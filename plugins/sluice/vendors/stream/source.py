@@ -11,6 +11,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Connector, Session
 from sluice.database.vendor import Source
+from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import Prefix, TableName
@@ -20,6 +21,7 @@ from sluice.model.vendors import FIRST
 from sluice.vendors.stream.errors import ChangesLost, OtherStream, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
+from sluice.vendors.stream.redo import key_order
 from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
 
 
@@ -156,6 +158,10 @@ class StreamChanges:
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
         """Whoever recorded the stream has put changes of definitions into it."""
         return True
+
+    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """As an Oracle master orders them: tables are loaded beside a stream of redo alone."""
+        return key_order.locate(shape, bounds, keys)
 
     def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
         """None: files that are missing are noticed where they are needed."""

@@ -16,7 +16,6 @@ from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.vendors.oracle import catalog
-from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source import positions
 
@@ -67,9 +66,9 @@ def reading(
     found = catalog.shape(connection, table.table)
     if found is None:
         raise TableGone(session.place, table)
-    marker = positions.take(connection, prefix, schema)
-    with _as_of(session, marker.scn):
-        yield Block(marker, found, session)
+    taken = positions.moment(connection, prefix, schema)
+    with _as_of(session, taken.scn):
+        yield Block(taken.position, found, session)
     if catalog.shape(connection, table.table) != found:
         raise SnapshotGone(f"{table.table} was altered while it was read")
 
@@ -89,14 +88,14 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
 
 def position_of_snapshot(
     connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-) -> QueuePosition:
+) -> Position:
     """A position that is taken now; from here on the session sees all tables as of it."""
     del earlier  # what a position needs is asked in its own order, see `source/position.py`
     session = native(connection)
     session.end_read_only()
-    taken = positions.take(connection, prefix, schema, previous)
+    taken = positions.moment(connection, prefix, schema, previous)
     session.see(taken.scn)
-    return taken
+    return taken.position
 
 
 def enter(session: OracleSession, exported: str) -> bool:

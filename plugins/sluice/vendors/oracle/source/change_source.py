@@ -6,6 +6,7 @@ from sluice.database.session import Session
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
 from sluice.vendors.oracle import catalog
+from sluice.vendors.oracle.row_source import locate
 from sluice.vendors.oracle.source.definitions import check as check_definitions
 from sluice.vendors.oracle.source.definitions import compare as compare_definitions
 from sluice.vendors.oracle.source.definitions import digest as definitions_digest
@@ -45,6 +46,7 @@ __all__ = [
     "first_transaction",
     "foreign_keys",
     "joining",
+    "locate",
     "note",
     "note_feed",
     "note_held",

@@ -5,21 +5,32 @@ from dataclasses import replace
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.names import Prefix
-from sluice.model.position import Position
+from sluice.model.position import Moment, Position
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.source import position
 from sluice.vendors.oracle.source.server import Server
 
 
-def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> QueuePosition:
-    """The position at which the master stands now; floors follow from `previous`.
+def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
+    """The position of a moment that is taken now. Raises as `moment`."""
+    return moment(connection, prefix, schema, previous).position
 
-    Raises `InstanceLost`, `MasterReplaced`, `SequenceWentBack`, `NoPrimary`.
+
+def moment(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Moment:
+    """As of which SCN the master shows what a position that is taken now covers; floors follow from `previous`.
+
+    With redo that is where its stream ends: what committed later is not covered. Raises `InstanceLost`,
+    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`, and as `RedoStream.moment`.
     """
     del schema  # the account's own
+    session = native(connection)
+    server = Server(session, prefix)
+    if session.redo is not None:
+        return session.redo.moment(server.incarnation().resetlogs)
     before = None if previous is None else QueuePosition.of(previous)
-    return replace(position.take(Server(native(connection), prefix), before), prefix=str(prefix))
+    taken = replace(position.take(server, before), prefix=str(prefix))
+    return Moment(taken, taken.scn)
 
 
 def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
@@ -27,7 +38,7 @@ def beginning(connection: Session, prefix: Prefix, schema: str, after: int | Non
     return None
 
 
-def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> QueuePosition:
+def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> Position:
     """Where the master stands now: ITEMS does not know which states it had in between, however many `changes`."""
     del changes
     return take(connection, prefix, schema, previous)
@@ -36,6 +47,9 @@ def window_end(connection: Session, prefix: Prefix, schema: str, previous: Posit
 def secure(connection: Session, position: Position) -> None:
     """Others see a commit before it is on disk. One that comes later, and waits for the disk, has it there as well."""
     session = native(connection)
+    if session.redo is not None:
+        session.redo.secure(position)
+        return
     with session.transaction():
         session.run(sql_files.render("oracle", "position_secure", prefix=QueuePosition.of(position).prefix))
         session.run("COMMIT WRITE IMMEDIATE WAIT")

@@ -141,7 +141,10 @@ def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableNa
 
 
 def captured(connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
-    """The registered tables; of each what is wrong with its capture, None for nothing."""
+    """The registered tables, or those whose redo is captured; of each what is wrong with its capture, None for
+    nothing."""
+    if (redo := native(connection).redo) is not None:
+        return dict.fromkeys(redo.keys())
     return {each.table: "; ".join(each.faults) or None for each in Registry(connection, prefix, schema).read()}
 
 

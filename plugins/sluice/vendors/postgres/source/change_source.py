@@ -26,6 +26,7 @@ from sluice.vendors.postgres.source.schema_diff import definitions
 from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
 from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
 from sluice.vendors.postgres.source.tables_registry import registered
+from sluice.vendors.postgres.target.blocks import locate
 
 __all__ = [
     "Reader",
@@ -42,6 +43,7 @@ __all__ = [
     "first_transaction",
     "foreign_keys",
     "joining",
+    "locate",
     "note",
     "note_feed",
     "note_held",

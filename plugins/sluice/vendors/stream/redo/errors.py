@@ -123,6 +123,27 @@ class NotThereYet(Transient):
         )
 
 
+class BetweenCommits(Transient):
+    """The stream ends between two commits of one SCN, so no SCN shows what is in it."""
+
+    def __init__(self, folder: Path):
+        super().__init__(
+            f"{folder}: the stream ends between two commits of one SCN, or before the SCN with which it begins: rows "
+            "are read when it has come further."
+        )
+
+
+class OtherIncarnation(DataLost):
+    """The database whose rows are read is of another incarnation than the redo in the stream."""
+
+    def __init__(self, folder: Path, stream: int, master: int):
+        super().__init__(
+            f"{folder}: the stream is of the incarnation {stream} (RESETLOGS_ID), but the database that redo.conn_id "
+            f"names is of {master}. Name the database whose redo is captured; after RESETLOGS, capture the new "
+            "incarnation from a schema checkpoint of it (docs/redo.md), then start the initial update again."
+        )
+
+
 class NoKeys(Terminal):
     """Nothing says what the keys of the tables are."""
 

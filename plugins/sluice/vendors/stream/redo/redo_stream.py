@@ -1,0 +1,77 @@
+"""A stream of redo beside the rows of its master: where in it a block of an initial update was read.
+
+The end of the stream says the SCN up to which all commits are in it. A block that is read as of that SCN holds what the
+stream has up to its end, and nothing else. So the marker of a block is a position of the stream, and BLOCKS decides as
+with any other source (`sluice.model.blocks`). A loader looks at the end after it has said that its block is begun; the
+stream only grows, so the marker covers every window that an apply has taken before.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sluice.model.names import TableName
+from sluice.model.position import Moment, Position
+from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.redo.errors import BetweenCommits, NoKeys, OtherIncarnation
+from sluice.vendors.stream.redo.keys import newest
+from sluice.vendors.stream.redo.merger import State
+from sluice.vendors.stream.redo.threads import folders
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.source import StreamChanges
+
+THREADS = "threads"
+"""Folder of the threads' folders, beside that of the stream."""
+
+
+class Recorded:
+    """See `sluice.database.recorder.RedoStream`. For one thread at a time."""
+
+    def __init__(self, folder: Path):
+        self._threads = folder.parent / THREADS
+        self._session = StreamSession(folder)
+        self._captured: tuple[list[Path] | None, dict[TableName, tuple[str, ...]]] = (None, {})
+        """Schema checkpoints of the threads, and what the newest of each thread say."""
+
+    def moment(self, resetlogs: int) -> Moment:
+        """Raises `ChangesLost`, `OtherIncarnation`, `BetweenCommits`, and what `Files` raises."""
+        files = self._session.files
+        names = files.names()
+        last = files.index(names[-1], names)
+        if last.end.lost is not None:
+            raise ChangesLost(files.folder, last.end.lost)
+        state = State.parse(last.end.source) if last.end.source is not None else None
+        if state is None or not state.threads:
+            raise StreamUnreachable(files.folder, "does not say yet which redo threads are in it")
+        if resetlogs != (mine := max(thread.resetlogs for thread in state.threads)):
+            raise OtherIncarnation(files.folder, mine, resetlogs)
+        if state.through is None or not state.shows(state.through):
+            raise BetweenCommits(files.folder)
+        return Moment(StreamPosition(last.header.stream, last.end.position, last.end.time), state.through)
+
+    def secure(self, position: Position) -> None:
+        """Raises `StreamUnreachable`."""
+        StreamChanges().secure(self._session, position)
+
+    def keys(self) -> Mapping[TableName, tuple[str, ...]]:
+        """Raises `NoKeys`, and what reading schema checkpoints and `Files` raise."""
+        found = sorted(self._threads.glob("*/*-chkpt-*.json"))
+        if found != self._captured[0]:
+            self._captured = (found, self._of_checkpoints())
+        files = self._session.files
+        names = files.names()
+        end = files.index(names[-1], names)
+        described = {
+            table: tuple(column.name for column in definition.shape.key)
+            for table, definition in end.tables(end.end.position).items()
+        }
+        return {**self._captured[1], **described}
+
+    def _of_checkpoints(self) -> dict[TableName, tuple[str, ...]]:
+        checkpoints = [read for folder in folders(self._threads).values() if (read := newest(folder)) is not None]
+        if not checkpoints:
+            raise NoKeys(self._threads)
+        found: dict[TableName, tuple[str, ...]] = {}
+        for each in sorted(checkpoints, key=lambda checkpoint: checkpoint.scn):
+            found |= {TableName(*table): each.keys.get(table, ()) for table in each.tables}
+        return found
