@@ -70,7 +70,7 @@ def test_a_message_has_no_address_of_a_page() -> None:
 
 def test_each_code_has_one_meaning() -> None:
     lists = [value.split() for name, value in vars(errors).items() if name.isupper() and isinstance(value, str)]
-    codes = [code for codes in lists for code in codes if code.startswith(("ORA-", "DPY-"))]
+    codes = [code for codes in lists for code in codes if code.startswith(("ORA-", "DPY-", "DPI-"))]
     of_rows = set(errors.OF_ROWS)
     assert sorted(code for code in errors.KINDS) == sorted(set(codes) - (of_rows - errors.KINDS.keys()))
 

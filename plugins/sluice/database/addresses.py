@@ -52,7 +52,7 @@ def parsed(url: str | None, vendor: str, user: str, sources: str) -> ConnectionI
     database = unquote(parts.path.removeprefix("/"))
     if parts.scheme != vendor or not parts.hostname or not database:
         raise BadAddress(url or "The URL", "it needs a host and a database", form)
-    if fault := option_fault(options):
+    if fault := option_fault(options, vendor):
         raise BadAddress("The URL", fault.rstrip("."), form)
     return ConnectionInfo(vendor, parts.hostname, port, database, unquote(parts.username or "") or user, "", options)
 

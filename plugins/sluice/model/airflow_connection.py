@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from sluice.errors import Terminal
-from sluice.model.connection import OPTIONS, ConnectionInfo, option_fault
+from sluice.model.connection import ConnectionInfo, known_options, option_fault
 from sluice.model.vendors import VENDORS
 
 GENERIC = "generic"
@@ -40,13 +40,18 @@ def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_i
     """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`."""
     if connection.conn_type not in (vendor, GENERIC):
         raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r} or {GENERIC!r}.")
-    host, login, database = connection.host, connection.login, connection.schema
+    own = [name for name in VENDORS[vendor].databases if extra.get(name)]
+    if len(own) > 1:
+        raise ConnectionUnusable(conn_id, f"has {' and '.join(own)}: leave one of them out.")
+    host, login = connection.host, connection.login
+    database = str(extra[own[0]]) if own else connection.schema
     if not host or not login or not database:
         lacking = next(name for name, value in (("host", host), ("login", login), ("database", database)) if not value)
         raise ConnectionUnusable(conn_id, f"has no {lacking}.")
     # The other extras are for Airflow's own hooks.
-    options = {name: str(value) for name, value in extra.items() if name in OPTIONS and value not in ("", None)}
-    if fault := option_fault(options):
+    known = known_options(vendor)
+    options = {name: str(value) for name, value in extra.items() if name in known and value not in ("", None)}
+    if fault := option_fault(options, vendor):
         raise ConnectionUnusable(conn_id, fault)
     port = connection.port or VENDORS[vendor].port
     return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options, conn_id)

@@ -6,21 +6,34 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Any
 
+from sluice.model.vendors import FIRST, VENDORS
+
 OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
-"""Driver options that a connection may carry; everything else about a session is Sluice's own to say."""
+"""Driver options that a connection may carry, besides a vendor's own; everything else about a session is Sluice's own
+to say."""
 
 TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 """The values of `sslmode`, from none to all. Only the last one proves which server answers."""
 
 
-def option_fault(options: Mapping[str, str]) -> str | None:
+def known_options(vendor: str) -> frozenset[str]:
+    """Those of a vendor's connections."""
+    return OPTIONS.union(VENDORS[vendor].options)
+
+
+def option_fault(options: Mapping[str, str], vendor: str = FIRST) -> str | None:
     """What is wrong with the options of a connection, as the end of a sentence; None where nothing is."""
-    if strange := sorted(options.keys() - OPTIONS):
-        return f"has {', '.join(strange)}; known are {', '.join(sorted(OPTIONS))}."
+    known = known_options(vendor)
+    if strange := sorted(options.keys() - known):
+        return f"has {', '.join(strange)}; known are {', '.join(sorted(known))}."
     if not options.get("connect_timeout", "1").isdecimal():
         return f"has connect_timeout {options['connect_timeout']!r}; it must be whole seconds."
     if options.get("sslmode", "prefer") not in TLS_MODES:
         return f"has sslmode {options['sslmode']!r}; it must be one of {', '.join(TLS_MODES)}."
+    if options.get("sslmode") in ("disable", "allow", "prefer") and options.get("wallet_location"):
+        return f"has a wallet_location, and sslmode {options['sslmode']!r}, which uses none: leave one of them out."
+    if options.get("thick_mode", "false").lower() not in ("true", "false"):
+        return f"has thick_mode {options['thick_mode']!r}; it must be true or false."
     return None
 
 
@@ -49,7 +62,7 @@ class ConnectionInfo:
     user: str
     password: str = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Driver options, of `OPTIONS`."""
+    """Driver options, of `known_options`."""
     conn_id: str = field(default="", compare=False)
     """The name of the Airflow connection that these values come from; empty where there is none."""
     mask: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -76,7 +89,8 @@ class ConnectionInfo:
     @property
     def tls_mode(self) -> str:
         """`sslmode`, which the connection may choose: over a network the server must prove who it is."""
-        return self.options.get("sslmode") or ("prefer" if stays_on_machine(self.host) else "verify-full")
+        proved = not stays_on_machine(self.host) or "wallet_location" in self.options
+        return self.options.get("sslmode") or ("verify-full" if proved else "prefer")
 
     def given_up_after(self, seconds: int) -> "ConnectionInfo":
         """The same database, for which nobody waits longer where it does not answer."""

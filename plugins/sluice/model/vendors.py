@@ -8,7 +8,8 @@ class VendorEntry:
     """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
     `slave_only`: nothing captures changes there. `fails_over`: a slave can become the master. `redis_checkpoint`: a
     slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them so for
-    less than by canonical texts."""
+    less than by canonical texts. `databases`: extras of an Airflow connection that name the database in place of its
+    schema. `options`: driver options of this vendor alone."""
 
     member: str
     port: int
@@ -16,6 +17,8 @@ class VendorEntry:
     fails_over: bool = False
     redis_checkpoint: bool = False
     own_texts: bool = False
+    databases: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 VENDORS = {
@@ -23,7 +26,15 @@ VENDORS = {
         "sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True, own_texts=True
     ),
     "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
-    "oracle": VendorEntry("sluice.vendors.oracle.vendor:ORACLE", 1521),
+    "oracle": VendorEntry(
+        "sluice.vendors.oracle.vendor:ORACLE",
+        1521,
+        databases=("service_name", "sid"),
+        options=(
+            *("sid", "wallet_location", "wallet_password", "ssl_server_cert_dn"),
+            *("thick_mode", "thick_mode_lib_dir", "thick_mode_config_dir"),
+        ),
+    ),
 }
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""

@@ -1,8 +1,11 @@
-"""Sessions on Oracle servers over python-oracledb, in its thin mode: no client of Oracle's is needed."""
+"""Sessions on Oracle servers over python-oracledb: in its thin mode, which needs no client of Oracle's, unless the
+connection asks for the thick one."""
 
 import contextlib
 import ssl
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +25,8 @@ DEFINITION_LOCK_SECONDS = 30
 LONG_TEXT = 8_000
 """From so many characters on, four bytes each, a text goes as a LOB: of a plain one a statement takes 32,767 bytes."""
 ROWS_AT_ONCE = 2_000
+KEEPALIVE_MINUTES = 1
+"""After so long without a word the server is probed: one that is gone would be waited for for ever."""
 
 
 class DriverSession(OracleSession):
@@ -127,23 +132,11 @@ def sizes(rows: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
 def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
 ) -> DriverSession:
-    """A session under settings of Sluice's own. Raises `DatabaseUnreachable`, `DatabaseRefused`.
-
-    The connection's database is the name of a service.
-    """
+    """A session under settings of Sluice's own. Raises `DatabaseUnreachable`, `DatabaseRefused`, `ServerUnproved`."""
     del autocommit  # what is in no transaction() commits by itself
     oracledb.defaults.fetch_lobs = False
     try:
-        driver = oracledb.connect(
-            user=info.user,
-            password=info.password,
-            host=info.host,
-            port=info.port,
-            service_name=info.database,
-            tcp_connect_timeout=float(info.options.get("connect_timeout", "10")),
-            program="sluice",
-            **_tls(info),
-        )
+        driver = _opened(info)
     except (oracledb.Error, OSError) as error:
         raise converted(error, info.place) from None
     session = DriverSession(driver, info, options)
@@ -162,18 +155,82 @@ def connect(
     return session
 
 
+def _opened(info: ConnectionInfo) -> oracledb.Connection:
+    """Raises the driver's errors, `TimeoutError`.
+
+    In a thread of its own: for a server that takes a connection and then says nothing the driver waits for ever.
+    """
+    if thick(info):
+        directories = {name: info.options.get(f"thick_mode_{name}") for name in ("lib_dir", "config_dir")}
+        oracledb.init_oracle_client(**directories)
+    elif oracledb.is_thin_mode():
+        # Else all others wait until a process's first connection has come about.
+        oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]  # the driver says no types of it
+    opened: Future[oracledb.Connection] = Future()
+
+    def connect() -> None:
+        try:
+            found = oracledb.connect(user=info.user, password=info.password, **address(info))
+        except BaseException as error:
+            opened.set_exception(error)
+        else:
+            opened.set_result(found)
+
+    threading.Thread(target=connect, name="sluice-connect", daemon=True).start()
+    seconds = connect_seconds(info)
+    try:
+        return opened.result(seconds)
+    except TimeoutError:
+        opened.add_done_callback(_close)
+        raise TimeoutError(f"the server did not answer within {seconds:g} s") from None
+
+
+def _close(opened: "Future[oracledb.Connection]") -> None:
+    """A connection that came too late."""
+    with contextlib.suppress(oracledb.Error, OSError):
+        opened.result().close()
+
+
+def connect_seconds(info: ConnectionInfo) -> float:
+    """How long connecting may take."""
+    return float(info.options.get("connect_timeout", "10"))
+
+
+def thick(info: ConnectionInfo) -> bool:
+    """Whether Oracle's own client carries the sessions: all of a process, once one of them asks for it."""
+    return info.options.get("thick_mode", "").lower() == "true"
+
+
+def address(info: ConnectionInfo) -> dict[str, Any]:
+    """The driver's arguments for where the database is, and who must answer there."""
+    return {
+        "host": info.host,
+        "port": info.port,
+        "sid" if "sid" in info.options else "service_name": info.database,
+        "tcp_connect_timeout": connect_seconds(info),
+        "expire_time": KEEPALIVE_MINUTES,
+        "program": "sluice",
+        **_tls(info),
+    }
+
+
 def _tls(info: ConnectionInfo) -> dict[str, Any]:
-    """The driver's arguments for TLS. Its own encryption of plain TCP the thin mode does not have."""
+    """Of plain TCP the thin mode has no encryption of Oracle's own, the thick mode has. A wallet, and in the thick mode
+    the client's own settings, hold the authorities and the certificate in place of files."""
     mode = info.tls_mode
     if mode in ("disable", "allow", "prefer"):
         return {"protocol": "tcp"}
+    own = ("wallet_location", "wallet_password", "ssl_server_cert_dn")
+    given = {name: info.options[name] for name in own if name in info.options}
+    if thick(info) or "wallet_location" in given:
+        return {"protocol": "tcps", "ssl_server_dn_match": mode == "verify-full", **given}
     context = ssl.create_default_context(cafile=info.options.get("sslrootcert"))
     context.check_hostname = mode == "verify-full"
     if mode == "require":
         context.verify_mode = ssl.CERT_NONE
     if certificate := info.options.get("sslcert"):
         context.load_cert_chain(certificate, info.options.get("sslkey"))
-    return {"protocol": "tcps", "ssl_context": context, "ssl_server_dn_match": mode == "verify-full"}
+    return {"protocol": "tcps", "ssl_context": context, "ssl_server_dn_match": mode == "verify-full", **given}
 
 
 def _read(value: Any) -> Any:

@@ -22,19 +22,20 @@ from sluice.database.errors import (
 )
 
 _UNREACHABLE = "ORA-28 ORA-1012 ORA-1033 ORA-1034 ORA-1089 ORA-1090 ORA-1092 ORA-2396 ORA-3113 ORA-3114 ORA-3135 \
-ORA-12170 ORA-12514 ORA-12516 ORA-12518 ORA-12519 ORA-12520 ORA-12528 ORA-12537 ORA-12541 ORA-12545 ORA-12547 \
-ORA-12570 ORA-12571 ORA-18 ORA-20 ORA-25408 ORA-257 DPY-1001 DPY-4011 DPY-6000 DPY-6001 DPY-6005"
+ORA-12170 ORA-12505 ORA-12514 ORA-12516 ORA-12518 ORA-12519 ORA-12520 ORA-12528 ORA-12537 ORA-12541 ORA-12545 \
+ORA-12547 ORA-12570 ORA-12571 ORA-18 ORA-20 ORA-25408 ORA-257 DPY-1001 DPY-4011 DPY-6000 DPY-6001 DPY-6003 DPY-6005"
 _CONTENDED = "ORA-60 ORA-8177 ORA-1013 ORA-25402 ORA-4068 ORA-1466 ORA-8181 ORA-1591 DPY-4024"
 _TOO_OLD = "ORA-1555 ORA-8180"
 _NO_LOCK = "ORA-54 ORA-4021 ORA-30006 ORA-2049"
 _INTERRUPTED = "ORA-1652 ORA-1653 ORA-1654 ORA-1691 ORA-1536 ORA-30036 ORA-4030 ORA-4031 ORA-12850"
-_REFUSED = "ORA-1017 ORA-1031 ORA-1045 ORA-1435 ORA-28000 ORA-28001 ORA-26947 DPY-3015 DPY-4000"
+_REFUSED = "ORA-1017 ORA-1031 ORA-1045 ORA-1435 ORA-28000 ORA-28001 ORA-26947 DPY-3001 DPY-3015 DPY-4000 \
+DPY-2017 DPY-2018 DPY-2019 DPI-1047"
 _UNIQUE = "ORA-1"
 _FOREIGN_KEY = "ORA-2291 ORA-2292"
 _NOT_NULL = "ORA-1400 ORA-1407"
 _UNDEFINED_TABLE = "ORA-942 ORA-904"
 _UNDEFINED = "ORA-1418 ORA-2289 ORA-2443 ORA-4043 ORA-4080 ORA-6550 ORA-902"
-_UNPROVED = "DPY-6002 DPY-6003"
+_UNPROVED = "DPY-6002 DPY-6006 DPY-6008"
 _PERSON = "ORA-600 ORA-7445"
 
 KINDS: dict[str, type[DatabaseError]] = {
@@ -64,11 +65,15 @@ OF_ROWS = frozenset(_OF_ROWS.split())
 """What a row of the slave is refused for, besides what its triggers raise: values that do not fit, constraints."""
 _RAISED = re.compile(r"ORA-20\d{3}")
 
-WRAPPERS = frozenset({"ORA-604", "ORA-2091", "ORA-4088", "ORA-24381", "ORA-6512", "ORA-18008"})
+WRAPPERS = frozenset({"DPY-6005", "ORA-604", "ORA-2091", "ORA-4088", "ORA-24381", "ORA-6512", "ORA-18008"})
 """They say that something failed inside; what that was follows in the text."""
 
-_CODE = re.compile(r"\b(ORA|DPY)-0*(\d+)")
-_CHECK_CONNECTION = "Check user, password and service of the Airflow connection, and the account's privileges there."
+_CODE = re.compile(r"\b(ORA|DPY|DPI)-0*(\d+)")
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+"""In the text of an error of Python's TLS, which the driver calls a failed connection."""
+_CHECK_CONNECTION = (
+    "Check user, password, service and extras of the Airflow connection, and the account's privileges there."
+)
 
 
 class Refusal(Exception):
@@ -115,6 +120,8 @@ def converted(error: BaseException, place: str) -> DatabaseError:
     info: object = error.args[0] if isinstance(error, oracledb.Error) and error.args else None
     number = getattr(info, "code", 0)
     code, text = code_of(str(error), number if isinstance(number, int) else 0), text_of(error)
+    if _UNTRUSTED in f"{text} {error.__cause__}":
+        code = "DPY-6008"
     return made(code, text, place, lost=bool(getattr(info, "is_session_dead", False)) or isinstance(error, OSError))
 
 
