@@ -20,19 +20,16 @@ from pathlib import Path
 from sluice.configuration import sources
 from sluice.configuration.build import build, prefix_of
 from sluice.configuration.mistakes import ConfigError, Mistake
-from sluice.configuration.model import (
+from sluice.configuration.model import Endpoint, Replication, SlaveConfig, UnknownSlave
+from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.options import (
     ApplyOptions,
-    Endpoint,
     HousekeepingOptions,
     InitialOptions,
     NotifierConfig,
-    Replication,
-    SlaveConfig,
     ThrottleOptions,
-    UnknownSlave,
     VerifyOptions,
 )
-from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
 from sluice.errors import Terminal
@@ -220,8 +217,8 @@ def _refuse_twins(readings: list[_Reading]) -> None:
     """A prefix claimed twice belongs to neither: which one is meant, a person must say."""
     claims: dict[str, list[tuple[_Reading, Node]]] = {}
     for reading in readings:
-        if reading.root is not None and reading.prefix and isinstance(reading.root.value, dict):
-            claims.setdefault(reading.prefix, []).append((reading, reading.root.value["prefix"]))
+        if reading.root is not None and reading.prefix:
+            claims.setdefault(reading.prefix, []).append((reading, reading.root.fields["prefix"]))
     for prefix, claimants in claims.items():
         for reading, node in claimants:
             others = [_claim(other, its) for other, its in claimants if other is not reading]
@@ -244,8 +241,7 @@ def _refuse_loops(readings: list[_Reading]) -> None:
         assert replication is not None and reading.root is not None
         if not replication.master.cascade:
             continue
-        assert isinstance(reading.root.value, dict) and isinstance(reading.root.value["master"].value, dict)
-        node = reading.root.value["master"].value["cascade"]
+        node = reading.root.fields["master"].fields["cascade"]
         for prefix in replication.master.cascade:
             if prefix not in known:
                 near = suggestion(str(prefix), (str(other) for other in known), "prefixes")

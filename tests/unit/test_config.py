@@ -8,6 +8,7 @@ import pytest
 
 from sluice import config
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
+from sluice.configuration.section import sections
 from sluice.model.names import Prefix
 
 FULL = """\
@@ -67,6 +68,7 @@ sluice.slave.dr1.conn_id=test_dr1
 sluice.slave.dr1.safe_mode=true
 sluice.apply.lease=20
 sluice.initial.parallel=2
+sluice.monitor.lag_warning=5
 sluice.initial.throttle.lock_waits=5
 """
 
@@ -176,7 +178,7 @@ def test_properties_of_xmlblaster_are_read(folder: Path) -> None:
     assert rules["myschema.table4"].actions == set("IDU")
     assert rules['"Odd Schema"."T.5"'].actions == frozenset()
     assert rules["other.*"].sequence == 9
-    assert (test.apply.lease, test.initial.parallel) == (20.0, 2)
+    assert (test.apply.lease, test.initial.parallel, test.monitor.lag_warning) == (20.0, 2, 5.0)
     assert test.initial.throttle == ThrottleOptions(lock_waits=5)
 
 
@@ -275,8 +277,9 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     (folder / "a.yaml").write_text(yaml)
     (folder / "b.properties").write_text("\n".join([properties, *own_keys]))
     demo, test = config.load_all()
-    assert demo.apply == ApplyOptions()
-    assert demo.initial == InitialOptions()
+    for name in sections(config.Replication):
+        default = type(getattr(demo, name))()
+        assert getattr(demo, name) == default, f"{name}: the page shows the defaults"
     assert len(demo.tables) == 5
     assert test.slave("dr1").conn_id == "test_dr1"
     assert test.initial.locations == ("/mnt/disk", "s3://bucket/out")

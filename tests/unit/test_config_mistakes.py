@@ -49,7 +49,7 @@ CASES = {
         ("tables:", "feeds: la ke\ntables:"),
         "5: feeds: 'la ke' is no feed's name; use letters",
     ),
-    "feed twice": (("tables:", "feeds: lake, lake\ntables:"), "5: feeds: 'lake' is there twice; use letters"),
+    "feed twice": (("tables:", "feeds: lake, lake\ntables:"), "5: feeds: 'lake' is there twice; write each name once"),
     "unknown key": (("tables:", "tabels:"), "5: tabels: is not known; did you mean tables?"),
     "unknown key inside": (
         ("conn_id: demo_dr1", "con_id: demo_dr1"),
@@ -77,6 +77,22 @@ CASES = {
     "a rule with another winner": (
         ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {wins: me}},"),
         "4: slaves.dr1.conflict_rules.public.*.wins: 'me' is not known; known sides: master, slave",
+    ),
+    "rules without a comparison, in another word": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at}}, compare_values: off,"),
+        "4: slaves.dr1.conflict_rules: contradicts compare_values: false, under which conflicts are not seen",
+    ),
+    "a list of nothing": (
+        ("tables:", "verify: {tables: []}\ntables:"),
+        "5: verify.tables: is empty; write",
+    ),
+    "an item of a list": (
+        ("tables:", "verify: {mask: [a.b.c, {}]}\ntables:"),
+        "5: verify.mask[1]: is a mapping; write schema.table.column",
+    ),
+    "a warning above what is critical": (
+        ("tables:", "monitor:\n  lag_warning: 9\n  lag_critical: 5\ntables:"),
+        "7: monitor.lag_critical: lag_warning 9 is above lag_critical 5; write a lag_critical of 9 or more",
     ),
     "rules without a comparison": (
         ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at}}, compare_values: false,"),

@@ -37,6 +37,13 @@ def test_a_stream_needs_a_folder_and_no_connection(tmp_path: Path) -> None:
         pass
 
 
+def test_property_files_name_a_stream_as_well(tmp_path: Path) -> None:
+    master = "sluice.master.capture=stream\nsluice.master.location=/srv/shop\n"
+    (tmp_path / "x.properties").write_text(f"replication.prefix=REC_\n{master}table.S.*=\n")
+    found = config.load("REC_").master.stream
+    assert found is not None and found.place == "/srv/shop"
+
+
 def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
     assert load(tmp_path, "conn_id: m").master.stream is None
     assert load(tmp_path, "conn_id: m, capture: trigger").master.capture == "trigger"

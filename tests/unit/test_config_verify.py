@@ -34,6 +34,16 @@ def test_what_is_not_given_is_the_default(folder: Path) -> None:
     assert found.verify == VerifyOptions() and found.notify == ()
 
 
+def test_a_list_may_be_written_as_a_list_or_with_commas(folder: Path) -> None:
+    (folder / "A.yaml").write_text(YAML + "verify: {tables: [public.*, hr.x]}\nfeeds: [lake, search]\n")
+    (folder / "B.yaml").write_text(
+        YAML.replace("DEMO", "B") + "verify: {tables: 'public.*, hr.x'}\nfeeds: lake, search\n"
+    )
+    a, b = config.load("DEMO_"), config.load("B_")
+    assert a.verify == b.verify == VerifyOptions(tables=("public.*", "hr.x"))
+    assert a.feeds == b.feeds == ("lake", "search")
+
+
 def test_who_wants_no_verification_is_not_reminded_of_it(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML + "verify: {schedule: never}\n")
     assert config.load("DEMO_").verify.max_age_days == 0

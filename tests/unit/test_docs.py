@@ -12,17 +12,10 @@ import pytest
 import yaml
 
 from devstack import cli
-from sluice.config import (
-    ApplyOptions,
-    Endpoint,
-    InitialOptions,
-    Replication,
-    SlaveConfig,
-    ThrottleOptions,
-    VerifyOptions,
-)
-from sluice.configuration.model import RedoOptions
-from sluice.configuration.rule import TableRule
+from sluice.config import Endpoint, Replication, SlaveConfig, TableRule
+from sluice.configuration.options import DdlOptions, ThrottleOptions, VerifyOptions
+from sluice.configuration.redo import RedoOptions
+from sluice.configuration.section import Options
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState
 
@@ -50,6 +43,24 @@ DAGS = {
     for path in ROOT.glob("dags/*.py")
     for match in re.findall(r"lifecycle_dag\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
 }
+
+
+def kinds(kind: type[Options]) -> Iterator[type[Options]]:
+    """A section of the configuration, and those in it."""
+    yield kind
+    for one in dataclasses.fields(kind):
+        if isinstance(one.default, Options):
+            yield from kinds(type(one.default))
+
+
+KINDS = [each for kind in (Replication, Endpoint, SlaveConfig, TableRule, RedoOptions) for each in kinds(kind)]
+DETAILS = {
+    ThrottleOptions: ["initial-update.md"],
+    VerifyOptions: ["verify.md"],
+    DdlOptions: ["definitions.md"],
+    RedoOptions: ["redo.md", "redo-proxy.md"],
+}
+"""Pages with keys that docs/configuration.md leaves to them."""
 PLACEHOLDERS = {"${prefix}", "${schema}", "${role}", "${tables}", "${owner}", "${database}", "${pattern}"}
 
 
@@ -203,22 +214,7 @@ def test_the_example_of_a_replication_is_valid(tmp_path: Path, monkeypatch: pyte
 
 def test_keys_of_the_configuration_exist(page: Path) -> None:
     """Words that look like a key with its value, and those that begin as keys do."""
-    known = {
-        field.name
-        for kind in (
-            Replication,
-            Endpoint,
-            SlaveConfig,
-            ConflictRule,
-            ApplyOptions,
-            InitialOptions,
-            ThrottleOptions,
-            VerifyOptions,
-            RedoOptions,
-            TableRule,
-        )
-        for field in dataclasses.fields(kind)
-    }
+    known = {field.name for kind in (*KINDS, ConflictRule) for field in dataclasses.fields(kind)}
     for word in words(page):
         key = re.fullmatch(r"([a-z_]+): (?:true|false|\w+)", word)
         if key:
@@ -232,6 +228,15 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
         "block_rows",
     }
     assert explained <= known
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_key_of_the_configuration_is_described(kind: type[Options]) -> None:
+    pages = ("configuration.md", *DETAILS.get(kind, ()))
+    described = "".join(text_of(ROOT / "docs" / page) for page in pages)
+    for one in dataclasses.fields(kind):
+        if one.metadata:
+            assert re.search(rf"(?<![\w.]){one.name}:|`[^`\n]*\b{one.name}\b[^`\n]*`", described), one.name
 
 
 def test_states_are_spelt_as_in_the_code(page: Path) -> None:

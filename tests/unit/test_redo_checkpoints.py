@@ -142,10 +142,10 @@ def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, m
         ("", "redo"),
         ("redo: {program: /opt/olr}", "schema"),
         ("redo: {program: olr, schema: /s}", "'olr' is not absolute"),
-        ("redo: {program: /olr, schema: /s, threads: 'one'}", "no list of redo threads"),
-        ("redo: {program: /olr, schema: /s, threads: '0'}", "no list of redo threads"),
+        ("redo: {program: /olr, schema: /s, threads: 'one'}", "is no redo thread; write V"),
+        ("redo: {program: /olr, schema: /s, threads: '0'}", "is no redo thread; write V"),
         ("redo: {program: /olr, schema: /s, host_timezone: UTC}", "no zone"),
-        ("redo: {program: /olr, schema: /s, ends_at: '4711, now'}", "no list of SCNs"),
+        ("redo: {program: /olr, schema: /s, ends_at: '4711, now'}", "'now' is no SCN"),
         ("redo: {program: /olr, schema: /s, redis: x}", "redis"),
     ],
 )

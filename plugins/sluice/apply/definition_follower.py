@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack
 
 from sluice.apply.log_limiter import LogLimiter
-from sluice.configuration.ddl import Policy
+from sluice.configuration.options import Policy
 from sluice.control.blocks import block_map
 from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import LockNotAvailable

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from sluice.apply.definition_follower import beside_tables
 from sluice.apply.pair_sessions import PairSessions
-from sluice.configuration.ddl import Policy
+from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
 from sluice.database.following import defined as defined_of

@@ -1,32 +1,23 @@
 """From a reader's tree to a checked `Replication`."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from sluice.configuration import option, options, placement, redo, stream
-from sluice.configuration.conflict_rules import conflict_rules
-from sluice.configuration.ddl import DdlOptions, replicate
-from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
-from sluice.configuration.model import (
-    DEFAULT_SCHEMA,
-    Endpoint,
-    HousekeepingOptions,
-    Replication,
-    SlaveConfig,
-)
-from sluice.configuration.monitor import monitor
-from sluice.configuration.nodes import Node, Section, parts
-from sluice.configuration.rule import ON_ERROR
-from sluice.configuration.table_section import of_slave, tables
-from sluice.configuration.transformation_section import check_slaves
-from sluice.model.joining import LOAD, WAIT
-from sluice.model.names import InvalidName, Prefix
-from sluice.model.vendors import FIRST, MASTERS, REDO, STREAM, VENDORS
+from sluice.configuration.model import SHORT_NAME, Endpoint, Replication, SlaveConfig
+from sluice.configuration.nodes import Node
+from sluice.configuration.placement import check
+from sluice.configuration.rule import TableRule
+from sluice.configuration.section import Options, Section, option
+from sluice.configuration.table_lines import EACH_TABLE, tables
+from sluice.configuration.values import A_FOLDER, A_PREFIX, folder, one_of, prefix, read, text, whole
+from sluice.model.names import Prefix
+from sluice.model.vendors import FIRST, REDO, STREAM, VENDORS
 
-_SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
-_CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
+_EACH_SLAVE = "write name: {conn_id: …} for each slave, or {} while there is none"
 
 
 def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> Replication | None:
@@ -34,236 +25,99 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     before = len(mistakes)
     section = Section(root, mistakes)
     section.get("from")  # followed before: see sources
-    prefix = _prefix(section, mistakes)
-    master = _master(section, prefix, mistakes)
-    slaves = _slaves(section, master, mistakes)
-    rules = tables(section, mistakes)
-    check_slaves(master, slaves.values(), rules, section, mistakes)
-    placement.check(rules, (slave.tables for slave in slaves.values()), mistakes)
-    apply = options.apply(section)
-    initial = options.initial(section)
-    verify = stream.verified(master, options.verify(section), section, mistakes)
-    notify = options.notify(section, mistakes)
-    most = options.items_limit(section, mistakes)
-    kept = option.read(section, "housekeeping", HousekeepingOptions)
-    shown = monitor(section)
-    ddl = option.read(section, "ddl", DdlOptions)
-    beside = replicate(section, master, mistakes)
-    redo_logs = redo.options(section, master, mistakes)
-    readers = _feeds(section, master, mistakes)
-    broadcast = section.flag("broadcast", False)
-    section.finish()
-    if len(mistakes) > before or prefix is None:
-        return None
-    return Replication(
-        prefix,
-        master,
-        slaves,
-        rules,
-        apply,
-        initial,
-        verify,
-        root.file,
-        notify,
-        most,
-        kept,
-        points_at,
-        shown,
-        ddl,
-        beside,
-        redo_logs,
-        readers,
-        broadcast,
+    section.need("prefix", A_PREFIX)
+    section.need("master", "write conn_id and vendor of the database to replicate from")
+    section.need("slaves", "write each slave's name with its conn_id, or slaves: {} while there is none")
+    section.need("tables", EACH_TABLE)
+    own = section.read("prefix", prefix, None)
+    rules = section.read("tables", tables, ())
+    master = section.read("master", partial(_master, own), Endpoint())
+    slaves = section.read("slaves", partial(_slaves, master, rules), {})
+    check(rules, (slave.tables for slave in slaves.values()), mistakes)
+    found = Replication.from_section(
+        section, prefix=own, master=master, slaves=slaves, tables=rules, source=root.file, points_at=points_at
     )
-
-
-def _feeds(section: Section, master: Endpoint, mistakes: list[Mistake]) -> tuple[str, ...]:
-    right = "write the feeds' names with commas between them, e.g. feeds: lake, search"
-    names = parts(section.text("feeds", "", right))
-    node = section.get("feeds")
-    if node is None:
-        return ()
-    for name in dict.fromkeys(names):
-        if not _SLAVE_NAME.match(name) or names.count(name) > 1:
-            problem = f"{name!r} is there twice" if names.count(name) > 1 else f"{name!r} is no feed's name"
-            mistakes.append(node.mistake(problem, "use letters, digits, - and _, 63 at most, each name once"))
-    if names and master.stream:
-        mistakes.append(node.mistake("contradicts capture: stream, whose files nobody purges", "take it out"))
-    return names
+    return found if len(mistakes) == before else None
 
 
 def prefix_of(root: Node) -> str | None:
     """The prefix as far as it can be told, in upper case, also from a file with mistakes."""
-    node = root.value.get("prefix") if isinstance(root.value, dict) else None
+    node = root.fields.get("prefix")
     return node.value.strip().upper() if node is not None and isinstance(node.value, str) else None
 
 
-def _prefix(section: Section, mistakes: list[Mistake]) -> Prefix | None:
-    right = "write a letter, then letters, digits or underscores, 30 characters at most, e.g. DEMO_"
-    if not section.has("prefix"):
-        section.get("prefix")
-        section.missing("prefix", right)
-        return None
-    found = section.scalar("prefix", right)
-    if found is None:
-        return None
-    node, text = found
-    try:
-        return Prefix(text.strip())
-    except InvalidName:
-        mistakes.append(node.mistake(f"{text!r} is no prefix", right))
-        return None
+@dataclass(frozen=True)
+class _OfStream(Options):
+    """What is said of a master whose changes are in files."""
+
+    vendor: str = option(FIRST, one_of(VENDORS, "vendors"))
+    location: str = option("", folder)
+    after: int | None = option(None, whole(0, 10**18 - 1))
 
 
-def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -> Endpoint:
-    node = section.get("master")
-    if node is None:
-        section.missing("master", "write conn_id and vendor of the database to replicate from")
-        return Endpoint("")
-    endpoint = Section(node, mistakes)
-    match endpoint.choice("capture", ("trigger", STREAM, REDO), "trigger", "ways to capture"):
-        case "stream":
-            return stream.endpoint(endpoint, mistakes)
-        case "redo":
-            return redo.endpoint(endpoint, mistakes)
-    place, cascade = _endpoint(endpoint, FIRST, MASTERS), _cascade(endpoint, prefix, mistakes)
-    master = Endpoint(*place, cascade, endpoint.flag("allow_superuser", False))
-    endpoint.finish()
+@dataclass(frozen=True)
+class _OfRedo(_OfStream):
+    """What is said of a master whose changes are in files that are made of its redo logs."""
+
+    conn_id: str = option("", text("name the connection to the master's database, e.g. shop_oracle"))
+
+
+def _master(own: Prefix | None, node: Node, mistakes: list[Mistake]) -> Endpoint:
+    section = Section(node, mistakes)
+    capture = section.read("capture", one_of(("trigger", STREAM, REDO), "ways to capture"), "trigger")
+    if capture != "trigger":
+        section.need("location", A_FOLDER)
+        found = (_OfStream if capture == STREAM else _OfRedo).from_section(section)
+        return Endpoint(capture=capture, **vars(found))
+    master = Endpoint.from_section(section)
+    if own in master.cascade:
+        section.wrong("names this replication itself", "take it out", "cascade")
     return master
 
 
-def _cascade(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -> tuple[Prefix, ...]:
-    right = "write the prefixes whose changes this master shall pass on, separated by commas"
-    text = section.text("cascade", "", right)
-    passed_on = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        node = section.get("cascade")
-        assert node is not None
-        try:
-            passed_on.append(Prefix(part))
-        except InvalidName:
-            mistakes.append(node.mistake(f"{part!r} is no prefix", right))
-            continue
-        if passed_on[-1] == prefix:
-            mistakes.append(node.mistake("names this replication itself", right))
-    return tuple(sorted(set(passed_on)))
-
-
-def _endpoint(section: Section, vendor: str, vendors: Collection[str] = VENDORS) -> tuple[str, str, str]:
-    """conn_id, vendor, schema."""
-    if not section.has("conn_id"):
-        file = section.node.file
-        xmlblaster = file.suffix in (".properties", ".xml")
-        beside = f", or leave this file as it is and write a YAML with from: {file.name}" if xmlblaster else ""
-        section.missing("conn_id", _CONN_ID + beside)
-    conn_id = section.text("conn_id", "", _CONN_ID)
-    what = "vendors of a master" if vendors is MASTERS else "vendors"
-    vendor = section.choice("vendor", vendors, vendor, what)
-    schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
-    return conn_id, vendor, schema
-
-
-def _slaves(section: Section, master: Endpoint, mistakes: list[Mistake]) -> dict[str, SlaveConfig]:
-    node = section.get("slaves")
-    if node is None:
-        section.missing("slaves", "write each slave's name with its conn_id, or slaves: {} while there is none")
-        return {}
+def _slaves(
+    master: Endpoint, rules: Iterable[TableRule], node: Node, mistakes: list[Mistake]
+) -> dict[str, SlaveConfig]:
     slaves: dict[str, SlaveConfig] = {}
-    if not isinstance(node.value, dict):
-        mistakes.append(
-            node.mistake(f"is {node.kind}", "write name: {conn_id: …} for each slave, or {} while there is none")
-        )
-        return {}
-    folded: dict[str, Node] = {}
+    names: dict[str, Node] = {}
     connections: dict[str, Node] = {}
-    for name, child in node.value.items():
-        if not _SLAVE_NAME.match(name):
-            mistakes.append(
-                child.mistake(
-                    f"{name!r} is no slave's name", "use letters, digits, - and _, 63 at most, a letter or digit first"
-                )
-            )
-        twin = folded.setdefault(name.lower(), child)
+    for name, child in node.entries(_EACH_SLAVE).items():
+        if not re.fullmatch(SHORT_NAME, name):
+            right = "use letters, digits, - and _, 63 at most, a letter or digit first"
+            mistakes.append(child.mistake(f"{name!r} is no slave's name", right))
+        twin = names.setdefault(name.lower(), child)
         if twin is not child:
-            mistakes.append(
-                child.mistake(
-                    f"differs from the slave {twin.place_seen_from(child)} only by capitals", "rename one of the two"
-                )
-            )
-        slave = _slave(name, child, master, mistakes)
-        slaves[name] = slave
-        if not slave.conn_id:
+            problem = f"differs from the slave {twin.place_seen_from(child)} only by capitals"
+            mistakes.append(child.mistake(problem, "rename one of the two"))
+        slave = read(partial(_slave, name, master, rules), child, mistakes)
+        if slave is None:
             continue
-        if slave.conn_id == master.conn_id:
-            mistakes.append(
-                child.mistake(f"has the master's own connection {master.conn_id}", "name the slave's connection")
-            )
-        other = connections.setdefault(slave.conn_id, child)
+        slaves[name] = slave
+        if slave.conn_id and slave.conn_id == master.conn_id:
+            problem = f"has the master's own connection {master.conn_id}"
+            mistakes.append(child.mistake(problem, "name the slave's connection"))
+        other = connections.setdefault(slave.conn_id, child) if slave.conn_id else child
         if other is not child:
-            mistakes.append(
-                child.mistake(
-                    f"has the same connection {slave.conn_id} as the slave {other.place_seen_from(child)}",
-                    "name another connection, or take one of the two slaves out",
-                )
-            )
+            problem = f"has the same connection {slave.conn_id} as the slave {other.place_seen_from(child)}"
+            mistakes.append(child.mistake(problem, "name another connection, or take one of the two slaves out"))
     return slaves
 
 
-def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> SlaveConfig:
+def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, mistakes: list[Mistake]) -> SlaveConfig:
     section = Section(node, mistakes)
     section.get("from")
-    conn_id, vendor, schema = _endpoint(section, master.vendor)
-    safe_mode = section.flag("safe_mode", False)
-    policy = section.get("on_conflict")
-    on_conflict = section.choice("on_conflict", ("stop", "reject", "overwrite"), "stop", "policies")
-    if safe_mode and policy is not None:
-        mistakes.append(
-            policy.mistake(
-                "contradicts safe_mode: true, under which no change ever conflicts", "take out on_conflict or safe_mode"
-            )
-        )
-    comparing = section.get("compare_values")
-    compare_values = section.flag("compare_values", True)
-    always = "safe_mode: true" if safe_mode else "on_conflict: overwrite" if on_conflict == "overwrite" else ""
-    if comparing is not None and compare_values and always:
-        mistakes.append(
-            comparing.mistake(
-                f"contradicts {always}, under which no row is compared before it is written",
-                f"take out compare_values or {always.partition(':')[0]}",
-            )
-        )
-    existing = section.choice("existing_tables", ("empty", "keep", "refuse", "current"), "empty", "policies")
-    places = ("slave", "redis") if VENDORS[vendor].redis_checkpoint else ("slave",)
-    checkpoint = section.choice("checkpoint", places, "slave", "places")
-    files = location(section)
-    new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
-    on_error = section.choice("on_error", ON_ERROR, "stop", "policies")
-    on_drop = section.choice("on_drop", ("keep", "drop"), "keep", "policies")
-    allow_superuser = section.flag("allow_superuser", False)
-    trusted_ddl = section.flag("trusted_ddl", False)
-    lossy = parts(
-        section.text("lossy_columns", "", "write schema.table.column, with * for anything, separated by commas")
-    )
-    own_tables = of_slave(section, mistakes)
-    rules = conflict_rules(section, mistakes)
-    section.finish()
-    return SlaveConfig(
-        name,
-        conn_id,
-        vendor,
-        schema,
-        safe_mode,
-        on_conflict,
-        compare_values,
-        existing,
-        checkpoint,
-        files,
-        new_tables,
-        on_error,
-        on_drop,
-        allow_superuser,
-        trusted_ddl,
-        lossy,
-        own_tables,
-        rules,
-    )
+    slave = SlaveConfig.from_section(section, name=name, vendor=master.vendor)
+    if not any(rule.transformation for rule in (*rules, *slave.tables)):
+        return slave
+    if master.stream:
+        problem = f"gets changes of a recorded stream (capture: {master.capture})"
+        remedy = "take where, columns and exit out: a recorded stream is applied as it is"
+    elif master.vendor != FIRST:
+        problem = f"gets tables of the vendor {master.vendor}"
+        remedy = f"take where, columns and exit out: a master of {FIRST} has them"
+    elif slave.conflict_rules:
+        problem, remedy = "has conflict_rules", "take one of the two out: conflict_rules decide between whole rows"
+    else:
+        return slave
+    section.wrong(f"{problem}, and tables have where, columns or exit", remedy)
+    return slave

@@ -3,7 +3,7 @@
     replication.prefix                          prefix
     sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
     sluice.slave.<name>.conn_id                 slaves.<name>.conn_id
-    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>      (and verify, items_limit, housekeeping)
+    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>      (likewise each other section)
     sluice.initial.throttle.<key>               initial.throttle.<key>
     sluice.notify.<module.Class>.<argument>     notify.<module.Class>.<argument>
     table.[CATALOG.]SCHEMA.TABLE                tables
@@ -21,13 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice.configuration.mistakes import Mistake
+from sluice.configuration.model import Replication
 from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.section import sections
 from sluice.model.names import InvalidName, split_qualified
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
-_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",
-             "notify": "notify", "items_limit": "items_limit", "housekeeping": "housekeeping",
-             "ddl": "ddl", "replicate": "replicate"}  # fmt: skip
+_SECTIONS = {name: name for name in ("master", "notify", "redo", *sections(Replication))} | {"slave": "slaves"}
+_ALWAYS = ("master", "slaves", "tables")
 _PREFIX = "replication.prefix"
 _LOCATION = "replication.initialFilesLocation"
 _CHANGES_DATA = ("replication.mapper.", "dbWriter.prePostStatement.")
@@ -47,8 +48,7 @@ def tree(
 ) -> Node | None:
     """The root of one replication; `line` is where its keys begin.
 
-    None when it has no prefix, unless that is `prefix_elsewhere`: then sections that it says nothing about are left
-    out, too.
+    None when it has no prefix, unless that is `prefix_elsewhere`: then what each replication needs may be missing, too.
     """
     return _Flat(file, line, list(entries), mistakes).root(prefix_elsewhere)
 
@@ -93,7 +93,7 @@ class _Flat:
         fields = {} if prefix is None else {"prefix": self._node(prefix, self._text(prefix))}
         line = self._line if prefix is None else prefix.line
         for name, values in sections.items():
-            if values or not prefix_elsewhere:
+            if values or (name in _ALWAYS and not prefix_elsewhere):
                 fields[name] = Node(self._file, line, keys[name], dict(values))
         return Node(self._file, self._line, "", dict(fields))
 

@@ -32,3 +32,12 @@ class ConfigError(Terminal):
         count = len(self.mistakes)
         heading = "The configuration has a mistake:" if count == 1 else f"The configuration has {count} mistakes:"
         super().__init__("\n".join([heading, *(f"  {mistake}" for mistake in self.mistakes)]))
+
+
+class Wrong(Exception):
+    """A value cannot be used; whoever reads its key knows the place."""
+
+    def __init__(self, problem: str, remedy: str):
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}; {remedy}")

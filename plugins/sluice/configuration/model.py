@@ -1,44 +1,64 @@
 """The configuration of a replication, checked and frozen."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-from sluice.configuration import option
-from sluice.configuration.ddl import DdlOptions, ReplicateOptions
-from sluice.configuration.monitor import MonitorOptions
+from sluice.configuration.options import (
+    COLUMNS,
+    ApplyOptions,
+    DdlOptions,
+    HousekeepingOptions,
+    InitialOptions,
+    ItemsLimit,
+    MonitorOptions,
+    NotifierConfig,
+    ReplicateOptions,
+    VerifyOptions,
+    notifiers,
+)
 from sluice.configuration.placement import Placement
+from sluice.configuration.redo import RedoOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
-from sluice.configuration.rule import TablePattern, TableRule
+from sluice.configuration.rule import ON_ERROR, TablePattern, TableRule
+from sluice.configuration.section import Options, Section, option, section_of
+from sluice.configuration.table_lines import conflict_rules, tables_of_slave
+from sluice.configuration.values import flag, listed, matching, one_of, place, prefix, text
 from sluice.errors import Terminal
 from sluice.model.conflict_rule import ConflictRule
 from sluice.model.connection import ConnectionInfo
-from sluice.model.items_limit import ItemsLimit
+from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import Prefix, TableName
 from sluice.model.transformation import Transformation
-from sluice.model.vendors import FIRST, REDO, REDO_VENDOR, STREAM
+from sluice.model.vendors import FIRST, MASTERS, REDO, REDO_VENDOR, STREAM, VENDORS
 
-READS = ("committed", "snapshot", "locked")
-"""Values of `initial.read`."""
 DEFAULT_SCHEMA = "sluice"
 """Where Sluice's own tables live on either side when the configuration names no schema."""
+SHORT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
+"""Of slaves and feeds."""
+_CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
+_FEEDS = "write the feeds' names with commas between them, e.g. feeds: lake, search"
+_conn_id = text(_CONN_ID)
+_schema = text("name a schema, exactly as the database stores it")
+_feeds = listed(_FEEDS, matching(SHORT_NAME, "is no feed's name", "use letters, digits, - and _, 63 at most"))
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Options):
     """One side of a replication."""
 
-    conn_id: str
+    conn_id: str = option("", _conn_id)
     """The Airflow connection; it holds host, user and password. With `capture: redo` that of the master's database,
     from which an initial update reads rows; empty where none is named."""
-    vendor: str = FIRST
-    schema: str = DEFAULT_SCHEMA
+    vendor: str = option(FIRST, one_of(MASTERS, "vendors of a master"))
+    schema: str = option(DEFAULT_SCHEMA, _schema)
     """Where Sluice's own tables live, exactly as the database stores the name."""
-    cascade: tuple[Prefix, ...] = ()
+    cascade: tuple[Prefix, ...] = option(
+        (), listed("write the prefixes whose changes this master shall pass on, separated by commas", prefix)
+    )
     """Replications that apply to this master, and whose changes it passes on to its own slaves."""
-    allow_superuser: bool = False
+    allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
     capture: str = "trigger"
     """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files;
@@ -63,49 +83,60 @@ class Endpoint:
         folder = self.location if self.capture == STREAM else f"{self.location}/{STREAM}"
         return ConnectionInfo(STREAM, "", 0, folder, "", "")
 
+    def checked(self, section: Section) -> Self:
+        _need_connection(section)
+        return replace(self, cascade=tuple(sorted(set(self.cascade))))
+
+
+def _need_connection(section: Section) -> None:
+    file = section.node.file
+    xmlblaster = file.suffix in (".properties", ".xml")
+    beside = f", or leave this file as it is and write a YAML with from: {file.name}" if xmlblaster else ""
+    section.need("conn_id", _CONN_ID + beside)
+
 
 @dataclass(frozen=True)
-class SlaveConfig:
+class SlaveConfig(Options):
     name: str
-    conn_id: str
-    vendor: str = FIRST
-    schema: str = DEFAULT_SCHEMA
+    conn_id: str = option("", _conn_id)
+    vendor: str = option(FIRST, one_of(VENDORS, "vendors"))
+    schema: str = option(DEFAULT_SCHEMA, _schema)
     """Where CHECKPOINT, BLOCKS and REJECTS live."""
-    safe_mode: bool = False
+    safe_mode: bool = option(False, flag)
     """Apply every change idempotently, always."""
-    on_conflict: str = "stop"
+    on_conflict: str = option("stop", one_of(("stop", "reject", "overwrite"), "policies"))
     """What happens to a change that does not fit the slave's rows: `stop` closes the gate,
     `reject` sets the change aside in REJECTS, `overwrite` makes the row equal to the master's."""
-    compare_values: bool = True
+    compare_values: bool = option(True, flag)
     """In normal mode a row that changes or goes must hold the master's former values. False: it need only be
     there; for slaves on which triggers change columns, or people other columns than the master's applications."""
-    existing_tables: str = "empty"
+    existing_tables: str = option("empty", one_of(("empty", "keep", "refuse", "current"), "policies"))
     """What an initial update does with tables that the slave has: `empty` deletes their rows,
     `keep` replaces them range by range as blocks are stored, `refuse` stops the update, `current` takes their rows for
     the master's and loads none."""
-    checkpoint: str = "slave"
+    checkpoint: str = option("slave", one_of(("slave", "redis"), "places"))
     """Where the position is kept: `slave`, in the transaction that carries the data, or `redis`, at an interval."""
-    initial_files_location: str | None = None
+    initial_files_location: str | None = option(None, place)
     """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
-    new_tables: str = "load"
+    new_tables: str = option(LOAD, one_of((LOAD, WAIT), "policies"))
     """What is done about a table that joins with rows while the slave is NORMAL: `load` starts an initial update of
     it, `wait` leaves that to a person. Its changes are left out until then."""
-    on_error: str = "stop"
+    on_error: str = option("stop", one_of(ON_ERROR, "policies"))
     """What happens where changes of a table cannot be applied, and are not set aside: `stop` closes the gate, `isolate`
     leaves only that table out, inconsistent, until it is loaded again."""
-    on_drop: str = "keep"
+    on_drop: str = option("keep", one_of(("keep", "drop"), "policies"))
     """What becomes of the slave's table when it leaves, by a DROP on the master or taken out of the configuration:
     `keep` leaves it with its rows, `drop` drops it."""
-    allow_superuser: bool = False
+    allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
-    trusted_ddl: bool = False
+    trusted_ddl: bool = option(False, flag)
     """Whether expressions of the master's definitions run here whatever they call, with the rights of the account."""
-    lossy_columns: tuple[str, ...] = ()
+    lossy_columns: tuple[str, ...] = option((), COLUMNS)
     """Columns that may lose something on this slave, whose vendor is another than the master's, as
     `schema.table.column` with `*` for anything."""
-    tables: tuple[TableRule, ...] = ()
+    tables: tuple[TableRule, ...] = option((), tables_of_slave)
     """Transformations of this slave, in place of those under the replication's `tables`."""
-    conflict_rules: tuple[tuple[TablePattern, ConflictRule], ...] = ()
+    conflict_rules: tuple[tuple[TablePattern, ConflictRule], ...] = option((), conflict_rules)
     """Tables whose conflicts a rule decides, in place of `on_conflict`."""
 
     def conflict_rule(self, table: TableName) -> ConflictRule | None:
@@ -113,171 +144,29 @@ class SlaveConfig:
         matching = [(pattern.precision, rule) for pattern, rule in self.conflict_rules if pattern.matches(table)]
         return max(matching, key=lambda found: found[0])[1] if matching else None
 
-
-@dataclass(frozen=True)
-class ApplyOptions:
-    """How changes are applied."""
-
-    max_batch_changes: int = option.integer(1_000_000, 1, 1_000_000_000)
-    """A window with more changes is applied in slices of this size."""
-    stage_above: int = option.integer(200_000, 1, 1_000_000_000)
-    """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
-    checkpoint_interval: float = option.seconds(30.0, 0.1, 86_400)
-    """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,
-    wherever the checkpoint is kept, where no exit point is stored."""
-    poll_interval: float = option.seconds(0.05, 0.001, 3_600)
-    """Seconds between looks at the master when nothing came."""
-    lease: float = option.seconds(10.0, 1, 3_600)
-    """Seconds after which the right to apply is lost when it is not renewed."""
-
-
-@dataclass(frozen=True)
-class ThrottleOptions:
-    """What holds the loaders of an initial update back, all of a job together; None: no limit."""
-
-    pause: bool = option.flag(False)
-    """No block is begun until this is false again."""
-    active_sessions: int | None = option.integer(None, 0, 1_000_000)
-    """Sessions on the master's server that execute a statement, without Sluice's own."""
-    lock_waits: int | None = option.integer(None, 0, 1_000_000)
-    """Sessions on the master's server that wait for a lock, without Sluice's own."""
-    replica_lag: float | None = option.number(None, 0, 1e6, "seconds")
-    """Seconds by which the master's own standbys are behind, the worst of them."""
-    query: str | None = option.text("write SQL for the master that returns one number")
-    """SQL for the master that returns one number."""
-    query_limit: float = option.number(0.0, -1e15, 1e15)
-    """Above this number of `query` loading pauses."""
-    apply_lag: float | None = option.number(None, 0, 1e6, "seconds")
-    """Seconds by which the apply of the slave is behind the master."""
-    rows_per_second: int | None = option.integer(None, 1, 1_000_000_000)
-    megabytes_per_second: float | None = option.number(None, 0.001, 1e6)
-    """Of 1,000,000 bytes, as COPY has them."""
-
-
-@dataclass(frozen=True)
-class InitialOptions:
-    """How an initial update reads."""
-
-    block_target_seconds: float = option.seconds(0.5, 0.01, 3_600)
-    """Time that reading one block should take; the size adapts to it."""
-    block_rows: int = option.integer(50_000, 1, 1_000_000_000)
-    """Rows of the first block."""
-    parallel: int = option.integer(4, 1, 256)
-    """Blocks read at the same time."""
-    files_s3: str | None = option.text("name the Airflow connection to S3, e.g. aws_default")
-    """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
-    files_key: str | None = option.text("name the Airflow connection whose password is the key")
-    """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
-    parallel_tables: int = option.integer(256, 1, 256)
-    """Tables that these blocks may belong to."""
-    parallel_ranges: int = option.integer(256, 1, 256)
-    """Blocks of one table among them."""
-    read: str = option.choice("committed", READS, "ways to read")
-    """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
-    snapshot; `locked`, each with its rows locked."""
-    lock_timeout: float = option.seconds(0.5, 0.01, 60)
-    """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
-    throttle: ThrottleOptions = option.section_of(ThrottleOptions)  # noqa: RUF009
-    locations: tuple[str, ...] = option.places()
-    """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
-    where: bool = option.flag(False)
-    """Whether that form may choose rows by a condition in SQL, which both accounts execute."""
-
-
-@dataclass(frozen=True)
-class VerifyOptions:
-    """How slaves are compared with the master."""
-
-    schedule: str = option.choice("daily", ("daily", "weekly", "never"), "schedules")
-    """When the DAG `resync` does it by itself: `daily`, `weekly` (on Sundays), `never`."""
-    action: str = option.choice("verify", ("verify", "repair"), "actions")
-    """What a scheduled run does about differences: `verify` reports them, `repair` mends them."""
-    tables: tuple[str, ...] = option.patterns("*", "write schema.table, with * for anything, separated by commas")
-    """Which tables, as `schema.table` with `*` for anything."""
-    mask: tuple[str, ...] = option.patterns("", "write schema.table.column, with * for anything, separated by commas")
-    """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
-    max_repair_rows: int = option.integer(1_000, 0, 1_000_000_000)
-    """A repair of more rows of a table asks a person first."""
-    sample: int = option.integer(0, 0, 1_000_000)
-    """About how many rows of a table a scheduled run draws at random; 0 for all."""
-    parallel: int = option.integer(1, 1, 64)
-    """Sessions on each side that read one table."""
-    max_age_days: int = option.integer(8, 0, 3_650)
-    """A table that was not found identical for so many days needs a person; 0 for never."""
-    keep_reports_days: int = option.integer(90, 0, 36_500)
-    """Reports are kept so long; 0 for ever."""
-
-    def covers(self, table: TableName) -> bool:
-        """Whether the table is to be compared."""
-        return any(fnmatchcase(f"{table.schema}.{table.name}", pattern) for pattern in self.tables)
-
-
-@dataclass(frozen=True)
-class HousekeepingOptions:
-    """How long is kept what nobody needs any more."""
-
-    keep_files_days: int = option.integer(30, 0, 36_500)
-    """Folders of carried files are kept so long after their initial update began; 0 for ever."""
-    keep_rejects_days: int = option.integer(90, 0, 36_500)
-    """Changes in REJECTS are kept so long after they were settled; 0 for ever."""
-
-
-@dataclass(frozen=True)
-class RedoOptions:
-    """How the redo logs of an Oracle master are read (`capture: redo`)."""
-
-    program: str | None = option.text("name the program of OpenLogReplicator 1.9.0")
-    """The program of OpenLogReplicator 1.9.0, which is installed on its own."""
-    schema: str | None = option.text("name a schema checkpoint, <name>-chkpt-<SCN>.json")
-    """The schema checkpoint with which capture begins, at its SCN."""
-    threads: tuple[str, ...] = option.patterns("1", "write numbers of redo threads, separated by commas")
-    """Redo threads, `V$THREAD.THREAD#`."""
-    logs: str | None = option.text("name a folder")
-    """Where the archived logs are, or are brought to: a folder `<resetlogs>_<thread>`, and in it one a day.
-    Default: `logs` at the location."""
-    proxy: str | None = option.text("write http://host:9527 or https://host:9527")
-    """A redo proxy on the master's side, from which logs are brought to `logs`; None: somebody else brings them."""
-    archived: tuple[str, ...] = option.patterns("", "write folders of the proxy's machine, separated by commas")
-    """With `proxy`: the folders there in which the logs of all threads are."""
-    token_file: str | None = option.text("name a file with the proxy's token")
-    """With `proxy`: holds its token."""
-    proxy_authority: str | None = option.text("name a file with the certificate of the authority")
-    """With `proxy` and https: who signed its certificate, beside those that the system trusts."""
-    work: str | None = option.text("name a folder of this machine")
-    """Where the programs keep their checkpoints and logs. Default: `work` at the location."""
-    host_timezone: str = option.word("+00:00", "write the master's offset, e.g. +08:00")
-    """The time zone of the master's machine: times in redo are those of its clock."""
-    first_port: int = option.integer(27100, 1024, 64000)
-    """The program of thread n listens on this port and n, of the loopback."""
-    metrics_port: int | None = option.integer(None, 1024, 64000)
-    """Its metrics are on this port and n, where it is built with them; None: it has none."""
-    memory_mb: int = option.integer(1024, 64, 1_000_000)
-    """Memory that one program may take for redo and transactions."""
-    checkpoint_seconds: int = option.integer(600, 1, 86_400)
-    """Seconds between two copies of its checkpoints in Redis."""
-    lease: float = option.seconds(10.0, 1, 3_600)
-    """Seconds after which a standby takes over from one that is gone."""
-    silent_minutes: float = option.number(15.0, 0.01, 10_000, "minutes")
-    """So long a thread may say nothing while transactions of others wait for it."""
-    conn_id: str | None = option.text("name a connection to the master, e.g. shop_oracle")
-    """A connection to the master, which is asked which archived logs it has; None: it is not asked."""
-    lost_minutes: float = option.number(60.0, 0, 1_000_000, "minutes")
-    """So long after a log is found lost the slaves become INCONSISTENT; until then it may be brought back."""
-    exact_names: bool = option.flag(False)
-    """Names in capitals stay so on the slaves; else they become small letters."""
-    ends_at: tuple[str, ...] = option.patterns("", "write SCNs, separated by commas")
-    """A transaction of the stream ends at each of these SCNs: for slaves that had their changes from triggers up to
-    there."""
-
-
-@dataclass(frozen=True)
-class NotifierConfig:
-    """One of Airflow's notifiers, told what needs a person."""
-
-    path: str
-    """The class, e.g. `airflow.providers.smtp.notifications.smtp.SmtpNotifier`."""
-    arguments: Mapping[str, Any]
-    """What it is made with: texts, lists and mappings of texts."""
+    def checked(self, section: Section) -> Self:
+        _need_connection(section)
+        if self.safe_mode and section.has("on_conflict"):
+            problem = "contradicts safe_mode: true, under which no change ever conflicts"
+            section.wrong(problem, "take out on_conflict or safe_mode", "on_conflict")
+        always = "safe_mode" if self.safe_mode else "on_conflict" if self.on_conflict == "overwrite" else ""
+        if always and section.has("compare_values") and self.compare_values:
+            value = "true" if self.safe_mode else "overwrite"
+            problem = f"contradicts {always}: {value}, under which no row is compared before it is written"
+            section.wrong(problem, f"take out compare_values or {always}", "compare_values")
+        if self.checkpoint == "redis" and not VENDORS[self.vendor].redis_checkpoint:
+            section.wrong("'redis' is not known", "known places: slave", "checkpoint")
+        # A conflict is found by the row's former values, and each change must come once.
+        for contradicts, problem in (
+            (not self.compare_values, "compare_values: false, under which conflicts are not seen"),
+            (
+                self.checkpoint == "redis",
+                "checkpoint: redis, with which changes come again after a restart, and look like conflicts",
+            ),
+        ):
+            if contradicts and section.has("conflict_rules"):
+                section.wrong(f"contradicts {problem}", "take out one of the two", "conflict_rules")
+        return self
 
 
 class UnknownSlave(Terminal):
@@ -294,7 +183,7 @@ class UnknownSlave(Terminal):
 
 
 @dataclass(frozen=True)
-class Replication:
+class Replication(Options):
     """Everything configured for one prefix."""
 
     prefix: Prefix
@@ -302,30 +191,53 @@ class Replication:
     slaves: Mapping[str, SlaveConfig]
     tables: tuple[TableRule, ...]
     """In the order of the file."""
-    apply: ApplyOptions = field(default_factory=ApplyOptions)
-    initial: InitialOptions = field(default_factory=InitialOptions)
-    verify: VerifyOptions = field(default_factory=VerifyOptions)
+    apply: ApplyOptions = section_of(ApplyOptions)
+    initial: InitialOptions = section_of(InitialOptions)
+    verify: VerifyOptions = section_of(VerifyOptions)
     source: Path = Path()
     """The file it was read from."""
-    notify: tuple[NotifierConfig, ...] = ()
+    notify: tuple[NotifierConfig, ...] = option((), notifiers)
     """Who is told what needs a person."""
-    items_limit: ItemsLimit = field(default_factory=ItemsLimit)
+    items_limit: ItemsLimit = section_of(ItemsLimit)
     """How much may wait in ITEMS before a slave is dropped."""
-    housekeeping: HousekeepingOptions = field(default_factory=HousekeepingOptions)
+    housekeeping: HousekeepingOptions = section_of(HousekeepingOptions)
     points_at: tuple[Path, ...] = ()
     """The files of xmlBlaster that `source` points at, read with it."""
-    monitor: MonitorOptions = field(default_factory=MonitorOptions)
+    monitor: MonitorOptions = section_of(MonitorOptions)
     """From which values on the monitor warns."""
-    ddl: DdlOptions = field(default_factory=DdlOptions)
+    ddl: DdlOptions = section_of(DdlOptions)
     """What slaves do about changes of definitions that are no items."""
-    replicate: ReplicateOptions = field(default_factory=ReplicateOptions)
+    replicate: ReplicateOptions = section_of(ReplicateOptions)
     """What follows beside tables."""
-    redo: RedoOptions | None = None
+    redo: RedoOptions | None = option(None, RedoOptions.from_node)
     """How redo logs are read; None where changes come from elsewhere."""
-    feeds: tuple[str, ...] = ()
+    feeds: tuple[str, ...] = option((), _feeds)
     """Named readers of the changes that are no slaves; each holds the purge from its first read on."""
-    broadcast: bool = False
+    broadcast: bool = option(False, flag)
     """Whether queries may be asked of the master and its slaves, with the rights of Sluice's accounts."""
+
+    def checked(self, section: Section) -> Self:
+        for name in dict.fromkeys(name for name in self.feeds if self.feeds.count(name) > 1):
+            section.wrong(f"{name!r} is there twice", "write each name once", "feeds")
+        if self.redo and self.master.capture != REDO:
+            section.wrong("means nothing without capture: redo of the master", "take it out", "redo")
+        if self.master.capture == REDO:
+            section.need("redo", "name there program and schema, see docs/redo.md")
+        if self.replicate.any and (self.master.stream or self.master.vendor != FIRST):
+            problem = "views and sequences are read from the catalogue of a PostgreSQL master, and this one has none"
+            section.wrong(problem, "take the section out", "replicate")
+        if not self.master.stream:
+            return self
+        # A stream has no rows to compare with, and nothing waits on its master. Rows to load it has beside redo, where
+        # conn_id names its database.
+        for name in ("items_limit",) if self.master.conn_id else ("initial", "items_limit"):
+            if section.has(name):
+                problem = f"means nothing with capture: {self.master.capture}"
+                section.wrong(problem, "take it out, see docs/stream.md", name)
+        if self.feeds:
+            problem = f"contradicts capture: {self.master.capture}, whose files nobody purges"
+            section.wrong(problem, "take it out", "feeds")
+        return replace(self, verify=replace(self.verify, schedule="never", max_age_days=0))
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

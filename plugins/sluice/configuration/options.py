@@ -1,85 +1,256 @@
-"""The sections with options of the whole replication: apply, initial, verify, notify, items_limit."""
+"""Sections with options of the whole replication."""
 
 import re
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any, Self
 
 from sluice.configuration.mistakes import Mistake
-from sluice.configuration.model import ApplyOptions, InitialOptions, NotifierConfig, VerifyOptions
-from sluice.configuration.nodes import Node, Section
-from sluice.configuration.option import read
-from sluice.model.items_limit import ItemsLimit
+from sluice.configuration.nodes import Node
+from sluice.configuration.section import Options, Section, option, section_of
+from sluice.configuration.values import as_it_is, flag, member_of, number, one_of, places, seconds, text, texts, whole
+from sluice.model.defined import DefinedKind
+from sluice.model.names import TableName
+
+READS = ("committed", "snapshot", "locked")
+"""Values of `initial.read`."""
+COLUMNS = texts("write schema.table.column, with * for anything, separated by commas")
 
 
-def apply(section: Section) -> ApplyOptions:
-    found = read(section, "apply", ApplyOptions)
-    if found.poll_interval >= found.lease:
-        named = section.inside("apply", "poll_interval") or section.inside("apply", "lease")
-        assert named is not None, "they are not so by default"
-        section.mistakes.append(
-            named.mistake(
-                f"poll_interval {found.poll_interval:g} is not below lease {found.lease:g}: the right to apply would "
-                "run out between looks",
+@dataclass(frozen=True)
+class ApplyOptions(Options):
+    """How changes are applied."""
+
+    max_batch_changes: int = option(1_000_000, whole(1, 1_000_000_000))
+    """A window with more changes is applied in slices of this size."""
+    stage_above: int = option(200_000, whole(1, 1_000_000_000))
+    """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
+    checkpoint_interval: float = option(30.0, seconds(0.1, 86_400))
+    """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,
+    wherever the checkpoint is kept, where no exit point is stored."""
+    poll_interval: float = option(0.05, seconds(0.001, 3_600))
+    """Seconds between looks at the master when nothing came."""
+    lease: float = option(10.0, seconds(1, 3_600))
+    """Seconds after which the right to apply is lost when it is not renewed."""
+
+    def checked(self, section: Section) -> Self:
+        if self.poll_interval >= self.lease:
+            section.wrong(
+                f"poll_interval {self.poll_interval:g} is not below lease {self.lease:g}: the right to apply would run "
+                "out between looks",
                 "lower poll_interval or raise lease",
+                *("poll_interval", "lease"),
             )
-        )
-    return found
+        return self
 
 
-def initial(section: Section) -> InitialOptions:
-    limit = section.inside("initial", "throttle", "query_limit")
-    if limit is not None and section.inside("initial", "throttle", "query") is None:
-        section.mistakes.append(limit.mistake("is the limit of a query that is not there", "add query, or take it out"))
-    return read(section, "initial", InitialOptions)
+@dataclass(frozen=True)
+class ThrottleOptions(Options):
+    """What holds the loaders of an initial update back, all of a job together; None: no limit."""
+
+    pause: bool = option(False, flag)
+    """No block is begun until this is false again."""
+    active_sessions: int | None = option(None, whole(0, 1_000_000))
+    """Sessions on the master's server that execute a statement, without Sluice's own."""
+    lock_waits: int | None = option(None, whole(0, 1_000_000))
+    """Sessions on the master's server that wait for a lock, without Sluice's own."""
+    replica_lag: float | None = option(None, seconds(0, 1e6))
+    """Seconds by which the master's own standbys are behind, the worst of them."""
+    query: str | None = option(None, text("write SQL for the master that returns one number"))
+    """SQL for the master that returns one number."""
+    query_limit: float = option(0.0, number(-1e15, 1e15))
+    """Above this number of `query` loading pauses."""
+    apply_lag: float | None = option(None, seconds(0, 1e6))
+    """Seconds by which the apply of the slave is behind the master."""
+    rows_per_second: int | None = option(None, whole(1, 1_000_000_000))
+    megabytes_per_second: float | None = option(None, number(0.001, 1e6))
+    """Of 1,000,000 bytes, as COPY has them."""
+
+    def checked(self, section: Section) -> Self:
+        if section.has("query_limit") and not section.has("query"):
+            section.wrong("is the limit of a query that is not there", "add query, or take it out", "query_limit")
+        return self
 
 
-def verify(section: Section) -> VerifyOptions:
-    found = read(section, "verify", VerifyOptions)
-    # Who wants no verification is not reminded of it.
-    unwanted = found.schedule == "never" and section.inside("verify", "max_age_days") is None
-    return replace(found, max_age_days=0) if unwanted else found
+@dataclass(frozen=True)
+class InitialOptions(Options):
+    """How an initial update reads."""
+
+    block_target_seconds: float = option(0.5, seconds(0.01, 3_600))
+    """Time that reading one block should take; the size adapts to it."""
+    block_rows: int = option(50_000, whole(1, 1_000_000_000))
+    """Rows of the first block."""
+    parallel: int = option(4, whole(1, 256))
+    """Blocks read at the same time."""
+    files_s3: str | None = option(None, text("name the Airflow connection to S3, e.g. aws_default"))
+    """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
+    files_key: str | None = option(None, text("name the Airflow connection whose password is the key"))
+    """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
+    parallel_tables: int = option(256, whole(1, 256))
+    """Tables that these blocks may belong to."""
+    parallel_ranges: int = option(256, whole(1, 256))
+    """Blocks of one table among them."""
+    read: str = option("committed", one_of(READS, "ways to read"))
+    """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
+    snapshot; `locked`, each with its rows locked."""
+    lock_timeout: float = option(0.5, seconds(0.01, 60))
+    """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
+    throttle: ThrottleOptions = section_of(ThrottleOptions)
+    locations: tuple[str, ...] = option((), places)
+    """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
+    where: bool = option(False, flag)
+    """Whether that form may choose rows by a condition in SQL, which both accounts execute."""
 
 
-def notify(section: Section, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:
-    """The section `notify`; without it, what is usual."""
-    node = section.get("notify")
+@dataclass(frozen=True)
+class VerifyOptions(Options):
+    """How slaves are compared with the master."""
+
+    schedule: str = option("daily", one_of(("daily", "weekly", "never"), "schedules"))
+    """When the DAG `resync` does it by itself: `daily`, `weekly` (on Sundays), `never`."""
+    action: str = option("verify", one_of(("verify", "repair"), "actions"))
+    """What a scheduled run does about differences: `verify` reports them, `repair` mends them."""
+    tables: tuple[str, ...] = option(("*",), texts("write schema.table, with * for anything, separated by commas"))
+    """Which tables, as `schema.table` with `*` for anything."""
+    mask: tuple[str, ...] = option((), COLUMNS)
+    """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
+    max_repair_rows: int = option(1_000, whole(0, 1_000_000_000))
+    """A repair of more rows of a table asks a person first."""
+    sample: int = option(0, whole(0, 1_000_000))
+    """About how many rows of a table a scheduled run draws at random; 0 for all."""
+    parallel: int = option(1, whole(1, 64))
+    """Sessions on each side that read one table."""
+    max_age_days: int = option(8, whole(0, 3_650))
+    """A table that was not found identical for so many days needs a person; 0 for never."""
+    keep_reports_days: int = option(90, whole(0, 36_500))
+    """Reports are kept so long; 0 for ever."""
+
+    def checked(self, section: Section) -> Self:
+        # Who wants no verification is not reminded of it.
+        unwanted = self.schedule == "never" and not section.has("max_age_days")
+        return replace(self, max_age_days=0) if unwanted else self
+
+    def covers(self, table: TableName) -> bool:
+        """Whether the table is to be compared."""
+        return any(fnmatchcase(f"{table.schema}.{table.name}", pattern) for pattern in self.tables)
+
+
+@dataclass(frozen=True)
+class HousekeepingOptions(Options):
+    """How long is kept what nobody needs any more."""
+
+    keep_files_days: int = option(30, whole(0, 36_500))
+    """Folders of carried files are kept so long after their initial update began; 0 for ever."""
+    keep_rejects_days: int = option(90, whole(0, 36_500))
+    """Changes in REJECTS are kept so long after they were settled; 0 for ever."""
+
+
+@dataclass(frozen=True)
+class ItemsLimit(Options):
+    """Of what waits in ITEMS; past any of them the slave that is furthest behind is dropped. None: no limit."""
+
+    rows: int | None = option(None, whole(1, 10**15))
+    bytes: int | None = option(None, whole(1, 10**17))
+    age: float | None = option(None, seconds(1, 1e9))
+    """Seconds that the furthest slave may be behind."""
+
+    @property
+    def any(self) -> bool:
+        return (self.rows, self.bytes, self.age) != (None, None, None)
+
+
+@dataclass(frozen=True)
+class MonitorOptions(Options):
+    """Thresholds of a replication: at the first of two the monitor warns, at the second it is red."""
+
+    lag_warning: float = option(60.0, seconds(0, 1e9))
+    """Seconds by which a slave is behind."""
+    lag_critical: float = option(600.0, seconds(0, 1e9))
+    queue_warning: int = option(10_000_000, whole(1, 10**15))
+    """Changes in ITEMS; housekeeping deletes what all slaves have every ten minutes."""
+    queue_critical: int = option(100_000_000, whole(1, 10**15))
+
+    def checked(self, section: Section) -> Self:
+        for name, low, high in (
+            ("lag", self.lag_warning, self.lag_critical),
+            ("queue", self.queue_warning, self.queue_critical),
+        ):
+            if low > high:
+                problem = f"{name}_warning {low:g} is above {name}_critical {high:g}"
+                remedy = f"write a {name}_critical of {low:g} or more, or a lower warning"
+                section.wrong(problem, remedy, f"{name}_critical", f"{name}_warning")
+        return self
+
+
+class Policy(StrEnum):
+    FOLLOW = "follow"
+    """The slave is altered as the master was."""
+    WARN = "warn"
+    """The slave stays as it is; the log and the comparison of definitions say what a person may run."""
+    STOP = "stop"
+    """The apply stops until a person has run it, or lets it follow."""
+
+
+_policy = member_of(Policy, "policies")
+
+
+@dataclass(frozen=True)
+class DdlOptions(Options):
+    """What a slave does about a change of the master's definitions, by kind."""
+
+    indexes: Policy = option(Policy.FOLLOW, _policy)
+    unique: Policy = option(Policy.FOLLOW, _policy)
+    """Unique values and exclusion constraints."""
+    checks: Policy = option(Policy.FOLLOW, _policy)
+    foreign_keys: Policy = option(Policy.FOLLOW, _policy)
+    domains: Policy = option(Policy.FOLLOW, _policy)
+    """Checks of domains."""
+    comments: Policy = option(Policy.FOLLOW, _policy)
+    views: Policy = option(Policy.FOLLOW, _policy)
+    """Where `replicate` has them."""
+    sequences: Policy = option(Policy.FOLLOW, _policy)
+    """The same."""
+
+    def of(self, kind: DefinedKind) -> Policy:
+        """What is done about a change of that kind."""
+        policy: Policy = getattr(self, kind)
+        return policy
+
+
+@dataclass(frozen=True)
+class ReplicateOptions(Options):
+    """What of the master's database follows beside its tables."""
+
+    views: bool = option(False, flag)
+    """Those that read replicated tables alone."""
+    sequences: bool = option(False, flag)
+    """Those that no column draws from by itself, in the schemas of replicated tables."""
+
+    @property
+    def any(self) -> bool:
+        return self.views or self.sequences
+
+
+@dataclass(frozen=True)
+class NotifierConfig:
+    """One of Airflow's notifiers, told what needs a person."""
+
+    path: str
+    """The class, e.g. `airflow.providers.smtp.notifications.smtp.SmtpNotifier`."""
+    arguments: Mapping[str, Any]
+    """What it is made with: texts, lists and mappings of texts."""
+
+
+def notifiers(node: Node, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:
     right = "write a notifier's class with its arguments, e.g. my_company.notifiers.Pager: {team: databases}"
-    if node is None:
-        return ()
-    if not isinstance(node.value, dict):
-        mistakes.append(node.mistake(f"is {node.kind}", right))
-        return ()
-    notifiers = []
-    for path, child in node.value.items():
-        arguments = {} if child.value is None else _plain(child)
+    found = []
+    for path, child in node.entries(right).items():
         if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", path):
             mistakes.append(child.mistake(f"{path!r} is no class of a module", right))
-        elif not isinstance(arguments, dict):
+        elif child.value is not None and not isinstance(child.value, dict):
             mistakes.append(child.mistake(f"is {child.kind}", right))
         else:
-            notifiers.append(NotifierConfig(path, arguments))
-    return tuple(notifiers)
-
-
-def items_limit(section: Section, mistakes: list[Mistake]) -> ItemsLimit:
-    """The section `items_limit`; without it, what is usual."""
-    node = section.get("items_limit")
-    if node is None:
-        return ItemsLimit()
-    options = Section(node, mistakes)
-    limit = ItemsLimit(
-        rows=options.integer("rows", None, 1, 10**15),
-        bytes=options.integer("bytes", None, 1, 10**17),
-        age=options.number("age", None, 1, 1e9, "seconds"),
-    )
-    options.finish()
-    return limit
-
-
-def _plain(node: Node) -> Any:
-    """Texts, lists and mappings of them."""
-    if isinstance(node.value, dict):
-        return {name: _plain(child) for name, child in node.value.items()}
-    if isinstance(node.value, list):
-        return [_plain(child) for child in node.value]
-    return node.value
+            found.append(NotifierConfig(path, as_it_is(child) or {}))
+    return tuple(found)

@@ -7,12 +7,10 @@ from functools import cached_property
 from glob import escape
 
 from sluice.configuration.mistakes import Mistake
-from sluice.configuration.nodes import Section
 from sluice.configuration.resolve import rule_for
 from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.model.names import NameOfSlave, PlacedName, TableName
 
-_RIGHT = "write target: {schema: NAME, name: NAME}, or one of the two, exactly as the slave stores it"
 _ANOTHER = "name another place for one of the two"
 
 
@@ -125,25 +123,6 @@ def _rests(pattern: str, ahead: str) -> Iterator[str]:
             yield pattern[at:]
             if pattern[:at].endswith("*"):
                 yield f"*{pattern[at:]}"
-
-
-def target(section: Section, pattern: TablePattern) -> Target | None:
-    """What is said under `target`; None where nothing is."""
-    node = section.get("target")
-    if node is None:
-        return None
-    if not isinstance(node.value, dict) or not node.value:
-        section.mistakes.append(node.mistake(f"is {node.kind}" if node.value else "says nothing", _RIGHT))
-        return None
-    inside = Section(node, section.mistakes)
-    schema = inside.text("schema", "", _RIGHT) or None
-    name = inside.text("name", "", _RIGHT) or None
-    inside.finish()
-    if name is not None and pattern.wildcard:
-        problem = f"would give every table of {pattern} the name {name}"
-        section.mistakes.append(node.mistake(problem, "write the schema alone, or name tables on lines of their own"))
-        return None
-    return Target(schema, name, node.file, node.line, node.key) if schema or name else None
 
 
 def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mistakes: list[Mistake]) -> None:

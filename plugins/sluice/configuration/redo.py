@@ -1,55 +1,73 @@
-"""A master whose changes are read from its redo logs by OpenLogReplicator (`capture: redo`)."""
+"""The section `redo`: how the redo logs of an Oracle master are read."""
 
-import re
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Self
 
-from sluice.configuration import option, stream
-from sluice.configuration.mistakes import Mistake
-from sluice.configuration.model import Endpoint, RedoOptions
-from sluice.configuration.nodes import Section
+from sluice.configuration.section import Options, Section, option
+from sluice.configuration.values import absolute, flag, listed, matching, number, seconds, text, texts, whole
 
-_ZONE = re.compile(r"[+-](?:0\d|1[0-4]):[0-5]\d\Z")
-_ABSOLUTE = ("program", "schema", "logs", "work", "token_file", "proxy_authority")
-_NEEDED = {
-    "program": "name the program of OpenLogReplicator 1.9.0, e.g. /opt/OpenLogReplicator/OpenLogReplicator",
-    "schema": "name the schema checkpoint with which capture begins, e.g. /srv/redo/shop/SHOP-chkpt-2266634.json",
-}
-
-
-def endpoint(section: Section, mistakes: list[Mistake]) -> Endpoint:
-    """From the lines of the master: those of a recorded stream, which is in a folder of `location`."""
-    conn_id = section.text("conn_id", "", "name the connection to the master's database, e.g. shop_oracle")
-    found = stream.endpoint(section, mistakes)
-    return replace(found, capture="redo", conn_id=conn_id)
+_PROGRAM = "name the program of OpenLogReplicator 1.9.0, e.g. /opt/OpenLogReplicator/OpenLogReplicator"
+_SCHEMA = "name the schema checkpoint with which capture begins, e.g. /srv/redo/shop/SHOP-chkpt-2266634.json"
+_THREADS = "write V$THREAD.THREAD#, e.g. 1, 2"
+_SCNS = "write the SCNs where the slaves are, as the apply says them, separated by commas"
+_threads = listed(_THREADS, matching("0*[1-9][0-9]*", "is no redo thread", _THREADS))
+_scns = listed(_SCNS, matching("[0-9]+", "is no SCN", _SCNS))
+_zone = matching(r"[+-](0\d|1[0-4]):[0-5]\d", "is no zone", "write the master's offset, e.g. +08:00")
 
 
-def options(section: Section, master: Endpoint, mistakes: list[Mistake]) -> RedoOptions | None:
-    """The section `redo`; None where the master is captured otherwise."""
-    if master.capture != "redo":
-        if node := section.get("redo"):
-            mistakes.append(node.mistake("means nothing without capture: redo of the master", "take it out"))
-        return None
-    found = option.read(section, "redo", RedoOptions)
-    inner = section.section("redo") or section
-    for name, right in _NEEDED.items():
-        if section.inside("redo", name) is None:
-            inner.missing(name if inner is not section else "redo", right)
-    for name in _ABSOLUTE:
-        node, value = section.inside("redo", name), getattr(found, name)
-        if node is not None and value is not None and not value.startswith("/"):
-            mistakes.append(node.mistake(f"{value!r} is not absolute", "write it from / on"))
-    node = section.inside("redo", "proxy")
-    if node is not None and not (found.archived and found.token_file):
-        mistakes.append(node.mistake("needs archived and token_file", "say where its logs are, and its token's file"))
-    if node is None and (other := section.inside("redo", "archived") or section.inside("redo", "token_file")):
-        mistakes.append(other.mistake("means nothing without proxy", "take it out, or add proxy"))
-    node = section.inside("redo", "threads")
-    if node is not None and (not found.threads or not all(each.isdigit() and int(each) for each in found.threads)):
-        mistakes.append(node.mistake("is no list of redo threads", "write V$THREAD.THREAD#, e.g. 1, 2"))
-    node = section.inside("redo", "ends_at")
-    if node is not None and not all(each.isdigit() for each in found.ends_at):
-        mistakes.append(node.mistake("is no list of SCNs", "write where the slaves are, as the apply says it"))
-    node = section.inside("redo", "host_timezone")
-    if node is not None and not _ZONE.match(found.host_timezone):
-        mistakes.append(node.mistake(f"{found.host_timezone!r} is no zone", "write the master's offset, e.g. +08:00"))
-    return found
+@dataclass(frozen=True)
+class RedoOptions(Options):
+    """How the redo logs of an Oracle master are read (`capture: redo`)."""
+
+    program: str = option("", absolute(_PROGRAM))
+    """The program of OpenLogReplicator 1.9.0, which is installed on its own."""
+    schema: str = option("", absolute(_SCHEMA))
+    """The schema checkpoint with which capture begins, at its SCN."""
+    threads: tuple[str, ...] = option(("1",), _threads)
+    """Redo threads, `V$THREAD.THREAD#`."""
+    logs: str | None = option(None, absolute("name a folder, from / on"))
+    """Where the archived logs are, or are brought to: a folder `<resetlogs>_<thread>`, and in it one a day.
+    Default: `logs` at the location."""
+    proxy: str | None = option(None, text("write http://host:9527 or https://host:9527"))
+    """A redo proxy on the master's side, from which logs are brought to `logs`; None: somebody else brings them."""
+    archived: tuple[str, ...] = option((), texts("write folders of the proxy's machine, separated by commas"))
+    """With `proxy`: the folders there in which the logs of all threads are."""
+    token_file: str | None = option(None, absolute("name a file with the proxy's token, from / on"))
+    """With `proxy`: holds its token."""
+    proxy_authority: str | None = option(None, absolute("name a file with the certificate of the authority, from / on"))
+    """With `proxy` and https: who signed its certificate, beside those that the system trusts."""
+    work: str | None = option(None, absolute("name a folder of this machine, from / on"))
+    """Where the programs keep their checkpoints and logs. Default: `work` at the location."""
+    host_timezone: str = option("+00:00", _zone)
+    """The time zone of the master's machine: times in redo are those of its clock."""
+    first_port: int = option(27100, whole(1024, 64000))
+    """The program of thread n listens on this port and n, of the loopback."""
+    metrics_port: int | None = option(None, whole(1024, 64000))
+    """Its metrics are on this port and n, where it is built with them; None: it has none."""
+    memory_mb: int = option(1024, whole(64, 1_000_000))
+    """Memory that one program may take for redo and transactions."""
+    checkpoint_seconds: int = option(600, whole(1, 86_400))
+    """Seconds between two copies of its checkpoints in Redis."""
+    lease: float = option(10.0, seconds(1, 3_600))
+    """Seconds after which a standby takes over from one that is gone."""
+    silent_minutes: float = option(15.0, number(0.01, 10_000, "minutes"))
+    """So long a thread may say nothing while transactions of others wait for it."""
+    conn_id: str | None = option(None, text("name a connection to the master, e.g. shop_oracle"))
+    """A connection to the master, which is asked which archived logs it has; None: it is not asked."""
+    lost_minutes: float = option(60.0, number(0, 1_000_000, "minutes"))
+    """So long after a log is found lost the slaves become INCONSISTENT; until then it may be brought back."""
+    exact_names: bool = option(False, flag)
+    """Names in capitals stay so on the slaves; else they become small letters."""
+    ends_at: tuple[str, ...] = option((), _scns)
+    """A transaction of the stream ends at each of these SCNs: for slaves that had their changes from triggers up to
+    there."""
+
+    def checked(self, section: Section) -> Self:
+        section.need("program", _PROGRAM)
+        section.need("schema", _SCHEMA)
+        of_proxy = [name for name in ("archived", "token_file") if section.has(name)]
+        if section.has("proxy") and len(of_proxy) < 2:
+            section.wrong("needs archived and token_file", "say where its logs are, and its token's file", "proxy")
+        if not section.has("proxy") and of_proxy:
+            section.wrong("means nothing without proxy", "take it out, or add proxy", *of_proxy)
+        return self

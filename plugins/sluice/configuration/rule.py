@@ -4,12 +4,18 @@ import fnmatch
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
-from sluice.configuration.mistakes import Mistake
-from sluice.model.names import InvalidName, TableName, split_qualified
+from sluice.configuration.mistakes import Mistake, Wrong
+from sluice.configuration.nodes import Node
+from sluice.configuration.section import Options, Section, option
+from sluice.configuration.values import flag, one_of, scalar, whole
+from sluice.model.names import LONGEST_TRIGGER, InvalidName, TableName, split_qualified
 from sluice.model.transformation import Transformation
 
 ALL_ACTIONS = frozenset("IUD")
+ON_ERROR = ("stop", "isolate")
+"""What can happen where changes of a table cannot be applied."""
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -88,28 +94,54 @@ class Target:
         return Mistake(self.file, self.line, self.key, problem, remedy)
 
 
-ON_ERROR = ("stop", "isolate")
-"""What can happen where changes of a table cannot be applied."""
+def _actions(node: Node, mistakes: list[Mistake]) -> frozenset[str]:
+    right = 'write any of I, D and U, e.g. IDU, or "" to copy the content once and replicate no change'
+    text = scalar(node, right)
+    letters = text.strip().upper()
+    if wrong := sorted(set(letters) - ALL_ACTIONS):
+        raise Wrong(f"{text!r} has {', '.join(map(repr, wrong))}, which is no action", right)
+    if len(set(letters)) < len(letters):
+        raise Wrong(f"{text!r} has an action twice", right)
+    return frozenset(letters)
+
+
+def _trigger(node: Node, mistakes: list[Mistake]) -> str | None:
+    trigger = scalar(node, "write the name of the trigger, or leave it out to have one made").strip()
+    if len(trigger.encode()) > LONGEST_TRIGGER or any(ord(character) < 32 for character in trigger):
+        raise Wrong(f"{trigger!r} cannot name a trigger", f"use {LONGEST_TRIGGER} bytes at most, none of control")
+    return trigger or None
 
 
 @dataclass(frozen=True)
-class TableRule:
+class TableRule(Options):
     """One line under `tables`."""
 
     pattern: TablePattern
-    actions: frozenset[str] = ALL_ACTIONS
+    actions: frozenset[str] = option(ALL_ACTIONS, _actions)
     """Of I, U, D: what the trigger fires on. Empty: initial content only, no trigger."""
-    sequence: int | None = None
+    sequence: int | None = option(None, whole())
     """Place in the order in which tables are registered; absent and negative ones come first."""
-    trigger: str | None = None
+    trigger: str | None = option(None, _trigger)
     """Name of the trigger; absent: made from the prefix and a number."""
-    debug: bool = False
+    debug: bool = option(False, flag)
     """Write what the trigger does to DEBUG_TABLE."""
-    on_error: str | None = None
+    on_error: str | None = option(None, one_of(ON_ERROR, "policies"))
     """`stop` or `isolate`, instead of what the slave says."""
-    replicate: bool = True
+    replicate: bool = option(True, flag)
     """False takes the tables of this line out of a wildcard."""
     transformation: Transformation | None = None
     """What slaves get otherwise than the master has it; None where they get it as it is."""
     target: Target | None = None
     """Where slaves have the table; None: under the name that it has on the master."""
+
+    def checked(self, section: Section) -> Self:
+        if self.trigger is not None and self.pattern.wildcard:
+            section.wrong(
+                f"would give every table of {self.pattern} the same trigger",
+                "leave it out, or name triggers on lines of single tables",
+                "trigger",
+            )
+        others = ", ".join(name for name in section.names if name != "replicate")
+        if not self.replicate and others:
+            section.wrong(f"has {others} although replicate is false", "take out either replicate or the others")
+        return self

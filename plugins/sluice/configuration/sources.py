@@ -161,7 +161,7 @@ def _target(pointer: Node, name: str) -> Path:
 
 
 def _fields(node: Node | None) -> dict[str, Node]:
-    return node.value if node is not None and isinstance(node.value, dict) else {}
+    return node.fields if node is not None else {}
 
 
 def _merged(below: Node, above: Node) -> Node:

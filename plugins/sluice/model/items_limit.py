@@ -4,25 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from sluice.configuration.options import ItemsLimit
 from sluice.counted import counted, duration
 from sluice.model.position import Position
 
 WARNED_FROM = 0.5
 """The share of a limit from which on people are warned."""
-
-
-@dataclass(frozen=True)
-class ItemsLimit:
-    """Of what waits in ITEMS. None: no limit."""
-
-    rows: int | None = None
-    bytes: int | None = None
-    age: float | None = None
-    """Seconds that the furthest slave may be behind."""
-
-    @property
-    def any(self) -> bool:
-        return (self.rows, self.bytes, self.age) != (None, None, None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.configuration.model import RedoOptions
+from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver, ReceiverClass
@@ -272,7 +272,6 @@ class Keeper:
 
     def _launch(self) -> None:
         self._lower()
-        assert self.options.program is not None
         command = [self.options.program, "-r", "-f", str(self.places.configuration)]
         self._program = Program(command, self.places.work / "program.log", {})
         self._started, self._sick = time.monotonic(), 0

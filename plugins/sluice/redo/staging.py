@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from sluice.configuration.model import RedoOptions
+from sluice.configuration.redo import RedoOptions
 from sluice.errors import Terminal
 from sluice.redo.proxy_client import ProxyClient
 from sluice.redo.stager import Stager

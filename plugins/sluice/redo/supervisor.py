@@ -107,7 +107,6 @@ class _Leading:
         self.prefix, self.options, self.state = supervisor.replication.prefix, supervisor.options, supervisor.state
         location = supervisor.location
         self.threads, self.stream = location / "threads", location / STREAM
-        assert self.options.schema is not None
         seed = checkpoints.read_seed(Path(self.options.schema))
         replication, naming = supervisor.replication, Naming(self.options.exact_names)
         supplemental_logging.expect(seed, lambda table: replication.rule(table) is not None, naming)

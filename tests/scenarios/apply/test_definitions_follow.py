@@ -10,7 +10,7 @@ import pytest
 from sluice.apply import definition_follower
 from sluice.apply.definition_follower import DefinitionStops
 from sluice.apply.pair_sessions import PairSessions
-from sluice.configuration.ddl import DdlOptions
+from sluice.configuration.options import DdlOptions, Policy
 from sluice.control.definitions import DefinitionStore
 from sluice.database.following import OfMaster
 from sluice.model.defined import Place
@@ -262,7 +262,7 @@ def test_by_policy_a_person_is_told_or_the_apply_stops_until_he_has_done_it(
     pair = rig(TABLES)
     with pair.replication.source.open("a") as file:
         file.write("ddl: {indexes: warn, checks: stop}\n")
-    pair = pair.with_options(ddl=DdlOptions(indexes="warn", checks="stop"))
+    pair = pair.with_options(ddl=DdlOptions(indexes=Policy.WARN, checks=Policy.STOP))
     with pytest.raises(DefinitionStops, match=r"ddl: \{checks: stop\}.*CHECK"), pair.apply() as running:
         await_followed(pair, running)
         pair.master.execute("CREATE INDEX told ON public.t (n)")

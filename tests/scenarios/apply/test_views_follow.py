@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.configuration.ddl import ReplicateOptions
+from sluice.configuration.options import ReplicateOptions
 from sluice.control.definitions import DefinitionStore
 from sluice.model.names import TableName
 from sluice.model.views import replicated

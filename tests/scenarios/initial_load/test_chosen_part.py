@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice.configuration.model import READS
+from sluice.configuration.options import READS
 from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import Gate
 from sluice.database.selection import NotEvaluated

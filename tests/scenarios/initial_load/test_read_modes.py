@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from sluice.configuration.model import READS
+from sluice.configuration.options import READS
 from sluice.coordination.gate import Gate
 from sluice.load import block_sizing, read_modes, steps
 from sluice.load.load_job import LoadJob

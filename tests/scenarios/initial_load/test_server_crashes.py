@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from sluice.configuration.model import READS
+from sluice.configuration.options import READS
 from sluice.load import steps
 from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.connection import connect

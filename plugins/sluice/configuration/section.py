@@ -1,0 +1,110 @@
+"""A mapping of the file, and what its keys are.
+
+A key is declared once, as a field of a class of `Options`: its name, its default, and what may stand there.
+
+    lease: float = option(10.0, seconds(1, 3_600))
+
+What is absent or wrong reads as the default; what was wrong goes to the mistakes, so that all of a file are told at
+once.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypeVar
+
+from sluice.configuration import values
+from sluice.configuration.mistakes import Mistake, Wrong
+from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.values import Reader
+
+T = TypeVar("T")
+Default = TypeVar("Default")
+
+_READER = "reader"
+_A_MAPPING = "write a mapping of keys to values"
+
+
+class Section:
+    """A mapping that is being read. Every key is asked for; `finish` reports what nobody asked for."""
+
+    def __init__(self, node: Node, mistakes: list[Mistake], right: str = _A_MAPPING):
+        """Raises `Wrong` where it is none; `right` says what it should be."""
+        if node.value is not None and not isinstance(node.value, dict):
+            raise Wrong(f"is {node.kind}", right)
+        self.node = node
+        self.mistakes = mistakes
+        self._known: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """The keys that are there, in their order."""
+        return list(self.node.fields)
+
+    def get(self, name: str) -> Node | None:
+        self._known.add(name)
+        return self.node.fields.get(name)
+
+    def has(self, name: str) -> bool:
+        return name in self.node.fields
+
+    def read(self, name: str, reader: Reader[T], default: Default) -> T | Default:
+        node = self.get(name)
+        found = values.read(reader, node, self.mistakes) if node is not None else None
+        return default if found is None else found
+
+    def wrong(self, problem: str, remedy: str, *names: str) -> None:
+        """At the first of these keys that is there, else at the section itself."""
+        node = next((self.node.fields[name] for name in names if self.has(name)), self.node)
+        self.mistakes.append(node.mistake(problem, remedy))
+
+    def need(self, name: str, remedy: str) -> None:
+        """Adds that the key is missing where it is."""
+        if self.get(name) is None:
+            key = self.node.child_key(name)
+            self.mistakes.append(Mistake(self.node.file, self.node.line, key, "is missing", remedy))
+
+    def finish(self) -> None:
+        for name, node in self.node.fields.items():
+            if name not in self._known:
+                self.mistakes.append(node.mistake("is not known", suggestion(name, self._known)))
+
+
+def option(default: T, reader: Reader[T]) -> T:
+    """The field of a key."""
+    found: T = field(default=default, metadata={_READER: reader})
+    return found
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a section holds. Its options are the known keys."""
+
+    @classmethod
+    def from_node(cls, node: Node, mistakes: list[Mistake]) -> Self:
+        return cls.from_section(Section(node, mistakes))
+
+    @classmethod
+    def from_section(cls, section: Section, **given: Any) -> Self:
+        """`given`: fields that are no keys, and defaults in place of those declared."""
+        for one in fields(cls):
+            if _READER in one.metadata:
+                default = given.get(one.name, one.default)
+                given[one.name] = section.read(one.name, one.metadata[_READER], default)
+        section.finish()
+        return cls(**given).checked(section)
+
+    def checked(self, section: Section) -> Self:
+        """Adds what is wrong between keys to the section's mistakes; what the options mean together."""
+        return self
+
+
+SomeOptions = TypeVar("SomeOptions", bound=Options)
+
+
+def section_of(kind: type[SomeOptions]) -> SomeOptions:
+    """The field of a key that holds a section."""
+    return option(kind(), kind.from_node)
+
+
+def sections(kind: type[Options]) -> list[str]:
+    """The keys that hold sections of their own."""
+    return [one.name for one in fields(kind) if isinstance(one.default, Options)]
