@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from sluice import sql_files
+from sluice.database import xml_images
 from sluice.model import table_definition
-from sluice.model.change import Action
+from sluice.model.change import DEFINITIONS, Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
+from sluice.model.table_definition import Bound, TableDefinition
 from sluice.vendors.postgres import catalog, connection
 from sluice.vendors.postgres.target.alter import Alterer, DefinitionRefused
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
@@ -26,6 +28,18 @@ class Item:
     table: TableName
     content: str | None = None
     oldcontent: str | None = None
+
+    @property
+    def defined(self) -> TableDefinition | None:
+        return xml_images.definition(self.content) if self.content and self.action in DEFINITIONS else None
+
+    @property
+    def former(self) -> TableDefinition | None:
+        return xml_images.definition(self.oldcontent) if self.oldcontent else None
+
+    @property
+    def bound(self) -> Bound | None:
+        return xml_images.bound(self.content) if self.content and self.action is Action.DELETE_WHERE else None
 
 
 class Pair:

@@ -73,7 +73,8 @@ class Slave:
             changes = net_changes.reduce(net_changes.events(items, history.key, xml_images), before=images)
             self.merger.merge([changes], safe=safe)
         except Collision:
-            self.replayer.replay(items, {self.table: history.key}, safe=safe, images=[self.table] if images else [])
+            one_by_one = xml_images.changes(items, {self.table: history.key})
+            self.replayer.replay(one_by_one, safe=safe, images=[self.table] if images else [])
 
     def rows(self) -> list[Any]:
         found = self.link.execute(f"SELECT * FROM {self.table}").fetchall()

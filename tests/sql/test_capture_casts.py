@@ -106,7 +106,7 @@ def test_reading_keys_calls_no_cast_of_others(master: Master, application: psyco
     order = key_order.key_order(master.connection, shape)
     assert order.next_bound(master.connection, None, None, 1) == ("b",)
     alterer = Alterer(master.connection, SlaveTables(master.connection))
-    assert alterer.keys(CutItem(1, 1, Action.TRUNCATE, shape.table, None, None)) == [("a",), ("b",)]
+    assert alterer.keys(CutItem(1, 1, Action.TRUNCATE, shape.table)) == [("a",), ("b",)]
     assert master.rows("SELECT * FROM app.seen") == []
 
 

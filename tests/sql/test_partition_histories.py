@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply.window_runs import CutItem
+from sluice.database import xml_images
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -150,7 +151,8 @@ class Replica:
                 assert cursor.rowcount == 1, f"{item} does not fit: {self.rows()}"
             elif item.action in (Action.TRUNCATE, Action.DELETE_WHERE):
                 with self.connection.transaction():
-                    cut = CutItem(item.repl_key, 0, Action(item.action), self.here, item.content, None)
+                    bound = xml_images.bound(item.content) if item.content else None
+                    cut = CutItem(item.repl_key, 0, Action(item.action), self.here, bound=bound)
                     if cut.action is Action.TRUNCATE:
                         self.alterer.truncate([self.here])
                     else:

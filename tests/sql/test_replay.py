@@ -32,7 +32,7 @@ def slave(database: Callable[..., ConnectionInfo]) -> Iterator[Any]:
 
 
 def play(slave: Any, history: History, start: int = 0, **options: Any) -> Replayed:
-    return Replayer(slave, SlaveTables(slave)).replay(history.window(start), {history.table: history.key}, **options)
+    return Replayer(slave, SlaveTables(slave)).replay(history.changes(start), **options)
 
 
 def rows(slave: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:
@@ -168,7 +168,7 @@ def test_changes_of_many_tables_go_in_their_order(slave: Any) -> None:
     note(child, child.update, ("10", "1"), ("10", "2"))
     note(parent, parent.delete, "1", "x")
     items = pa.concat_tables([history.window(at, at + 1) for history, at in order])
-    Replayer(slave, SlaveTables(slave)).replay(items, {parent.table: ("id",), child.table: ("id",)})
+    Replayer(slave, SlaveTables(slave)).replay(xml_images.changes(items, {parent.table: ("id",), child.table: ("id",)}))
     assert rows(slave, parent.table) == [("2", "y")]
     assert rows(slave, child.table) == [("10", "2")]
 
@@ -201,7 +201,7 @@ def test_half_of_a_key_change(slave: Any) -> None:
     assert found.guid.to_pylist() == ["1:11:x", "1:21:x", "1:31:x", "1:41:x"]
     kept = net_changes.kept_items(found, np.array([False, True, True, False]))
     assert kept.column("action").to_pylist() == ["INSERT", "DELETE"]
-    Replayer(slave, SlaveTables(slave)).replay(kept, {T: history.key})
+    Replayer(slave, SlaveTables(slave)).replay(xml_images.changes(kept, {T: history.key}))
     assert rows(slave) == [("x", "2", "1")]
 
 

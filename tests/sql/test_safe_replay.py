@@ -117,7 +117,7 @@ class Slave:
                 raise Collision(self.history.table, "as asked for")
             self.merger.merge([net_changes.reduce(net_changes.events(items, key, xml_images), safe=safe)], safe=safe)
         except Collision:
-            self.replayer.replay(items, {self.history.table: key}, safe=safe)
+            self.replayer.replay(xml_images.changes(items, {self.history.table: key}), safe=safe)
 
     def rows(self) -> list[Values]:
         found = self.link.execute("SELECT id::text, u::text, a::text, b::text, v FROM public.t").fetchall()

@@ -1,12 +1,14 @@
 """Makes items as the capture does, for tests that need no master: a table as a dictionary, and its history."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from sluice.database import xml_images
 from sluice.database.items import ITEMS
 from sluice.model import content, guid
+from sluice.model.change import RowChange
 from sluice.model.names import TableName
 
 TABLE = TableName("public", "t")
@@ -47,6 +49,10 @@ class History:
     def window(self, start: int = 0, stop: int | None = None) -> pa.Table:
         """The items between two places of the history, as `queue.Reader.items` gives them."""
         return pa.Table.from_pylist(self.items[start:stop], schema=ITEMS)
+
+    def changes(self, start: int = 0, stop: int | None = None) -> Iterator[RowChange]:
+        """The same, as a slave replays them."""
+        return xml_images.changes(self.window(start, stop), {self.table: self.key})
 
     def find(self, *key: str) -> Values:
         places = [self.columns.index(name) for name in self.key]

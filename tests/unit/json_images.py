@@ -1,14 +1,17 @@
 """Another codec of row images than the XML of ITEMS: JSON, one object a row."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from sluice.database import xml_images
 from sluice.database.row_images import MixedShapes
 from sluice.model import content as xml
 from sluice.model import table_definition
-from sluice.model.table_definition import TableDefinition
+from sluice.model.change import RowChange
+from sluice.model.names import TableName
+from sluice.model.table_definition import Bound, TableDefinition
 
 _TEXT = pa.large_string()
 
@@ -50,15 +53,39 @@ class JsonImages:
     def definition(self, content: str) -> TableDefinition:
         return table_definition.parse(json.loads(content)["desc"])
 
-    def as_content(self, items: pa.Table) -> pa.Table:
+    def bound(self, content: str) -> Bound:
+        return table_definition.parse_bound(json.loads(content)["desc"])
+
+    def changes(self, items: pa.Table, keys: Mapping[TableName, Sequence[str]]) -> Iterator[RowChange]:
         for label in ("content", "oldcontent"):
-            texts = [None if text is None else _xml(json.loads(text)) for text in items.column(label).to_pylist()]
+            rows = [None if text is None else self.row(text) for text in items.column(label).to_pylist()]
+            texts = [None if row is None else xml.format_row(row.items()) for row in rows]
             items = items.set_column(items.column_names.index(label), label, pa.array(texts, _TEXT))
-        return items
+        return xml_images.changes(items, keys)
 
+    def written(
+        self,
+        names: Sequence[str],
+        values: Sequence[pa.Array],
+        only: Sequence[pa.Array | None] = (),
+        plain: Collection[str] = (),
+    ) -> pa.Array:
+        lists = [column.to_pylist() for column in values]
+        named = [None if each is None else each.to_pylist() for each in only] or [None] * len(lists)
+        return pa.array(
+            [
+                json.dumps({
+                    name: column[place]
+                    for name, column, flags in zip(names, lists, named, strict=True)
+                    if flags is None or flags[place]
+                })
+                for place in range(len(lists[0]) if lists else 0)
+            ],
+            _TEXT,
+        )  # fmt: skip
 
-def _xml(row: dict[str, str]) -> str:
-    return row["desc"] if "desc" in row else xml.format_row(row.items())
+    def is_plain(self, contents: pa.Array) -> bool:
+        return False
 
 
 def as_json(items: pa.Table) -> pa.Table:

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from sluice.database import xml_images
 from sluice.database.items import ITEMS
-from sluice.model.change import RowChange
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed
 from sluice.transform import changes
 from sluice.transform.engine import TEXT
 from sluice.transform.user_exit import ROW
 from tests.examples import examples
-from tests.unit.changes import History, Values
+from tests.unit.changes import TABLE, History, Values
 from tests.unit.transforming import bound, rows, shape
 
 COLUMNS = {"id": "key integer", "Land": "text", "amount": "numeric(10,2)", "note": "text"}
@@ -74,8 +73,7 @@ def history_of(dice: random.Random, key: tuple[str, ...] = ("id",)) -> History:
 def replayed(items: pa.Table, key: tuple[str, ...]) -> list[dict[str, str | None]]:
     """What a slave holds after these changes; each must fit what is there."""
     held: list[dict[str, str | None]] = []
-    for item in items.to_pylist():
-        change = RowChange.of(item, key)
+    for change in xml_images.changes(items, {TABLE: key}):
         if change.old:
             fitting = next(row for row in held if row == dict(change.old))
             held.remove(fitting)
@@ -94,7 +92,7 @@ def test_the_slave_is_the_transformed_master_after_any_history(
     dice: random.Random, where: str | None, columns: dict[str, ColumnChange], user_exit: str | None
 ) -> None:
     history, transform = history_of(dice), bound(shape(**COLUMNS), where, user_exit=user_exit, **columns)
-    found = changes.of_slave(history.window(), transform)
+    found = changes.of_slave(history.window(), transform, xml_images)
     assert alike(replayed(found, transform.key()), rows(transform, *history.rows) if history.rows else [])
     for item in found.to_pylist():
         if item["guid"] is not None:
@@ -109,7 +107,7 @@ def test_a_table_without_a_key_too(
 ) -> None:
     history = history_of(dice, key=())
     transform = bound(shape(**{**COLUMNS, "id": "integer"}), where, user_exit=user_exit, **columns)
-    found = changes.of_slave(history.window(), transform)
+    found = changes.of_slave(history.window(), transform, xml_images)
     assert alike(replayed(found, ()), rows(transform, *history.rows) if history.rows else [])
 
 
@@ -121,7 +119,7 @@ def test_an_update_in_and_out_of_where_is_an_insert_and_a_delete() -> None:
     history.update(("2", "CH"), ("3", "DE"))
     history.delete("3", "DE")
     transform = bound(shape(id="key integer", country="text"), "country = 'CH'")
-    found = changes.of_slave(history.window(), transform).to_pylist()
+    found = changes.of_slave(history.window(), transform, xml_images).to_pylist()
     assert [(item["repl_key"], item["action"], item["guid"]) for item in found] == [
         (2, "INSERT", "1"),
         (3, "UPDATE", None),
@@ -137,7 +135,7 @@ def test_a_change_of_an_excluded_column_alone_is_none_of_the_slave_and_its_value
     history.update(("1", "hunter3", "anna"), ("1", "hunter4", "otto"))
     history.delete("1", "hunter4", "otto")
     transform = bound(shape(id="key integer", secret="text", name="text"), secret=Excluded())
-    found = changes.of_slave(history.window(), transform)
+    found = changes.of_slave(history.window(), transform, xml_images)
     assert found.column("action").to_pylist() == ["INSERT", "UPDATE", "DELETE"]
     assert found.column("oldcontent")[1].as_py() == '<col name="id">1</col><col name="name">anna</col>'
     assert "hunter" not in str(found.to_pylist())
@@ -149,7 +147,7 @@ def test_an_update_without_an_old_image_stays_one_where_the_row_is_kept_and_goes
     history.insert("2", "3")
     items = [item | {"action": "UPDATE"} for item in history.window().to_pylist()]
     transform = bound(shape(id="key integer", n="integer"), "n > 5", n=Renamed("m"))
-    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform).to_pylist()
+    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform, xml_images).to_pylist()
     assert [(item["guid"], item["action"], item["content"], item["oldcontent"]) for item in found] == [
         ("1", "UPDATE", '<col name="id">1</col><col name="m">7</col>', None)
     ]
@@ -161,7 +159,7 @@ def test_rows_of_several_shapes_are_taken_one_after_another() -> None:
     items = history.window().to_pylist()
     items.append(items[0] | {"repl_key": 2, "guid": "2", "content": '<col name="id">2</col><col name="b">y</col>'})
     transform = bound(shape(id="key integer", a="text"), strict=False, a=Excluded(), b=Renamed("c"))
-    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform)
+    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform, xml_images)
     assert found.column("content").to_pylist() == [
         '<col name="id">1</col>',
         '<col name="id">2</col><col name="c">y</col>',
@@ -175,7 +173,7 @@ def test_many_changes_at_once_are_as_a_few_at_a_time() -> None:
     for number in range(0, 300, 2):
         history.update((str(number), str(number % 7)), (str(number), str((number + 3) % 7)))
     transform = bound(shape(id="key integer", n="integer"), "n < 3", n=Renamed("m"))
-    whole = changes.of_slave(history.window(), transform)
-    few = [changes.of_slave(history.window(place, place + 30), transform) for place in range(0, 450, 30)]
+    whole = changes.of_slave(history.window(), transform, xml_images)
+    few = [changes.of_slave(history.window(place, place + 30), transform, xml_images) for place in range(0, 450, 30)]
     assert whole.to_pylist() == pa.concat_tables(few).to_pylist()
     assert whole.schema == history.window().schema

@@ -12,6 +12,7 @@ from sluice.database.items import ITEMS
 from sluice.model.change import ROW_ACTIONS
 from sluice.model.names import TableName
 
+BOUND = "<partition><rows>true</rows></partition>"
 NAMES = ("a", "b", 'o"dd', "")
 ITEM = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(["INSERT", "UPDATE", "DELETE"]))
 CUT = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(["TRUNCATE", "DELETE WHERE"]))
@@ -22,7 +23,7 @@ def items(rows: list[tuple[str, str, str]], chunk: int = 3) -> Any:
     made = [
         {
             "repl_key": number, "trans_key": 1, "schema": schema, "table": table, "guid": str(number),
-            "action": action, "content": f"c{number}", "oldcontent": None,
+            "action": action, "content": BOUND if action == "DELETE WHERE" else f"c{number}", "oldcontent": None,
         }
         for number, (schema, table, action) in enumerate(rows)
     ]  # fmt: skip

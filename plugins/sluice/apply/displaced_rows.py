@@ -70,7 +70,7 @@ def restore_displaced(
         while missing:
             keep_lease()
             changes = _changes(sessions, missing, master.rows(missing), done, may_write)
-            displaced = replayer.replay_changes(changes, safe=True, deferrable=deferrable).displaced.values()
+            displaced = replayer.replay(changes, safe=True, deferrable=deferrable).displaced.values()
             missing = replayer.missing(displaced)
 
 
@@ -175,8 +175,8 @@ class MasterRowsAt:
         if mine_alone is None:
             return
         transform = self.sessions.transformed.after(self.at, table)
-        for item in self.sessions.images.as_content(one_by_one(mine_alone, transform)).to_pylist():
-            change = RowChange.of(item, key)
+        codec = self.sessions.images
+        for change in codec.changes(one_by_one(mine_alone, transform, codec), {table: key}):
             for row, was in ((change.old, change.old or None), (change.new, None)):
                 text = key_text(row, key) if row else ""
                 place = places.get(text) if row else None

@@ -27,7 +27,6 @@ from sluice.apply.window_runs import CutItem
 from sluice.control.rejects import RejectStore, key_texts, rejects_of
 from sluice.database.conflicts import Conflict
 from sluice.database.errors import StatementFailed
-from sluice.database.items import ITEMS
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
@@ -112,9 +111,9 @@ class PairRejects:
 
     def differing(self, cut: CutItem) -> Rejected:
         """What says for a person that a table differs from the master's from here on."""
-        change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.content, None)
+        change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.differs, None)
         reason = (
-            f"{cut.table} differs from the master's: {cut.content}. Start the DAG initial_update for this slave with "
+            f"{cut.table} differs from the master's: {cut.differs}. Start the DAG initial_update for this slave with "
             f"tables: {json.dumps([str(cut.table)], ensure_ascii=False)}, or the DAG resync with the action repair. "
             "This is settled once resync finds the table equal."
         )
@@ -192,22 +191,9 @@ class PairRejects:
             return "there is nothing to apply. Load or repair the table"
         if reject.content is None and reject.action != Action.DELETE:
             return "its row could not be transformed. Mend what the reason says, then repair the table"
-        item = {
-            "repl_key": reject.repl_key,
-            "trans_key": 0,
-            "schema": reject.table.schema,
-            "table": reject.table.name,
-            "guid": reject.keys[0] if len(reject.keys) == 1 else None if reject.keys else "",
-            "action": reject.action,
-            "content": reject.content,
-            "oldcontent": reject.oldcontent,
-        }
-        items = pa.Table.from_pylist([item], schema=ITEMS)
         try:
             self.sessions.merger.begin()
-            done = self.sessions.replayer.replay(
-                items, {reject.table: reject.key}, safe=reject.force, images=[reject.table], reject=True
-            )
+            done = self.sessions.replayer.replay([reject.change], safe=reject.force, images=[reject.table], reject=True)
         except Terminal as refused:
             return str(refused)
         if done.displaced:

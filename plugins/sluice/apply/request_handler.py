@@ -243,7 +243,7 @@ class RequestHandler:
                     # What would have to go could take along what refers to it, and lives on.
                     raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
                 # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
-                sessions.replayer.replay_changes(_changes(table, key, columns, rows, wanted), safe=True)
+                sessions.replayer.replay(_changes(table, key, columns, rows, wanted), safe=True)
             settled = self._settle(slave, table, key, columns, rows, open_request.position)
         return Repaired(settled, open_request.position.text(), kept=len(asked.rows) - len(rows))
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from sluice.apply import net_changes
 from sluice.apply.key_events import Flags, KeyEvents
+from sluice.database.row_images import RowImageCodec
 from sluice.model.change import NetChanges
 from sluice.transform import changes
 from sluice.transform import net_changes as transformed
@@ -18,9 +19,9 @@ def key_of_master(key: tuple[str, ...], transform: TableTransform | None) -> tup
     return key if transform is None else tuple(column.name for column in transform.master.key)
 
 
-def one_by_one(items: pa.Table, transform: TableTransform | None) -> pa.Table:
+def one_by_one(items: pa.Table, transform: TableTransform | None, images: RowImageCodec) -> pa.Table:
     """Each change of a table, as the slave gets it. Raises `RowNotTransformed`, `TransformationInvalid`."""
-    return items if transform is None else changes.of_slave(items, transform)
+    return items if transform is None else changes.of_slave(items, transform, images)
 
 
 class SlaveChanges:
@@ -41,7 +42,7 @@ class SlaveChanges:
         """Each change as events of the slave's keys, also of those that are not kept. Raises as `items`."""
         if self._transform is None:
             return self._found
-        items = one_by_one(self._found.items, self._transform)
+        items = one_by_one(self._found.items, self._transform, self._found.images)
         return net_changes.events(items, self._transform.key(), self._found.images)
 
     @property

@@ -156,7 +156,7 @@ class StageDriver:
                 steps.append(Rows(reduced, self._items_of(mine, images, transforms), keys))
             if number < len(truncations) and truncations[number].table not in left_out:
                 cut = truncations[number]
-                item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
+                item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table)
                 steps.append(Truncation(item))
         return steps
 
@@ -235,7 +235,7 @@ class StageDriver:
         def everything() -> Run:
             return window_runs.by_table(self.sessions.reader.items(span, images=images))
 
-        return lambda table: one_by_one(everything()[table], transforms.get(table))
+        return lambda table: one_by_one(everything()[table], transforms.get(table), self.sessions.images)
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
         """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""

@@ -353,8 +353,7 @@ class WindowTransaction:
         if merger.cascades:
             items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present), images)
         done = self.sessions.replayer.replay(
-            images.as_content(items),
-            rows.keys,
+            images.changes(items, rows.keys),
             safe=checks.safe and not rules,
             images=[*rules] or [table for table in rows.keys if checks.compares(table)],
             reject=self._rejecting,

@@ -99,11 +99,10 @@ class TransformedTables:
         rule = self.pair.transformation(cut.table) if self.any else None
         if cut.action is Action.DELETE_WHERE and rule is not None and (rule.columns or rule.exit is not None):
             reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
-            return replace(cut, action=Action.DIFFER, content=reason)
+            return replace(cut, action=Action.DIFFER, bound=None, differs=reason)
         if cut.action not in DEFINITIONS or not self.any:
             return cut
-        images = self._sessions.images
-        was = images.definition(cut.oldcontent) if cut.oldcontent and cut.action is Action.ALTER else None
+        was = cut.former
         if rule is not None and was is not None and cut.defined is not None:
             now = cut.defined.table
             if now != cut.table and self.pair.transformation(now) != rule:  # what it leaves out would come to the slave
@@ -112,18 +111,13 @@ class TransformedTables:
             found = definitions.vanished(rule, was, cut.defined)
             if found:  # under a new name its values would come to the slave
                 raise ColumnRenamed(cut.table, rule.place, found)
-        before = None if was is None else self._defined(was)
-        after = None if cut.defined is None else self._defined(cut.defined)
-        return replace(
-            cut,
-            defined=after,
-            content=cut.content if after is None else definitions.text(after),
-            oldcontent=cut.oldcontent if before is None else definitions.text(before),
-        )
+        return replace(cut, defined=self._defined(cut.defined), former=self._defined(was))
 
-    def _defined(self, definition: definitions.Definition) -> definitions.Definition:
-        transform = self.of(definition.shape)
-        return definition if transform is None else definitions.change_of_slave(definition, transform)
+    def _defined(self, definition: definitions.Definition | None) -> definitions.Definition | None:
+        transform = None if definition is None else self.of(definition.shape)
+        if definition is None or transform is None:
+            return definition
+        return definitions.change_of_slave(definition, transform)
 
     def master_rows(
         self, session: Session, table: TableName, keys: Sequence[tuple[str | None, ...]], *, alike: bool = False

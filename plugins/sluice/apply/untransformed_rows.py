@@ -60,8 +60,7 @@ class UntransformedRows:
             reason = next((reasons[text] for text in sorted(touched) if text in reasons), None)
             kept.append(reason is None)
             if reason is not None:
-                (row,) = images.as_content(item).to_pylist()
-                change = RowChange.of(row, key)
+                (change,) = images.changes(item, {transform.master.table: key})
                 old, new = (
                     {name: image[own] for own, name in zip(key, names, strict=True)} if image else {}
                     for image in (change.old, change.new)

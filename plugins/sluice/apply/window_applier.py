@@ -319,7 +319,7 @@ class WindowApplier:
             if transform is not None:
                 items, aside = self._untransformed.without(found_items, transform, self.sessions.images)
                 rejected += aside
-            replayed[table] = partial(one_by_one, items, transform)
+            replayed[table] = partial(one_by_one, items, transform, self.sessions.images)
             try:
                 found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
                 mine = SlaveChanges(found, transform, keep_of(found, table) if keep_of is not None else None)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.row_images import RowImageCodec
-from sluice.model.change import DEFINITIONS, ROW_ACTIONS, Action
+from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
-from sluice.model.table_definition import TableDefinition
+from sluice.model.table_definition import Bound, TableDefinition
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,14 @@ class CutItem:
     transaction: int
     action: Action
     table: TableName
-    content: str | None
-    oldcontent: str | None
     defined: TableDefinition | None = None
-    """What `content` says of a change of a definition."""
+    """What the table is now; None where none was made or altered."""
+    former: TableDefinition | None = None
+    """What it was, where it was altered."""
+    bound: Bound | None = None
+    """Of a DELETE WHERE: which rows go."""
+    differs: str = ""
+    """Of a DIFFER: why nobody knows the table's rows."""
     replaces: bool = False
     """Whether the table takes the name of one that left, which the slave has kept."""
 
@@ -83,16 +87,18 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], l
 
 
 def _cut(items: pa.Table, images: RowImageCodec) -> CutItem:
-    (theirs,), (item,) = items.to_pylist(), images.as_content(items).to_pylist()
-    action, content = Action(item["action"]), theirs["content"]
+    (item,) = items.to_pylist()
+    action, table = Action(item["action"]), TableName(item["schema"], item["table"])
+    content, oldcontent = item["content"] or "", item["oldcontent"] or ""
     return CutItem(
         item["repl_key"],
         item["trans_key"],
         action,
-        TableName(item["schema"], item["table"]),
-        item["content"],
-        item["oldcontent"],
-        images.definition(content) if action in DEFINITIONS and content is not None else None,
+        table,
+        defined=images.definition(content) if action in (Action.CREATE, Action.ALTER) else None,
+        former=images.definition(oldcontent) if action is Action.ALTER else None,
+        bound=images.bound(content) if action is Action.DELETE_WHERE else None,
+        differs=content if action is Action.DIFFER else "",
     )
 
 

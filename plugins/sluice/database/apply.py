@@ -13,9 +13,10 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import Rejected
+from sluice.model.table_definition import Bound, TableDefinition
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 Texts = tuple[str | None, ...]
@@ -92,9 +93,19 @@ class DefinitionChange(Protocol):
     @property
     def table(self) -> TableName: ...
     @property
-    def content(self) -> str | None: ...
+    def defined(self) -> TableDefinition | None:
+        """What the table is now."""
+        ...
+
     @property
-    def oldcontent(self) -> str | None: ...
+    def former(self) -> TableDefinition | None:
+        """What it was."""
+        ...
+
+    @property
+    def bound(self) -> Bound | None:
+        """Which rows went with a partition."""
+        ...
 
 
 class ColumnOnSlave(Protocol):
@@ -146,8 +157,7 @@ class Replayer(Protocol):
 
     def replay(
         self,
-        items: "pa.Table",
-        keys: Mapping[TableName, Sequence[str]],
+        changes: Iterable[RowChange],
         *,
         safe: bool = False,
         images: Collection[TableName] = (),
@@ -156,17 +166,13 @@ class Replayer(Protocol):
         deferrable: bool = False,
         rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
-        """Applies `items` (columns of `items.ITEMS`), whose tables have these `keys`.
+        """Applies the changes, of one or many tables.
 
         `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
         `earlier_rejects` already. `deferrable`: in safe mode unique values that are checked at the commit displace
         rows as well. `rules`: what decides, in normal mode, about changes of a table that do not fit; whatever they do,
         it is among the rejects. Raises `Conflict`, `ColumnMissing`.
         """
-        ...
-
-    def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
-        """The same of changes that are no items."""
         ...
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:

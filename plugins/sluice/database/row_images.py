@@ -1,10 +1,12 @@
 """How a source of changes writes rows and definitions into its items, and what reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.errors import SluiceError
-from sluice.model.table_definition import TableDefinition
+from sluice.model.change import RowChange
+from sluice.model.names import TableName
+from sluice.model.table_definition import Bound, TableDefinition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,8 +64,27 @@ class RowImageCodec(Protocol):
         """The definition of a table that an item of a change of definition brings."""
         ...
 
-    def as_content(self, items: "pa.Table") -> "pa.Table":
-        """The same items, their rows and definitions written as ITEMS has them (`sluice.model.content`,
-        `sluice.model.table_definition`): so a slave replays them one by one, and REJECTS keeps them.
+    def bound(self, content: str) -> Bound:
+        """Which rows an item says that went with a partition."""
+        ...
+
+    def changes(self, items: "pa.Table", keys: Mapping[TableName, Sequence[str]]) -> Iterator[RowChange]:
+        """Items that change rows, one by one; `keys`: of each table. `KeyError` for a key column that a row lacks."""
+        ...
+
+    def written(
+        self,
+        names: Sequence[str],
+        values: "Sequence[pa.Array]",
+        only: "Sequence[pa.Array | None]" = (),
+        plain: Collection[str] = (),
+    ) -> "pa.Array":
+        """Rows as texts that `columns` and `overlay` read. `only`: for each column which rows name it; None: all.
+
+        `plain`: columns that were `is_plain` where they were read, and whose values are the same.
         """
+        ...
+
+    def is_plain(self, contents: "pa.Array") -> bool:
+        """Whether every value of these rows stands in its text as it is."""
         ...

@@ -6,7 +6,7 @@ others. Pieces in CDATA or base64 are taken apart where they stand; a row whose 
 `</col>` goes through the reference reader.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -16,9 +16,13 @@ import pyarrow.compute as pc
 
 from sluice.database.row_images import MixedShapes
 from sluice.model import content as reference
+from sluice.model import item_change
+from sluice.model.change import RowChange
+from sluice.model.names import TableName
 from sluice.model.table_definition import parse as definition
+from sluice.model.table_definition import parse_bound as bound
 
-__all__ = ["as_content", "columns", "definition", "is_partial", "overlay", "row", "written"]
+__all__ = ["bound", "changes", "columns", "definition", "is_partial", "is_plain", "overlay", "row", "written"]
 
 TEXT = pa.large_string()
 _UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
@@ -28,6 +32,8 @@ _PROTECTED = r"[<&\x00-\x1f\x7f-\x{9f}]|\]\]>"
 _CDATA = "<![CDATA["
 FEW = 64
 """Up to here the reference reader is faster: each kernel costs some microseconds, however few the rows."""
+_CHANGES = 500
+"""So many rows are Python's objects at a time."""
 _PIECES = 8_000_000
 """Pieces a step: bounds memory, and keeps list offsets of wide tables within 32 bits."""
 
@@ -42,9 +48,11 @@ def is_partial(content: str) -> bool:
     return reference.is_partial(content)
 
 
-def as_content(items: pa.Table) -> pa.Table:
-    """As they are."""
-    return items
+def changes(items: pa.Table, keys: Mapping[TableName, Sequence[str]]) -> Iterator[RowChange]:
+    """Items that change rows, one by one. Raises `MalformedContent`, `KeyError` for a key column that a row lacks."""
+    for batch in items.to_batches(max_chunksize=_CHANGES):
+        for item in batch.to_pylist():
+            yield item_change.of(item, keys[TableName(item["schema"], item["table"])])
 
 
 def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
@@ -144,6 +152,12 @@ def written(
         piece = _written(name, column, plain=name in plain)
         pieces.append(piece if named is None else pc.if_else(named, piece, pa.scalar("", TEXT)))
     return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
+
+
+def is_plain(contents: pa.Array) -> bool:
+    """Whether no value is in CDATA or base64."""
+    marks = (_CDATA, ' encoding="base64">')
+    return not any(pc.any(pc.match_substring(contents, mark)).as_py() for mark in marks)
 
 
 def _written(name: str, values: pa.Array, *, plain: bool) -> pa.Array:

@@ -1,11 +1,10 @@
 """Changes: the actions that ITEMS records, and what is left of them for each key of a window."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sluice.model import content, guid
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 
@@ -89,33 +88,12 @@ class RowChange:
     old: Mapping[str, str | None]
     """What is known of the row before it, at least its key. Empty for an INSERT."""
     content: str | None
+    """`new` as REJECTS keeps it, None for none."""
     oldcontent: str | None
+    """Of `old` what its item says."""
     mask: Mask = NO_PATTERNS
     partial: bool = False
     """`new` of an UPDATE lacks columns, which stay as they are; or `old` of a DELETE."""
-
-    @classmethod
-    def of(cls, item: Mapping[str, Any], key: Sequence[str], mask: Mask = NO_PATTERNS) -> "RowChange":
-        """From a row of ITEMS (`queue.ITEMS`). Raises `MalformedContent`, `KeyError` for a key column it lacks."""
-        action = Action(item["action"])
-        new, old = item["content"], item["oldcontent"]
-        row = dict(content.parse(new)) if new is not None and action is not Action.DELETE else {}
-        before: dict[str, str | None] = {}
-        if action is Action.UPDATE:
-            # OLDCONTENT names what changed, and the key; it is not read where a key is all one needs.
-            whole = old is not None and not content.is_partial(old)
-            before = dict(row) if whole else {name: row[name] for name in key}
-            if old is not None:
-                before |= dict(content.parse(old))
-        elif action is Action.DELETE:
-            if old is not None:
-                before = dict(content.parse(old))
-            else:
-                before = dict(zip(key, guid.key_values(item["guid"], len(key)), strict=True))
-        table = TableName(item["schema"], item["table"])
-        named = old if action is Action.DELETE else new
-        partial = named is not None and content.is_partial(named)
-        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old, mask, partial)
 
     def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The row's key, or all of a keyless row."""

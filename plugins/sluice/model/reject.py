@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from sluice.counted import listed
-from sluice.model import content, guid
+from sluice.model import content, guid, item_change
 from sluice.model.change import RowChange
 from sluice.model.conflict_rule import Decision, Winner
 from sluice.model.names import TableName
@@ -95,17 +96,38 @@ class Reject:
         if self.key:
             texts = frozenset(self.keys)
             return {row for row in rows if guid.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
-        images = {tuple(image.get(name) for name in columns) for image in self._images()}
-        return images.intersection(rows)
+        images = [image for image in (self.after, self.before) if image]
+        return {tuple(image.get(name) for name in columns) for image in images}.intersection(rows)
 
-    def _images(self) -> list[dict[str, str | None]]:
-        found = []
-        if self.content:
-            found.append(dict(content.parse(self.content)))
-        if self.oldcontent:
-            old = content.overlay(self.content, self.oldcontent) if self.content else content.parse(self.oldcontent)
-            found.append(dict(old))
-        return found
+    @cached_property
+    def after(self) -> dict[str, str | None]:
+        """The row after the change; empty for none. Raises `MalformedContent`."""
+        return dict(content.parse(self.content or ""))
+
+    @cached_property
+    def before(self) -> dict[str, str | None]:
+        """The row before it, or what is known of it; likewise."""
+        old = dict(content.parse(self.oldcontent or ""))
+        return {**self.after, **old} if old else {}
+
+    @cached_property
+    def on_slave(self) -> dict[str, str | None]:
+        """The row that the slave had; likewise."""
+        return dict(content.parse(self.held or ""))
+
+    @property
+    def change(self) -> RowChange:
+        """What it is to be applied as; only a change of a row can be. Raises `MalformedContent`."""
+        item = {
+            "repl_key": self.repl_key,
+            "schema": self.table.schema,
+            "table": self.table.name,
+            "guid": self.keys[0] if len(self.keys) == 1 else None if self.keys else "",
+            "action": self.action,
+            "content": self.content,
+            "oldcontent": self.oldcontent,
+        }
+        return item_change.of(item, self.key)
 
     def __str__(self) -> str:
         text = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"

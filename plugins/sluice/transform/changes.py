@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database import xml_images
-from sluice.database.row_images import MixedShapes
+from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.model.change import Action
 from sluice.model.guid import key_text
 from sluice.transform.engine import TEXT
@@ -26,7 +25,7 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 
-def of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
+def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
     """The changes of one table (`sluice.database.items`), with their old images, as the slave gets them.
 
     Raises `RowNotTransformed`, `MalformedContent`.
@@ -34,16 +33,16 @@ def of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     if not items.num_rows:
         return items
     try:
-        return _of_slave(items, transform)
+        return _of_slave(items, transform, images)
     except MixedShapes:
         if items.num_rows == 1:
             raise
         # The definition changed among them: rows of one shape after the other.
-        parts = [_of_slave(items.slice(place, 1), transform) for place in range(items.num_rows)]
+        parts = [_of_slave(items.slice(place, 1), transform, images) for place in range(items.num_rows)]
         return pa.concat_tables(parts)
 
 
-def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
+def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
     action = items.column("action")
     inserts, updates, deletes = (
         np.asarray(pc.equal(action, str(each))) for each in (Action.INSERT, Action.UPDATE, Action.DELETE)
@@ -51,13 +50,13 @@ def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     after, before = np.flatnonzero(~deletes), np.flatnonzero(~inserts)
     contents, oldcontents = _whole(items, "content"), _whole(items, "oldcontent")
     sample = contents[int(after[0])] if len(after) else oldcontents[int(before[0])]
-    names = tuple(xml_images.row(sample.as_py()))
-    new = xml_images.columns(_taken(contents, after), names)
+    names = tuple(images.row(sample.as_py()))
+    new = images.columns(_taken(contents, after), names)
     changed = np.flatnonzero(updates[after])
     # An UPDATE without an old image makes a row anew that a change of the definition changed: it stays in `where`.
     laid = pc.fill_null(_taken(oldcontents, np.flatnonzero(updates)), "")
-    turned = xml_images.overlay([_taken(column, changed) for column in new], names, laid)
-    gone = xml_images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
+    turned = images.overlay([_taken(column, changed) for column in new], names, laid)
+    gone = images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
     # One pass of the engine for all images.
     pools = [pa.concat_arrays(three) for three in zip(new, turned, gone, strict=True)]
     actions = pa.concat_arrays(
@@ -71,13 +70,14 @@ def _of_slave(items: pa.Table, transform: TableTransform) -> pa.Table:
     place_after[after] = np.arange(len(after))
     place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(turned[0]) if turned else 0)
     place_before[np.flatnonzero(deletes)] = len(after) + int(updates.sum()) + np.arange(int(deletes.sum()))
-    plain = frozenset(names) if _all_plain(contents) and _all_plain(oldcontents) else frozenset()
-    return _written(items, transform, (names, pools), rows, place_before, place_after, plain)
+    plain = frozenset(names) if images.is_plain(contents) and images.is_plain(oldcontents) else frozenset()
+    return _written(items, transform, images, (names, pools), rows, place_before, place_after, plain)
 
 
 def _written(
     items: pa.Table,
     transform: TableTransform,
+    images: RowImageCodec,
     master: tuple[tuple[str, ...], list[pa.Array]],
     rows: Rows,
     before: Places,
@@ -99,7 +99,7 @@ def _written(
     left = np.flatnonzero(((before >= 0) | (after >= 0)) & ~same)
     before, after = before[left], after[left]
     shown = [_taken(column, after[after >= 0]) for column in rows.columns]
-    contents = xml_images.written(rows.names, shown, plain=unprotected)
+    contents = images.written(rows.names, shown, plain=unprotected)
     key = transform.key()
     stayed = (before >= 0) & (after >= 0)
     kept = ~same[np.flatnonzero(stays)]
@@ -111,7 +111,7 @@ def _written(
         if name not in key:
             named[gone] = flags[kept]
         only.append(None if named.all() else pa.array(named))
-    old = xml_images.written(
+    old = images.written(
         rows.names, [_taken(column, before[before >= 0]) for column in rows.columns], only, unprotected
     )
     result = items.take(pa.array(left))
@@ -125,12 +125,6 @@ def _written(
     for label, values in columns.items():
         result = result.set_column(result.column_names.index(label), label, values)
     return result
-
-
-def _all_plain(contents: pa.Array) -> bool:
-    """Whether no value of them is protected."""
-    marks = ("<![CDATA[", ' encoding="base64">')
-    return not any(pc.any(pc.match_substring(contents, mark)).as_py() for mark in marks)
 
 
 def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from sluice.database.schema import TableDefinition
 from sluice.model.table_definition import TableDefinition as Definition
-from sluice.model.table_definition import format_definition as text
 from sluice.model.transformation import Excluded, Renamed, Transformation
 from sluice.transform.table_transform import TableTransform
 
-__all__ = ["Definition", "change_of_slave", "of_slave", "text", "vanished"]
+__all__ = ["Definition", "change_of_slave", "of_slave", "vanished"]
 
 
 def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:

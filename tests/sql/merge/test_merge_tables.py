@@ -251,7 +251,7 @@ def test_a_table_of_1600_columns(slave: Any, size: str, images: bool) -> None:
     if images:
         with pytest.raises(Collision, match="too many"):
             apply.merge([changes])
-        Replayer(slave, apply.targets).replay(history.window(at), {T: ("id",)}, images=[T])
+        Replayer(slave, apply.targets).replay(history.changes(at), images=[T])
     else:
         apply.merge([changes])
     same(slave, history)

@@ -21,7 +21,6 @@ from sluice.errors import SluiceError
 from sluice.load.progress import Progress, progress
 from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
-from sluice.model import content
 from sluice.model.backlog import Backlog
 from sluice.model.broadcast import Broadcast
 from sluice.model.change import Action
@@ -197,11 +196,7 @@ class Image:
 
 def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
     """The columns of a change; their values are hidden unless they are `visible`, and always where the mask says so."""
-    after = _row(reject.content)
-    before = _row(reject.oldcontent)
-    held = _row(reject.held)
-    if reject.content and reject.oldcontent:
-        before = {**after, **before}
+    before, after, held = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
     columns = list(dict.fromkeys([*after, *before, *held]))
 
     def shown(row: Mapping[str, str | None], column: str) -> str | None:
@@ -220,8 +215,9 @@ def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
     ]
 
 
-def _row(text: str | None) -> dict[str, str | None]:
+def _row(read: Callable[[], dict[str, str | None]]) -> dict[str, str | None]:
+    """What says that a table differs has no row."""
     try:
-        return dict(content.parse(text or ""))
-    except content.MalformedContent:
+        return read()
+    except SluiceError:
         return {}

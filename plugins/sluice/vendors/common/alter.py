@@ -21,7 +21,6 @@ from sluice.database.schema import defined_in
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.model import table_definition as definitions
 from sluice.model.change import Action
 from sluice.model.logical_type import ColumnType, Fit
 from sluice.model.names import TableName
@@ -113,11 +112,13 @@ class Alterer(ABC, Generic[T]):
     def apply(self, item: DefinitionChange) -> None:
         """Does what is missing. Raises `DefinitionRefused`."""
         if item.action is Action.CREATE:
-            self._create(definitions.parse(item.content or ""))
+            assert item.defined is not None
+            self._create(item.defined)
         elif item.action is Action.DROP:
             self.drop_table(item.table)
         elif item.action is Action.ALTER:
-            self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
+            assert item.former is not None and item.defined is not None
+            self._alter(item.former, item.defined)
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
@@ -129,7 +130,8 @@ class Alterer(ABC, Generic[T]):
         """See `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
         if item.action is not Action.ALTER:
             return
-        old, new = definitions.parse(item.oldcontent or ""), definitions.parse(item.content or "")
+        old, new = item.former, item.defined
+        assert old is not None and new is not None
         place = self.definitions.place(new.table)
         for column, labels in enum_labels.renamed(self._of_master, old, new).items():
             text = self.label(column)

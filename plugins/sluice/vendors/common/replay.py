@@ -7,7 +7,7 @@ not fit, `overwrite` is safe mode. Nothing is deferred here. Which statements a 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from sluice.database.apply import DisplacedRow, Replayed
 from sluice.database.conflicts import Conflict, Drift, RuleUndecidable, decide, rows_found
@@ -19,7 +19,6 @@ from sluice.model.names import TableName
 from sluice.model.reject import Rejected
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 
-_CHUNK = 500
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
 
 
@@ -73,8 +72,7 @@ class Replayer(ABC, Generic[T]):
 
     def replay(
         self,
-        items: Any,
-        keys: Mapping[TableName, Sequence[str]],
+        changes: Iterable[RowChange],
         *,
         safe: bool = False,
         images: Collection[TableName] = (),
@@ -84,18 +82,9 @@ class Replayer(ABC, Generic[T]):
         rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
         """See `sluice.database.apply.Replayer`. Unique values are never deferred here."""
-        changes = (
-            RowChange.of(item, keys[TableName(item["schema"], item["table"])], self.targets.mask)
-            for batch in items.to_batches(max_chunksize=_CHUNK)
-            for item in batch.to_pylist()
-        )
-        done = Replayed(rejects=list(earlier_rejects))
-        return self._replay(changes, Work(done, safe, frozenset(images), reject, rules))
-
-    def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
-        """The same of changes that are no items."""
         masked = (replace(change, mask=self.targets.mask) for change in changes)
-        return self._replay(masked, Work(Replayed(), safe, frozenset(), reject=False))
+        done = Replayed(rejects=list(earlier_rejects))
+        return self._replay(masked, Work(done, safe, frozenset(images), reject, rules))
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
         """Those that are not on the slave now."""

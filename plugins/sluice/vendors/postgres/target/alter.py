@@ -1,7 +1,7 @@
 """Changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
 
     alterer = Alterer(connection, merger.targets)
-    alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .content, .oldcontent
+    alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .defined, .former
     alterer.truncate(tables)
 
 Everything happens in the caller's transaction. What is there already is left alone, so that an item
@@ -28,7 +28,6 @@ from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.model import table_definition as definitions
 from sluice.model.change import Action
 from sluice.model.logical_type import Fit
 from sluice.model.names import TableName
@@ -101,18 +100,19 @@ class Alterer:
         then.
         """
         if item.action is Action.CREATE:
-            self._create(self._defined(item.content))
+            assert item.defined is not None
+            self._create(self._translated(item.defined))
         elif item.action is Action.DROP:
             self._drop(item.table)
         elif item.action is Action.ALTER:
-            self._alter(self._defined(item.oldcontent), self._defined(item.content))
+            assert item.former is not None and item.defined is not None
+            self._alter(self._translated(item.former), self._translated(item.defined))
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
-    def _defined(self, text: str | None) -> TableDefinition:
+    def _translated(self, found: TableDefinition) -> TableDefinition:
         """A definition of the master's in the types of this server. Raises `DefinitionRefused`."""
-        found = definitions.parse(text or "")
         if self._of_master is None:
             return found
         columns = []
@@ -132,9 +132,9 @@ class Alterer:
         for item in items:
             if item.action not in (Action.CREATE, Action.ALTER):
                 continue
-            for enum in definitions.parse(item.oldcontent).enums if item.oldcontent else ():
+            for enum in item.former.enums if item.former is not None else ():
                 names.add(enum)
-            for enum in definitions.parse(item.content or "").enums:
+            for enum in item.defined.enums if item.defined is not None else ():
                 names.add(enum)
                 known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]
                 there = next(((one, present) for one, present in known if present is not None), None)
@@ -196,8 +196,8 @@ class Alterer:
             return None
         if item.action is not Action.DELETE_WHERE:
             return "true"
-        bound = definitions.parse_bound(item.content or "")
-        condition = bound.condition
+        assert item.bound is not None
+        condition = item.bound.condition
         name = quoted(item.table.schema, item.table.name)
         self._examine_evaluated(
             item.table,
@@ -207,7 +207,7 @@ class Alterer:
             "boolean",
             by_hand=False,
         )
-        for number, key in bound.hashes:
+        for number, key in item.bound.hashes:
             alike = f"sluice_hash_{number}"
             self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{alike}")
             self._do(item.table, f"CREATE TEMPORARY TABLE {alike} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")

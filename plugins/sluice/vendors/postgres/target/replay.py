@@ -3,7 +3,7 @@
 Slower than a merge, but changes of one window cannot conflict with each other.
 
     replayer = Replayer(connection, merger.targets)
-    done = replayer.replay(items, {table: key}, safe=False)
+    done = replayer.replay(changes, safe=False)
     done.rejects                                     # with reject=True: the changes set aside, earlier ones too
 
 For windows whose net changes collide (`merge.Collision`), and for the policies of `on_conflict`:
@@ -21,6 +21,7 @@ the caller restores those that the master has (`missing`).
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -145,8 +146,7 @@ class Replayer:
 
     def replay(
         self,
-        items: Any,
-        keys: Mapping[TableName, Sequence[str]],
+        changes: Iterable[RowChange],
         *,
         safe: bool = False,
         images: Collection[TableName] = (),
@@ -155,29 +155,18 @@ class Replayer:
         deferrable: bool = False,
         rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
-        """Applies `items` (columns of `queue.ITEMS`, rows only, in REPL_KEY order, of one or many tables).
+        """Applies the changes of rows, in REPL_KEY order, of one or many tables.
 
-        `keys`: the master's key of each table, empty for keyless ones. `images`: tables whose rows are also
-        compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it;
-        `earlier_rejects` are those that the same window has set aside before. `deferrable`: in safe mode, unique values
-        that are checked at the commit displace rows as well. `rules`: see `sluice.database.apply.Replayer`.
+        `images`: tables whose rows are also compared with their former images (normal mode). `reject` sets aside what
+        does not fit instead of raising it; `earlier_rejects` are those that the same window has set aside before.
+        `deferrable`: in safe mode, unique values that are checked at the commit displace rows as well. `rules`: see
+        `sluice.database.apply.Replayer`.
         """
-        batches = (
-            [
-                RowChange.of(item, keys[TableName(item["schema"], item["table"])], self.targets.mask)
-                for item in batch.to_pylist()
-            ]
-            for batch in items.to_batches(max_chunksize=_CHUNK)
-        )
+        masked = (replace(change, mask=self.targets.mask) for change in changes)
+        batches = iter(lambda: list(islice(masked, _CHUNK)), [])
         rewriter = self._rewriter(safe, deferrable)
         done = Replayed(rejects=list(earlier_rejects))
         return self._replay(batches, _Work(done, rewriter, frozenset(images), safe, reject, rules))
-
-    def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
-        """The same of changes that are no items."""
-        masked = [replace(change, mask=self.targets.mask) for change in changes]
-        batches = (masked[start : start + _CHUNK] for start in range(0, len(masked), _CHUNK))
-        return self._replay(batches, _Work(Replayed(), self._rewriter(safe, deferrable), frozenset(), safe, False))
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
         """Those that are not on the slave now."""
