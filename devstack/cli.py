@@ -93,6 +93,21 @@ def parser() -> argparse.ArgumentParser:
     _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
     add_subcommands(commands, _BESIDE_THE_SERVERS)
 
+    _add_up(commands)
+    down = _command(commands, "down", "stop the servers", DOWN, "down")
+    down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
+
+    status = commands.choices["status"]
+    status.description = STATUS
+    status.add_argument(
+        "--secrets",
+        action="store_true",
+        help="show log-ins also where the output is no terminal, and the URLs of databases and Redis",
+    )
+    return top
+
+
+def _add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     up = _command(commands, "up", "start the servers", UP, "up")
     up.add_argument(
         "--slaves", type=_count, metavar="N", help="have the slaves dr1 to drN (default 1); more may be added"
@@ -132,18 +147,6 @@ def parser() -> argparse.ArgumentParser:
         help="a MariaDB server as well: connection demo_mariadb",
     )
     up.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
-
-    down = _command(commands, "down", "stop the servers", DOWN, "down")
-    down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
-
-    status = commands.choices["status"]
-    status.description = STATUS
-    status.add_argument(
-        "--secrets",
-        action="store_true",
-        help="show log-ins also where the output is no terminal, and the URLs of databases and Redis",
-    )
-    return top
 
 
 def _command(

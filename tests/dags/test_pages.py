@@ -363,7 +363,7 @@ def test_a_defect_of_the_monitor_is_told_without_its_insides(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a value of a row")
 
-    monkeypatch.setattr("sluice.airflow.pages.application.latest", broken)
+    monkeypatch.setattr("sluice.airflow.pages.report_pages.latest", broken)
     otto = head_of(client, "otto")
     calm = TestClient(client.app, raise_server_exceptions=False)
     page = calm.get("/sluice/reports/", headers={**otto, "Accept": "text/html"})

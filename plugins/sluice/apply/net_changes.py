@@ -14,6 +14,7 @@ to its last one, whatever chain lies between, so that no row is deleted that oth
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +86,50 @@ def reduce(
 
     first, last, code = _ends(found.guid if keep is None else found.guid.take(pa.array(chosen)))
     first, last = chosen[first], chosen[last]
+    begins, ends = found.item[first], found.item[last]
+    fates = _fates(found, chosen, first, last, code, safe=safe)
+    width = _names(items, found)
+    former = before and bool(width) and former_known(items)
+    skip = () if whole else found.key
+
+    def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> row_images.Images:
+        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former, skip=skip)
+
+    old_keys = split_keys(found.guid.take(pa.array(first[fates.moved_from])), len(found.key))
+    deletes = {**_numbered("k", _delete_keys(found, fates.dead, first)), **images_of(fates.dead, fates.dead, now=False)}
+    moves = {**_numbered("k", old_keys), **images_of(fates.moved_from, fates.moved_to)}
+    fresh = fates.fresh
+    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False, skip=skip)
+    return NetChanges(
+        table,
+        width,
+        found.key,
+        pa.table(deletes),
+        pa.table(images_of(fates.same, fates.same)),
+        pa.table(moves),
+        pa.table(inserts),
+        items.num_rows,
+        former,
+    )
+
+
+@dataclass(frozen=True)
+class _Fates:
+    """What becomes of each key, by its place among the distinct ones, in the order of the window.
+
+    That is mostly the order of the slave's pages, and spares copies.
+    """
+
+    dead: Indices
+    same: Indices
+    """The row stays under its key."""
+    moved_from: Indices
+    moved_to: Indices
+    fresh: Indices
+
+
+def _fates(found: KeyEvents, chosen: Indices, first: Indices, last: Indices, code: Indices, *, safe: bool) -> _Fates:
+    """`first`, `last`: events of each key; `code`: the key of each of the `chosen` events; `safe`: as of `reduce`."""
     was, stays = found.before[first], found.after[last]
     moving = found.partner[chosen] >= 0
     if moving.any():
@@ -96,38 +141,14 @@ def reduce(
     else:
         settled = np.ones(len(first), dtype=bool)
         gone = ended = begun = np.empty(0, dtype=np.int64)
-
     dead = np.flatnonzero(~stays) if safe else np.concatenate([np.flatnonzero(settled & was & ~stays), gone])
     same = np.concatenate([np.flatnonzero(settled & was & stays), ended[ended == begun]])
-    moved_to, moved_from = ended[(ended != begun) & (begun != _BORN)], begun[(ended != begun) & (begun != _BORN)]
+    moved = (ended != begun) & (begun != _BORN)
     fresh = np.concatenate([np.flatnonzero(settled & ~was & stays), ended[begun == _BORN]])
-
-    # In the order of the window, which is mostly that of the slave's pages, and spares copies.
     begins, ends = found.item[first], found.item[last]
-    dead, same, fresh = (_sorted(keys, by) for keys, by in ((dead, begins), (same, ends), (fresh, ends)))
-    order = np.argsort(ends[moved_to], kind="stable")
-    moved_from, moved_to = moved_from[order], moved_to[order]
-    width = _names(items, found)
-    former = before and bool(width) and former_known(items)
-    skip = () if whole else found.key
-
-    def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> row_images.Images:
-        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former, skip=skip)
-
-    old_keys = split_keys(found.guid.take(pa.array(first[moved_from])), len(found.key))
-    deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images_of(dead, dead, now=False)}
-    moves = {**_numbered("k", old_keys), **images_of(moved_from, moved_to)}
-    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False, skip=skip)
-    return NetChanges(
-        table,
-        width,
-        found.key,
-        pa.table(deletes),
-        pa.table(images_of(same, same)),
-        pa.table(moves),
-        pa.table(inserts),
-        items.num_rows,
-        former,
+    order = np.argsort(ends[ended[moved]], kind="stable")
+    return _Fates(
+        _sorted(dead, begins), _sorted(same, ends), begun[moved][order], ended[moved][order], _sorted(fresh, ends)
     )
 
 

@@ -94,27 +94,31 @@ class StageDriver:
             log.info("%s: %s The window is reduced by the driver.", self.pair, mixed)
             return [], whole
         self._note_overlaps(span, keys, transforms, overlaps)
-        work = size(survey.changes, survey.bytes)
-        parts = self._with_heartbeat(lambda: self.executor.parallelism, work)
         compared = frozenset(table for table in keys if checks.compares(table))
         label = str(next(self._labels))
-        share = StageTask(
-            self.pair,
-            span,
-            tuple(places),
-            parts,
-            epoch,
-            label,
-            keys,
-            apart,
-            compared,
-            frozenset(left_out),
-            transforms,
-            checks.safe,
-        )
+
+        def task(parts: int) -> StageTask:
+            return StageTask(
+                self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out),
+                transforms, checks.safe,
+            )  # fmt: skip
+
+        if not self._stage(task, survey, runs):
+            return [], whole
+        return self._in_order(span, truncations, runs, keys, transforms, left_out, images=images), rest
+
+    def _stage(
+        self, task: Callable[[int], StageTask], survey: Survey, runs: Sequence[list[NetChanges | Staged]]
+    ) -> bool:
+        """Lets the executors stage, and adds what they did to `runs`; False where the driver must reduce the window.
+
+        `task`: what each does, by their number.
+        """
+        work = size(survey.changes, survey.bytes)
+        parts = self._with_heartbeat(lambda: self.executor.parallelism, work)
         began = time.monotonic()
         what = f"stage {counted(survey.changes, 'change')}"
-        shares = self._with_heartbeat(lambda: self.executor.map(share, parts, what), work)
+        shares = self._with_heartbeat(lambda: self.executor.map(task(parts), parts, what), work)
         seconds = time.monotonic() - began
         for staged in shares:
             if isinstance(staged, StageFailure) and staged.transient:
@@ -122,7 +126,7 @@ class StageDriver:
             if isinstance(staged, StageFailure):
                 # Here the same changes say by themselves what is the matter, and policies apply to them.
                 log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
-                return [], whole
+                return False
             for number, changes in staged:
                 runs[number].append(changes)
         self._deadline.done(work, seconds)
@@ -133,7 +137,7 @@ class StageDriver:
             counted(parts, "task"),
             seconds,
         )
-        return self._in_order(span, truncations, runs, keys, transforms, left_out, images=images), rest
+        return True
 
     def _in_order(
         self,

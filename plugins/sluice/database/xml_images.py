@@ -103,6 +103,13 @@ def overlay(
             by_name = dict(zip(alike, columns(whole, alike), strict=True))
             pairs = zip(names, values, strict=True)
             return [by_name[name] if name in by_name and name not in skip else column for name, column in pairs]
+    return _overlaid_by_pieces(values, names, whole, skip)
+
+
+def _overlaid_by_pieces(
+    values: Sequence[pa.Array], names: Sequence[str], whole: pa.Array, skip: Sequence[str]
+) -> list[pa.Array]:
+    """Old images of texts that name different columns: each piece is looked at for the column whose it is."""
     pieces = pc.split_pattern(whole, _END)
     flat, rows = pieces.flatten(), np.asarray(pc.list_parent_indices(pieces))
     lengths = np.asarray(pc.list_value_length(pieces))

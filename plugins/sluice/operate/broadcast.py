@@ -10,12 +10,14 @@ The query reads, and nothing else, with the rights of Sluice's accounts: the con
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from sluice.configuration.model import Replication
 from sluice.database import lock_waits
+from sluice.database.broadcasts import Asked
 from sluice.database.registry import has_rows, reach, vendor_of
-from sluice.database.session import SessionOptions
+from sluice.database.session import Session, SessionOptions
+from sluice.database.vendor import Vendor
 from sluice.errors import SluiceError, Terminal
 from sluice.model.broadcast import MOST_ROWS, Answer, Broadcast
 from sluice.model.connection import ConnectionInfo
@@ -71,31 +73,12 @@ def ask(
             raise NotOffered(f"{prefix}: the DbResources are of an older release. Run the DAG install_resources.")
 
         def asked() -> tuple[int, Answer]:
-            with ExitStack() as stack:
-                reading = stack.enter_context(
-                    vendor.sessions.connect(master, application=application, autocommit=True, options=options)
-                )
-                queued = stack.enter_context(ExitStack())
-                query = queued.enter_context(
-                    vendor.broadcasts.ask(
-                        queueing, prefix, schema,
-                        statement=wanted, slaves=names, seconds=seconds, shown=kept, person=person,
-                    )
+            with vendor.sessions.connect(master, application=application, autocommit=True, options=options) as reading:
+                query = vendor.broadcasts.ask(
+                    queueing, prefix, schema,
+                    statement=wanted, slaves=names, seconds=seconds, shown=kept, person=person,
                 )  # fmt: skip
-
-                def entered() -> None:
-                    """Writers go on, and slaves may see the query."""
-                    queued.pop_all().close()
-                    begun.append(query.id)
-
-                begun: list[int] = []
-                try:
-                    found = vendor.queries.run(reading, wanted, MOST_ROWS, entered, query.snapshot)
-                except SluiceError as error:
-                    if not begun:
-                        raise
-                    return query.id, Answer.failed(error, hidden=bool(replication.verify.mask))
-                return query.id, Answer.of(*found, kept)
+                return _answered(vendor, reading, query, wanted, kept, hidden=bool(replication.verify.mask))
 
         id_, answer = lock_waits.until_unlocked(asked)
         if answer.error:
@@ -104,6 +87,34 @@ def ask(
         vendor.broadcasts.answer(queueing, prefix, schema, id_, "", answer)
     log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, person, ", ".join(names), wanted)
     return id_
+
+
+def _answered(
+    vendor: Vendor,
+    reading: Session,
+    query: AbstractContextManager[Asked],
+    statement: str,
+    shown: int,
+    *,
+    hidden: bool,
+) -> tuple[int, Answer]:
+    """What the master answers to a query that is queued as soon as it has begun there."""
+    begun: list[int] = []
+    with ExitStack() as queueing:
+        queued = queueing.enter_context(query)
+
+        def entered() -> None:
+            """Writers go on, and slaves may see the query."""
+            queueing.pop_all().close()
+            begun.append(queued.id)
+
+        try:
+            found = vendor.queries.run(reading, statement, MOST_ROWS, entered, queued.snapshot)
+        except SluiceError as error:
+            if not begun:
+                raise
+            return queued.id, Answer.failed(error, hidden=hidden)
+    return queued.id, Answer.of(*found, shown)
 
 
 def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcast:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.operate.actions import Action
+from sluice.operate.api import REJECTS
 
 READ_DAG = "resync"
 
@@ -31,6 +32,11 @@ class Visitor:
     administers: bool
     form_key: str
     """Proves that a form comes from a page of this person."""
+
+    @property
+    def sees_values(self) -> bool:
+        """Whether this person may see values of rows: who may settle rejects has to."""
+        return REJECTS in self.may_trigger
 
 
 def may(visitor: Visitor, action: Action) -> bool:

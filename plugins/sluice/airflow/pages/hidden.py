@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked, SlaveLook
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
 from sluice.model.mask import HIDDEN
@@ -32,6 +34,11 @@ def without_values(text: str) -> str:
     for pattern, shown in _VALUES:
         text = pattern.sub(shown, text)
     return text
+
+
+def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
+    """What is known, without values of rows for those who may not see them."""
+    return gathered if visitor.sees_values else replace(gathered, known=known(gathered.known))
 
 
 def known(found: Known) -> Known:

@@ -9,6 +9,8 @@ from fastapi.responses import HTMLResponse
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.templates import environment
 
+POLL_SECONDS = 3
+"""After so long a page asks for its living part anew."""
 COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"}
 HEADERS = {
     **COMMON,

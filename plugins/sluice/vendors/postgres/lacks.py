@@ -1,6 +1,6 @@
 """What the account or the server of either side lacks: from facts of the catalogue to `Lack`s. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sluice.counted import counted
 from sluice.counted import listed as shortened
@@ -50,66 +50,65 @@ def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list
 
     `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: what the configuration says.
     """
-    lacks = []
+    lacks = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
+    if account.superuser or account.powers:
+        lacks.append(superuser_found(account, allow_superuser))
+    return lacks
+
+
+def _of_server(account: Account) -> Iterator[Lack]:
     if account.version < OLDEST:
-        lacks.append(
-            found(
-                f"PostgreSQL {OLDEST // 10000} or later",
-                f"the server is PostgreSQL {account.version // 10000}",
-                remedy="Upgrade the server.",
-            )
+        yield found(
+            f"PostgreSQL {OLDEST // 10000} or later",
+            f"the server is PostgreSQL {account.version // 10000}",
+            remedy="Upgrade the server.",
         )
     if account.standby:
-        lacks.append(
-            found(
-                "a server that can be written to",
-                "it is in recovery: a standby",
-                remedy="Let the Airflow connection name the primary server, or promote this one.",
-            )
+        yield found(
+            "a server that can be written to",
+            "it is in recovery: a standby",
+            remedy="Let the Airflow connection name the primary server, or promote this one.",
         )
+
+
+def _of_rights(account: Account) -> Iterator[Lack]:
     if not account.may_connect:
-        lacks.append(connect_lacking(account.database, account.role))
+        yield connect_lacking(account.database, account.role)
     if account.may_use_plpgsql is not True:
         statement = "CREATE EXTENSION plpgsql"
         if account.may_use_plpgsql is False:
             statement = f"GRANT USAGE ON LANGUAGE plpgsql TO {account.role}"
-        lacks.append(found("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement))
+        yield found("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement)
     if account.functions_lacking:
         functions = ", ".join(f"pg_catalog.{signature}" for signature in account.functions_lacking)
-        lacks.append(
-            found(
-                f"EXECUTE on {functions}",
-                "positions are taken and secured with PostgreSQL's own functions, which everybody may execute unless "
-                "that was revoked",
-                f"GRANT EXECUTE ON FUNCTION {functions} TO {account.role}",
-                by=f"{ADMINISTRATOR}, in this database",
-            )
+        yield found(
+            f"EXECUTE on {functions}",
+            "positions are taken and secured with PostgreSQL's own functions, which everybody may execute unless "
+            "that was revoked",
+            f"GRANT EXECUTE ON FUNCTION {functions} TO {account.role}",
+            by=f"{ADMINISTRATOR}, in this database",
         )
+
+
+def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
     needed = loaders + BESIDE_LOADERS
     if account.room < needed:
-        lacks.append(
-            found(
-                f"{needed} free connections",
-                f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with "
-                f"{counted(loaders, 'loader')} and the apply use up to {needed}, and wait for one where there is none",
-                severity=Severity.WARNING,
-                remedy="Raise the limit, or lower initial.parallel in the replication's configuration.",
-            )
+        yield found(
+            f"{needed} free connections",
+            f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with "
+            f"{counted(loaders, 'loader')} and the apply use up to {needed}, and wait for one where there is none",
+            severity=Severity.WARNING,
+            remedy="Raise the limit, or lower initial.parallel in the replication's configuration.",
         )
     if abs(account.ahead) > CLOCKS_APART + account.uncertain:
         direction = "ahead of" if account.ahead > 0 else "behind"
-        lacks.append(
-            found(
-                "the right time",
-                f"the server's clock is {abs(account.ahead):.0f} s {direction} this machine's: ages and lags are shown "
-                "wrong by as much",
-                severity=Severity.WARNING,
-                remedy="Synchronise the clocks of both machines (NTP).",
-            )
+        yield found(
+            "the right time",
+            f"the server's clock is {abs(account.ahead):.0f} s {direction} this machine's: ages and lags are shown "
+            "wrong by as much",
+            severity=Severity.WARNING,
+            remedy="Synchronise the clocks of both machines (NTP).",
         )
-    if account.superuser or account.powers:
-        lacks.append(superuser_found(account, allow_superuser))
-    return lacks
 
 
 def superuser_found(account: Account, allowed: bool) -> Lack:

@@ -1,0 +1,53 @@
+"""The page of one master, and that of the queries that all databases answered."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request, Response
+
+from sluice.airflow.pages import hidden
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Watch, configured, in_thread
+from sluice.airflow.pages.look import Looks
+from sluice.airflow.pages.overview import place_of
+from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
+from sluice.airflow.pages.slave_row import master_messages, queue_level, row
+from sluice.operate.actions import Scope, of
+
+
+def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
+    """Adds their addresses to the monitor."""
+    Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
+
+    @app.get("/masters/{prefix}/")
+    async def master(request: Request, visitor: Who, prefix: str) -> Response:
+        """One master in detail."""
+        state_now = await watch.state()
+        replication = configured(state_now, prefix)
+        looked = await looks.master(replication)
+
+        def made() -> Response:
+            now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
+            known = gathered.known.master(replication.prefix)
+            rows = [row(replication, name, gathered.known.slave(replication.prefix, name), now)
+                    for name in replication.slaves]  # fmt: skip
+            values: dict[str, Any] = {
+                "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
+                "place": place_of(replication), "messages": master_messages(replication, known),
+                "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
+            }  # fmt: skip
+            return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
+
+        return await in_thread(made)
+
+    @app.get("/masters/{prefix}/queries/")
+    async def queries(request: Request, visitor: Who, prefix: str) -> Response:
+        """What was asked of all databases, and what they answered."""
+        gathered = await watch.state()
+        replication = configured(gathered, prefix)
+        looked = await looks.queries(replication)
+        return show(
+            request, "queries.html", visitor, here="master", poll=POLL_SECONDS,
+            gathered=gathered, replication=replication, looked=looked, visible=visitor.sees_values,
+        )  # fmt: skip

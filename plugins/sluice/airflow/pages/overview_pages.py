@@ -1,0 +1,97 @@
+"""The pages of all slaves."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from sluice.airflow.pages import as_data, hidden, metrics
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Gathered, Watch, in_thread
+from sluice.airflow.pages.look import Looks
+from sluice.airflow.pages.overview import Choice, overview
+from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
+from sluice.airflow.pages.slave_row import state_of
+from sluice.coordination.known_pairs import KnownSlave
+from sluice.load.progress import Progress
+from sluice.model.slave_state import SlaveState
+
+MANY, MANY_POLL_SECONDS = 100, 10
+"""A page with more slaves than that is asked for less often."""
+ATTENTION_SHOWN = 8
+
+
+def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
+    """Adds their addresses to the monitor."""
+    Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
+
+    @app.get("/")
+    async def index(
+        request: Request, visitor: Who, find: str = "", state: str = "", level: str = "", sort: str = ""
+    ) -> Response:
+        """Every slave."""
+        choice = Choice(find.strip(), state, level, sort)
+        state_now = await watch.state()
+
+        def made() -> Response:
+            now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
+            page = overview(gathered.survey, gathered.known, choice, now)
+            return show(
+                request,
+                "overview.html",
+                visitor,
+                page=page,
+                gathered=gathered,
+                link=lambda **other: link(choice, **other),
+                here="overview",
+                poll=POLL_SECONDS if page.shown <= MANY else MANY_POLL_SECONDS,
+                attention_shown=ATTENTION_SHOWN,
+            )
+
+        return await in_thread(made)
+
+    @app.get("/overview.json")
+    async def index_data(visitor: Who) -> Response:
+        """The same for programs."""
+        gathered = await watch.state()
+        data = await in_thread(lambda: as_data.overview(hidden.shown_to(visitor, gathered), datetime.now(UTC)))
+        return JSONResponse(data, headers=HEADERS)
+
+    @app.get("/metrics")
+    async def measured(visitor: Who) -> Response:
+        """Metrics for Prometheus."""
+        gathered = await watch.state()
+        loads = await loads_of(gathered, looks)
+        text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC), loads))
+        return Response(text, media_type=metrics.CONTENT_TYPE, headers=HEADERS)
+
+
+async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Progress]:
+    """How far the slaves are that are being loaded, of those whose databases answer."""
+    loading = [
+        (one, slave)
+        for one in gathered.survey.replications
+        for slave in one.slaves
+        if is_loading(gathered.known.slave(one.prefix, slave))
+    ]
+    found = await asyncio.gather(*(looks.slave(one, slave) for one, slave in loading))
+    return {
+        (str(one.prefix), slave): looked.seen.progress
+        for (one, slave), looked in zip(loading, found, strict=True)
+        if looked.seen and looked.seen.progress and not looked.trouble
+    }
+
+
+def is_loading(known: KnownSlave) -> bool:
+    """Whether tables of the slave are loaded: all of them, or some while it is NORMAL."""
+    return bool(known.status.get("loading")) or state_of(known) in (SlaveState.INITIAL, SlaveState.TRANSITION)
+
+
+def link(choice: Choice, **other: str) -> str:
+    """The overview with another choice."""
+    values = {**vars(choice), **other}
+    return "?" + urlencode({name: value for name, value in values.items() if value})

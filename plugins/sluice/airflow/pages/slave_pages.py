@@ -1,0 +1,92 @@
+"""The page of one slave."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from sluice.airflow import connections, jobs
+from sluice.airflow.job import Job, Kind
+from sluice.airflow.pages import as_data, hidden
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Watch, configured, in_thread
+from sluice.airflow.pages.look import Looks, images
+from sluice.airflow.pages.past_reports import latest
+from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
+from sluice.airflow.pages.slave_row import row
+from sluice.coordination.known_pairs import HOUR
+from sluice.model.mask import Mask
+from sluice.operate.actions import Scope, of
+
+DAY = 24 * HOUR
+PAST_SHOWN = 10
+LOG_BYTES, LOG_LINES = 64_000, 200
+
+
+def add(
+    app: FastAPI,
+    guard: Callable[..., Visitor],
+    show: Renderer,
+    watch: Watch,
+    looks: Looks,
+    folder: Callable[[], Path],
+) -> None:
+    """Adds its addresses to the monitor. `folder` holds the reports."""
+    Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
+
+    @app.get("/slaves/{prefix}/{slave}/")
+    async def slave(request: Request, visitor: Who, prefix: str, slave: str, hours: int = 1) -> Response:
+        """One slave in detail."""
+        state_now = await watch.state()
+        replication = configured(state_now, prefix, slave)
+        seen = await looks.slave(replication, slave)
+        minutes = DAY if hours > 1 else HOUR
+
+        def made() -> Response:
+            now, gathered, visible = datetime.now(UTC), hidden.shown_to(visitor, state_now), visitor.sees_values
+            known = gathered.known.slave(replication.prefix, slave)
+            past = watch.past(replication.prefix, slave, minutes)
+            looked, past = (seen, past) if visible else (hidden.looked(seen), hidden.past(past))
+            found = row(replication, slave, known, now)
+            mask = Mask(replication.verify.mask)
+            job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
+            values: dict[str, Any] = {
+                "gathered": gathered, "one": found, "known": known, "looked": looked, "replication": replication,
+                "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
+                "log": log_tail(job) if visible else [], "reports": latest(folder(), found.pair, PAST_SHOWN),
+                "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
+                "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
+                "redo": gathered.known.master(replication.prefix).redo,
+            }  # fmt: skip
+            return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
+
+        return await in_thread(made)
+
+    @app.get("/slaves/{prefix}/{slave}/state.json")
+    async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:
+        """The same for programs."""
+        state_now = await watch.state()
+        replication = configured(state_now, prefix, slave)
+        looked = await looks.slave(replication, slave)
+        gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.looked(looked)
+        past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
+        past = past if visitor.sees_values else hidden.past(past)
+        found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
+        return JSONResponse(as_data.whole_slave(gathered, found, looked, past), headers=HEADERS)
+
+
+def log_tail(job: Job | None) -> list[str]:
+    """The last lines of what a job says; none where there is no job, or its log is on another host."""
+    if job is None:
+        return []
+    try:
+        with open(jobs.log_of(job.id), "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - LOG_BYTES))
+            return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
+    except OSError:
+        return []
