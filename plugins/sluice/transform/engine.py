@@ -5,11 +5,15 @@ thread, so that rows keep their order; times are of UTC, so that an expression g
 """
 
 import json
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 TEXT = pa.large_string()
 
@@ -27,12 +31,16 @@ class EngineRefused(Exception):
 
 
 class Engine:
-    """One connection; not for two threads at once."""
+    """One connection, made when it is first used; not for two threads at once."""
 
-    def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:", config=_OPTIONS)
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET lock_configuration = true")
+    @cached_property
+    def _connection(self) -> "DuckDBPyConnection":
+        import duckdb  # most processes transform nothing
+
+        made = duckdb.connect(":memory:", config=_OPTIONS)
+        made.execute("SET TimeZone = 'UTC'")
+        made.execute("SET lock_configuration = true")
+        return made
 
     def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
         """In another process it is one of its own."""
@@ -54,19 +62,16 @@ class Engine:
         """The columns of a query over `rows`, row by row in their order. Raises `EngineRefused`."""
         self._connection.register("rows", pa.table(dict(rows)))
         try:
-            found = self._connection.sql(query).to_arrow_table()
-        except duckdb.Error as error:
-            raise EngineRefused(_line(str(error))) from error
+            with _refusals():
+                found = self._connection.sql(query).to_arrow_table()
         finally:
             self._connection.unregister("rows")
         return [_whole(column) for column in found.columns]
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """What a query without rows of a table gives. Raises `EngineRefused`."""
-        try:
+        with _refusals():
             return self._connection.execute(query).fetchall()
-        except duckdb.Error as error:
-            raise EngineRefused(_line(str(error))) from error
 
 
 class Function:
@@ -91,6 +96,17 @@ def functions() -> dict[str, tuple[Function, ...]]:
         text = None if definition is None else str(definition)
         found.setdefault(str(name).lower(), []).append(Function(str(kind), stable, text))
     return {name: tuple(functions) for name, functions in found.items()}
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Errors of DuckDB leave as `EngineRefused`."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise EngineRefused(_line(str(error))) from error
 
 
 def _line(message: str) -> str:
