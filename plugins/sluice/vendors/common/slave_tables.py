@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
 from sluice.database.session import Session
@@ -29,21 +29,14 @@ class SlaveColumn(Protocol):
 C = TypeVar("C", bound=SlaveColumn)
 
 
-@dataclass(frozen=True)
-class SlaveTable(Generic[C]):
-    """One table of the slave."""
+class ColumnsByName(Generic[C]):
+    """Finds the columns of a table."""
 
-    shape: TableShape
     columns: tuple[C, ...]
-    uniques: tuple[OwnIndex, ...]
-    """What keeps values unique, the primary key among them."""
-    watched: bool
-    """Whether a trigger acts: a row that goes and comes back is not the same to it."""
-    hidden: frozenset[str]
+    if TYPE_CHECKING:  # a field or a property
 
-    @property
-    def table(self) -> TableName:
-        return self.shape.table
+        @property
+        def table(self) -> TableName: ...
 
     @cached_property
     def _by_name(self) -> dict[str, C]:
@@ -64,6 +57,23 @@ class SlaveTable(Generic[C]):
         known = set(replicated)
         return any(column.name not in known and not column.generated for column in self.columns)
 
+
+@dataclass(frozen=True)
+class SlaveTable(ColumnsByName[C]):
+    """One table of the slave."""
+
+    shape: TableShape
+    columns: tuple[C, ...]
+    uniques: tuple[OwnIndex, ...]
+    """What keeps values unique, the primary key among them."""
+    watched: bool
+    """Whether a trigger acts: a row that goes and comes back is not the same to it."""
+    hidden: frozenset[str]
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
     def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """What of a row a statement may write: the server computes generated columns. Raises `ColumnMissing`."""
         return {name: text for name, text in row.items() if not self.column(name).generated}
@@ -76,15 +86,63 @@ class SlaveTable(Generic[C]):
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
 
 
-class SlaveTables(ABC, Generic[T]):
-    """See `TablesOnSlave`."""
+class Masked(Protocol):
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The masked columns. Where there are any, what the server says of the table's rows is not shown."""
+        ...
 
-    catalog: Catalog
+
+M = TypeVar("M", bound=Masked)
+
+
+class KnownTables(ABC, Generic[M]):
+    """What was read of tables of the slave."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
         self.connection = connection
         self.mask = mask
-        self._known: dict[TableName, T] = {}
+        self._known: dict[TableName, M] = {}
+
+    @abstractmethod
+    def load(self, tables: Iterable[TableName]) -> None:
+        """Reads those not known yet. Raises `SlaveTableMissing`."""
+
+    @abstractmethod
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys by which `tables` refer to others, and to themselves."""
+
+    def __getitem__(self, table: TableName) -> M:
+        self.load([table])
+        return self._known[table]
+
+    def hidden(self, table: TableName, columns: Iterable[SlaveColumn]) -> frozenset[str]:
+        """The columns whose values nobody may see."""
+        return frozenset(column.name for column in columns if self.mask.hides(table, column.name))
+
+    def hides(self, table: TableName) -> bool:
+        """Whether a column of the table is masked, as far as it was read. Reads nothing."""
+        known = self._known.get(table)
+        return bool(self.mask.patterns) if known is None else bool(known.hidden)
+
+    def order(self, tables: Iterable[TableName]) -> list[TableName]:
+        """Parents before their children."""
+        wanted = list(tables)
+        links = ((key.child, key.parent) for key in self.foreign_keys(wanted))
+        return foreign_key_order.write_order(wanted, links)
+
+    def forget(self, table: TableName | None = None) -> None:
+        """What was read of `table` is void, of all tables for None."""
+        if table is None:
+            self._known.clear()
+        else:
+            self._known.pop(table, None)
+
+
+class SlaveTables(KnownTables[T]):
+    """See `TablesOnSlave`."""
+
+    catalog: Catalog
 
     @abstractmethod
     def made(
@@ -93,7 +151,6 @@ class SlaveTables(ABC, Generic[T]):
         """The tables of these shapes, with what else the vendor knows of them."""
 
     def load(self, tables: Iterable[TableName]) -> None:
-        """Reads those not known yet. Raises `SlaveTableMissing`."""
         wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
         if not wanted:
             return
@@ -107,30 +164,10 @@ class SlaveTables(ABC, Generic[T]):
                 uniques[index.table] = (*uniques[index.table], index)
         self._known |= {made.table: made for made in self.made(shapes, uniques)}
 
-    def hidden(self, shape: TableShape) -> frozenset[str]:
-        """The columns whose values nobody may see."""
-        return frozenset(column.name for column in shape.columns if self.mask.hides(shape.table, column.name))
-
-    def __getitem__(self, table: TableName) -> T:
-        self.load([table])
-        return self._known[table]
-
-    def hides(self, table: TableName) -> bool:
-        """Whether a column of the table is masked, as far as it was read. Reads nothing."""
-        known = self._known.get(table)
-        return bool(self.mask.patterns) if known is None else bool(known.hidden)
-
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
-        """The foreign keys by which `tables` refer to others, and to themselves."""
         wanted = set(tables)
         found = self.catalog.foreign_keys(self.connection, sorted(wanted))
         return [own.key for own in found if own.key.child in wanted]
-
-    def order(self, tables: Iterable[TableName]) -> list[TableName]:
-        """Parents before their children."""
-        wanted = list(tables)
-        links = ((key.child, key.parent) for key in self.foreign_keys(wanted))
-        return foreign_key_order.write_order(wanted, links)
 
     def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
@@ -141,10 +178,3 @@ class SlaveTables(ABC, Generic[T]):
             near = {end for link in links if found & set(link) for end in link} & set(wanted)
             more, found = not near <= found, found | near
         return found
-
-    def forget(self, table: TableName | None = None) -> None:
-        """What was read of `table` is void, of all tables for None."""
-        if table is None:
-            self._known.clear()
-        else:
-            self._known.pop(table, None)

@@ -46,7 +46,7 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
         watched = {names.table_of(session, database, name) for database, name, _ in triggers}
         for table, shape in shapes.items():
             columns = tuple(SlaveColumn(each.name, each.type, each.generated, each.collation) for each in shape.columns)
-            yield SlaveTable(shape, columns, uniques[table], table in watched, self.hidden(shape))
+            yield SlaveTable(shape, columns, uniques[table], table in watched, self.hidden(table, columns))
 
     def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """The table alone."""

@@ -116,5 +116,5 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
         referred = {own.key.parent for own in catalog.foreign_keys(session, wanted)}
         for table, shape in shapes.items():
             columns = tuple(SlaveColumn(each.name, each.type, each.generated) for each in shape.columns)
-            hidden = self.hidden(shape)
+            hidden = self.hidden(table, columns)
             yield SlaveTable(shape, columns, uniques[table], table in watched, hidden, table in referred)

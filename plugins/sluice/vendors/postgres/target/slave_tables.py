@@ -6,19 +6,18 @@ targets[table].column("id").type
 targets.forget(table)                  # after DDL
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import psycopg
 
 from sluice import sql_files
-from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
+from sluice.database.conflicts import SlaveTableMissing
 from sluice.database.session import Session
-from sluice.model import foreign_key_order
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
+from sluice.vendors.common.slave_tables import ColumnsByName, KnownTables
 from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import native, quoted
 
@@ -60,7 +59,7 @@ class SlaveColumn:
 
 
 @dataclass(frozen=True)
-class SlaveTable:
+class SlaveTable(ColumnsByName[SlaveColumn]):
     table: TableName
     columns: tuple[SlaveColumn, ...]
     partitioned: bool
@@ -71,10 +70,6 @@ class SlaveTable:
     hidden: frozenset[str] = frozenset()
     """Its masked columns. Where there are any, what the server says of its rows is not shown."""
 
-    @cached_property
-    def _by_name(self) -> dict[str, SlaveColumn]:
-        return {column.name: column for column in self.columns}
-
     @property
     def quoted(self) -> str:
         return quoted(self.table.schema, self.table.name)
@@ -84,35 +79,16 @@ class SlaveTable:
         """For UPDATE and DELETE: changes of a child arrive under the child's own name."""
         return self.quoted if self.partitioned else f"ONLY {self.quoted}"
 
-    def column(self, name: str) -> SlaveColumn:
-        """Raises `ColumnMissing`."""
-        try:
-            return self._by_name[name]
-        except KeyError:
-            raise ColumnMissing(self.table, name, self._by_name) from None
 
-    def has(self, name: str) -> bool:
-        """Whether there is such a column."""
-        return name in self._by_name
-
-    def has_own(self, replicated: Sequence[str]) -> bool:
-        """Whether it has columns of its own, whose values live only here."""
-        known = set(replicated)
-        return any(column.name not in known and not column.generated for column in self.columns)
-
-
-class SlaveTables:
-    """What is known of the slave's tables, read once a session and table."""
+class SlaveTables(KnownTables[SlaveTable]):
+    """Read once a session and table."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
-        self.connection = connection
-        self.mask = mask
-        self._known: dict[TableName, SlaveTable] = {}
+        super().__init__(connection, mask)
         self._foreign_keys: dict[TableName, list[ForeignKey]] = {}
         """By the table that refers to others."""
 
     def load(self, tables: Iterable[TableName]) -> None:
-        """Reads those not known yet. Raises `SlaveTableMissing`."""
         wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
         if not wanted:
             return
@@ -135,28 +111,11 @@ class SlaveTables:
             if table not in found:
                 raise SlaveTableMissing(table)
             owned = any(key.takes_along for key in links[table])
-            hidden = frozenset(column.name for column in found[table] if self.mask.hides(table, column.name))
+            hidden = self.hidden(table, found[table])
             self._known[table] = SlaveTable(table, tuple(found[table]), *flags[table], owned, hidden)
             self._foreign_keys[table] = links[table]
 
-    def __getitem__(self, table: TableName) -> SlaveTable:
-        self.load([table])
-        return self._known[table]
-
-    def hides(self, table: TableName) -> bool:
-        """Whether a column of the table is masked, as far as it was read: then what the server says of its rows is not
-        shown. Reads nothing."""
-        known = self._known.get(table)
-        return bool(self.mask.patterns) if known is None else bool(known.hidden)
-
-    def order(self, tables: Iterable[TableName]) -> list[TableName]:
-        """Parents before their children."""
-        wanted = list(tables)
-        self.load(wanted)
-        return foreign_key_order.write_order(wanted, ((key.child, key.parent) for key in self.foreign_keys(wanted)))
-
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
-        """The foreign keys by which `tables` refer to others, and to themselves."""
         wanted = list(dict.fromkeys(tables))
         self.load(wanted)
         return [key for table in wanted for key in self._foreign_keys[table]]
@@ -183,11 +142,3 @@ class SlaveTables:
             border += near - found
             found |= near
         return found
-
-    def forget(self, table: TableName | None = None) -> None:
-        """What was read of `table` is void, of all tables for None: its definition changed."""
-        if table is None:
-            self._known.clear()
-        else:
-            # Foreign keys and columns of others may have changed with it.
-            self._known.pop(table, None)
