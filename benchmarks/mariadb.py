@@ -23,7 +23,7 @@ from benchmarks import drain, lag, machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.load import DDL as SALES_DDL
 from benchmarks.load import FILL, TABLE, started
-from benchmarks.ours import PREFIX, SLAVE, Ours, capture, configure
+from benchmarks.ours import PREFIX, SLAVE, Ours, begin, capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
@@ -39,7 +39,6 @@ from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.connection import connect as connect_slave
@@ -208,12 +207,7 @@ class OnMariaDB(Ours):
         self.session.run(PROBE)
         capture(self.master, replication)
         with self.session.transaction():
-            store = self.on_slave
-            store.ensure()
-            store.move(SlaveState.INITIAL)
-            store.move(SlaveState.TRANSITION)
-            store.start_at(position.take(self.master, PREFIX, DEFAULT_SCHEMA))
-            store.move(SlaveState.NORMAL)
+            begin(self.on_slave, self.master)
 
     @property
     def on_slave(self) -> CheckpointStore:

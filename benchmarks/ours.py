@@ -64,6 +64,15 @@ def capture(master: PostgresSession, replication: config.Replication) -> None:
     reconcile.reconcile(master, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(master)))
 
 
+def begin(store: CheckpointStore, master: PostgresSession) -> None:
+    """The slave is NORMAL and has all that the master has: nothing."""
+    store.ensure()
+    store.move(SlaveState.INITIAL)
+    store.move(SlaveState.TRANSITION)
+    store.start_at(position.take(master, PREFIX, DEFAULT_SCHEMA))
+    store.move(SlaveState.NORMAL)
+
+
 class Ours(Side):
     """Captured tables on the master, and after `start` a running apply."""
 
@@ -99,17 +108,8 @@ class Ours(Side):
         if of_slave:
             self.slave.execute(of_slave.encode())
         capture(self.master, self.pair.replication)
-        self._begin()
-
-    def _begin(self) -> None:
-        """The slave is NORMAL and has all that the master has: nothing."""
         with self.slave.transaction():
-            store = self.checkpoints
-            store.ensure()
-            store.move(SlaveState.INITIAL)
-            store.move(SlaveState.TRANSITION)
-            store.start_at(position.take(self.master, PREFIX, DEFAULT_SCHEMA))
-            store.move(SlaveState.NORMAL)
+            begin(self.checkpoints, self.master)
 
     @property
     def checkpoints(self) -> CheckpointStore:

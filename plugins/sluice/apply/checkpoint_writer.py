@@ -218,15 +218,6 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
             self.save(claimed)
         return claimed
 
-    def begin(self, position: Position) -> None:
-        """The slave, whose tables are as `position` has them, begins there: its first row of CHECKPOINT, NORMAL."""
-        with self.sessions.slave_transaction(durable=True):
-            store = self._store()
-            store.ensure()
-            store.move(SlaveState.INITIAL)
-            store.start_at(position)
-            store.move(SlaveState.NORMAL)
-
     def read(self, mine: Checkpoint) -> Checkpoint:
         """The row as it stands now, its place being the position in Redis unless somebody else moved it."""
         now = super().read(mine)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from sluice.airflow.pages.access import Visitor, may
 from sluice.airflow.pages.charts import lag_curve, rate_curve
@@ -13,6 +13,7 @@ from sluice.airflow.pages.slave_row import Level, clock, moment, short_clock
 from sluice.counted import counted, duration
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
+from sluice.verify.page import templates_in
 
 STATIC = Path(__file__).parent / "static"
 
@@ -46,13 +47,7 @@ def action_link(root: str, name: str, prefix: str, slave: str = "", tables: str 
 
 def environment() -> Environment:
     """With the functions that the templates use."""
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = templates_in(Path(__file__).parent / "templates")
     made.filters |= {"clock": clock, "duration": duration, "megabytes": _megabytes, "stamp": _stamp, "lag": lag_words}
     made.filters["day_stamp"] = _day_stamp
     made.globals |= {
