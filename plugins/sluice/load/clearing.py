@@ -8,7 +8,8 @@ from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder, ow
 from sluice.model.location import INCOMPLETE, Location, S3Access, began
 from sluice.model.manifest import ManifestDamaged
 from sluice.model.names import Prefix
-from sluice.storage.folder import FileGone, open_location
+from sluice.storage.folder import FileGone
+from sluice.storage.opening import open_location
 
 log = logging.getLogger("sluice.load")
 

@@ -1,4 +1,4 @@
-"""A folder of carried files, in a directory or in S3: one protocol, `open_folder` and `open_location` choose.
+"""A folder of carried files, in a directory or in S3: one protocol (`sluice.storage.opening` chooses).
 
 Whatever is written appears whole or not at all, and never in place of something else. Nothing but plain files with
 names of `sluice.model.location` is ever read, written or removed.
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from sluice.errors import Terminal, Transient
-from sluice.model.location import Location, S3Access
+from sluice.model.location import Location
 
 
 class LocationUnusable(Terminal):
@@ -100,25 +100,3 @@ class Place(Protocol):
 
     def create(self, name: str, first: str, content: bytes) -> Folder | None:
         """A new folder that has the file `first`; None when the name is taken."""
-
-
-def open_location(location: Location, access: S3Access) -> Place:
-    """Does not reach it yet."""
-    if location.bucket is None:
-        from sluice.storage.directory import DirectoryPlace
-
-        return DirectoryPlace(location)
-    from sluice.storage.bucket import BucketPlace
-
-    return BucketPlace(location, access)
-
-
-def open_folder(location: Location, access: S3Access) -> Folder:
-    """Does not reach it yet."""
-    if location.bucket is None:
-        from sluice.storage.directory import DirectoryFolder
-
-        return DirectoryFolder(location)
-    from sluice.storage.bucket import BucketFolder
-
-    return BucketFolder(location, access)

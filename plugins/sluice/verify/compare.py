@@ -43,7 +43,8 @@ from sluice.verify.findings import (
     TableFinding,
     causes,
 )
-from sluice.verify.pinned_sessions import PinnedView, Side, gathered
+from sluice.verify.pinned_sessions import PinnedView, gathered
+from sluice.verify.pinned_side import Side
 from sluice.verify.sample import upper_bound
 from sluice.verify.transformed_master import transformed_master
 

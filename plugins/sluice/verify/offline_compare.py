@@ -6,7 +6,6 @@ So the two are compared at the slave's position, although the master has long le
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.row_images import RowImageCodec
@@ -19,9 +18,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.window import Window
 from sluice.pair import Pair
 from sluice.verify.findings import CouldNotCompare
-
-if TYPE_CHECKING:
-    from sluice.verify.pinned_sessions import Side
+from sluice.verify.pinned_side import Side
 
 Image = dict[str, str | None]
 """A row: column → canonical text."""
@@ -39,7 +36,7 @@ class ChangesWait(CouldNotCompare):
         super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
 
 
-def begin(pair: Pair, master: "Side", slave: "Side") -> tuple[Position, Position] | None:
+def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | None:
     """Begins the transactions of both `Side`s; where the slave stands, and where the master was seen.
 
     None where the slave's rows are at no one position.
@@ -99,7 +96,7 @@ def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | N
     return action, new, {**new, **(old or {})} if action == "UPDATE" and new is not None else old
 
 
-def waiting(pair: Pair, master: "Side", window: Window, table: TableName) -> list[Waiting]:
+def waiting(pair: Pair, master: Side, window: Window, table: TableName) -> list[Waiting]:
     """The images of the changes of `table` that wait. Raises `ChangesWait`."""
     source = master.vendor
     schema = pair.replication.master.schema
@@ -113,6 +110,6 @@ def _key(row: Image, key: Sequence[str]) -> Row:
     return tuple(row[name] for name in key)
 
 
-def checkpoint(pair: Pair, slave: "Side", session: Session) -> Checkpoint | None:
+def checkpoint(pair: Pair, slave: Side, session: Session) -> Checkpoint | None:
     """As a session on the slave sees it."""
     return CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TypeVar
 
 from redis import Redis
@@ -32,6 +31,7 @@ from sluice.pair import Pair
 from sluice.verify import offline_compare
 from sluice.verify.apply_client import ask_apply, why_silent
 from sluice.verify.findings import CouldNotCompare
+from sluice.verify.pinned_side import Side
 
 log = logging.getLogger("sluice.verify")
 
@@ -47,22 +47,6 @@ PASSING = (UndefinedObject, DatatypeMismatch, LockNotAvailable)
 """The table, a column or the snapshot is not what it was a moment ago, or is locked just now."""
 
 T = TypeVar("T")
-
-
-@dataclass
-class Side:
-    """Sessions on one database, all of which see the same."""
-
-    info: ConnectionInfo
-    vendor: Vendor
-    sessions: list[Session]
-    control: Session
-    """A session that sees the present."""
-    free: "SimpleQueue[Session]" = field(default_factory=SimpleQueue)
-
-    @property
-    def first(self) -> Session:
-        return self.sessions[0]
 
 
 class PinnedView:

@@ -17,7 +17,8 @@ from sluice.pair import Pair
 from sluice.verify import offline_compare
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
-from sluice.verify.pinned_sessions import Side, at_one_position
+from sluice.verify.pinned_sessions import at_one_position
+from sluice.verify.pinned_side import Side
 from sluice.verify.repair import NotRepaired, RepairTooLarge, repair
 
 log = logging.getLogger("sluice.verify")

@@ -13,7 +13,8 @@ from sluice.database.rows import RowFormat
 from sluice.model.shape import TableShape
 from sluice.transform.row_stream import TransformedRows
 from sluice.transform.table_transform import TableTransform
-from sluice.verify.pinned_sessions import PinnedView, Side
+from sluice.verify.pinned_sessions import PinnedView
+from sluice.verify.pinned_side import Side
 
 
 @contextmanager

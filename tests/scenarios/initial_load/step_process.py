@@ -49,7 +49,7 @@ def work(errand: Errand) -> None:
         # Sealed, the folder is found by its name.
         place = Location.parse(errand.location)
         from sluice.load.transfer.transfer_folder import TransferFolder
-        from sluice.storage.folder import open_location
+        from sluice.storage.opening import open_location
 
         carried = TransferFolder(place.below(open_location(place, S3Access()).folders()[-1]), S3Access(), None)
         manifest = carried.manifest()

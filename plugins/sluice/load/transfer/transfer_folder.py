@@ -26,7 +26,8 @@ from sluice.model.location import (
     is_file_name,
 )
 from sluice.model.manifest import File, Manifest, ManifestDamaged
-from sluice.storage.folder import FileGone, Folder, open_folder, open_location
+from sluice.storage.folder import FileGone, Folder
+from sluice.storage.opening import open_folder, open_location
 
 LEVEL = 3
 """Of gzip: a level that keeps up with COPY; higher ones cost much time for little."""

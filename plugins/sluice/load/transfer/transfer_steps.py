@@ -35,7 +35,8 @@ from sluice.model.manifest import File, FileBlock, FileTable, Manifest, Manifest
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
-from sluice.storage.folder import LocationUnusable, open_location
+from sluice.storage.folder import LocationUnusable
+from sluice.storage.opening import open_location
 from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
