@@ -1,4 +1,4 @@
-"""Who may see and do what on the monitor: Airflow's auth manager decides.
+"""The rights on the monitor: Airflow's auth manager decides them.
 
 | right | is that of | shows or does |
 |---|---|---|
@@ -6,8 +6,8 @@
 | operate | who may trigger the DAG that an action starts | that action |
 | administer | who may change Airflow's connections | what destroys something; values of rows |
 
-Airflow does not protect what plugins serve. Its guards live in modules that are not its public interface: all that is
-imported of them stands here, and where they are gone nothing is served.
+Airflow does not protect what plugins serve. Its guards are no public interface. All that is imported of them stands
+here; where they are gone, nothing is served.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ READ_DAG = "resync"
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who looks at a page."""
+    """A person who looks at a page."""
 
     name: str
     may_trigger: frozenset[str]
@@ -35,26 +35,25 @@ class Visitor:
 
     @property
     def sees_values(self) -> bool:
-        """Whether this person may see values of rows: who may settle rejects has to."""
+        """Whether values of rows are shown. People who may settle rejects need them."""
         return REJECTS in self.may_trigger
 
 
 def may(visitor: Visitor, action: Action) -> bool:
-    """Whether this person may do that."""
     return action.dag in visitor.may_trigger and (visitor.administers or not action.administer)
 
 
 def lacking_right(visitor: Visitor, action: Action) -> str:
-    """What this person would have to be allowed besides."""
+    """The right that the person lacks for an action, for a message."""
     if action.dag not in visitor.may_trigger:
         return f"trigger the DAG {action.dag}"
     return "administer, which who may change Airflow's connections has"
 
 
 def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
-    """A dependency of FastAPI: answers 401 to strangers and 403 to those who may not read. Raises `ImportError`.
+    """A dependency of FastAPI. It answers 401 to strangers and 403 to people who may not read. Raises `ImportError`.
 
-    `dags`: those of which is asked whether the person may start them.
+    `dags`: the DAGs that `Visitor.may_trigger` is about.
     """
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails

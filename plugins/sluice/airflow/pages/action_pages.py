@@ -1,7 +1,7 @@
 """The page of an action: what it will do, what it wants to know, a confirmation, and what came of it.
 
-A form is taken from nobody who may not do the action, and only where it carries the key of its own page: a page of
-another site cannot have that. What is done goes over Airflow's public API with the person's own credentials.
+A form is taken only from a person who may do the action, and only with the key of its own page: a page of another site
+does not have it. The action goes over Airflow's public API with the person's own credentials.
 """
 
 import hmac
@@ -26,11 +26,10 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:
-    """Adds the addresses of actions to the monitor."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     async def asked(visitor: Visitor, name: str, prefix: str, *slaves: str) -> tuple[Action, Replication]:
-        """The action and what it is about. Raises 403, 404."""
+        """The action and its replication. Raises 403, 404."""
         action = ACTIONS.get(name)
         if action is None:
             raise HTTPException(404, f"There is no action {name!r}.")
@@ -45,14 +44,12 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
     async def ask(
         request: Request, visitor: Who, name: str, prefix: str, slave: str = "", tables: str = "", ids: str = ""
     ) -> Response:
-        """What the action would do."""
         slaves = (slave,) if slave else ()
         action, replication = await asked(visitor, name, prefix, *slaves)
         return _page(show, request, visitor, action, replication, slaves, {"tables": tables, "ids": ids})
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
-        """Does it."""
         form = await _form(request)
         slaves = tuple(dict.fromkeys(form.get("slave", [])))
         action, replication = await asked(visitor, name, _first(form, "prefix"), *slaves)

@@ -6,13 +6,13 @@
 | `/sluice/overview.json` | the same for programs |
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/masters/<prefix>/` | one master |
-| `/sluice/masters/<prefix>/queries/` | what was asked of all databases, and their answers |
+| `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
 | `/sluice/actions/<name>` | what an action would do, and does it |
 | `/sluice/metrics` | metrics for Prometheus |
 | `/sluice/reports/` | the latest runs of `resync` |
 | `/sluice/reports/<run>/` | the report of one run; `report.json` in it is the same as data |
 
-Every address wants what `access` says. Nothing that may wait is done on the event loop.
+Every address needs the right to read (`access`). Nothing that may wait runs on the event loop.
 """
 
 import re
@@ -47,7 +47,6 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
 
     @app.get("/static/{name}")
     def static(name: str) -> FileResponse:
-        """Style, script and icons."""
         kind = _KINDS.get(Path(name).suffix)
         if kind is None or not _NAME.fullmatch(name) or not (STATIC / name).is_file():
             raise HTTPException(404)

@@ -1,4 +1,4 @@
-"""What the pages show, for programs: `./sluice status`, scripts, other monitors."""
+"""The pages as data, for programs: `./sluice status`, scripts, other monitors."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,6 @@ from sluice.coordination.known_pairs import Past
 
 
 def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
-    """All masters with all slaves."""
     page = made(gathered.survey, gathered.known, Choice(), now)
     return {
         "at": _time(gathered.at),
@@ -48,7 +47,6 @@ def _queue(group: MasterGroup) -> dict[str, Any] | None:
 
 
 def slave(one: SlaveRow) -> Mapping[str, Any]:
-    """One slave."""
     return {
         "slave": one.slave,
         "state": str(one.state),
@@ -74,7 +72,7 @@ def slave(one: SlaveRow) -> Mapping[str, Any]:
 
 
 def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, Any]:
-    """One slave with what its database says, and what happened to it."""
+    """A slave, what its database says, and its events."""
     seen = looked.seen or SlaveLook()
     return {
         "at": _time(gathered.at),

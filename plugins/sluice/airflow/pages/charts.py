@@ -31,7 +31,7 @@ def curve(
     height: int = 24,
     least: float = 1.0,
 ) -> Curve:
-    """The values of the last `minutes`. `least`: the upper edge is at least there, so that nothing looks like much."""
+    """The values of the last `minutes`. `least`: the upper edge is no lower, so that small values look small."""
     last = int(now // 60)
     points = [
         (one.minute - last + minutes, found)
@@ -61,10 +61,10 @@ def _path(run: Sequence[tuple[float, float]]) -> str:
 
 
 def lag_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
-    """How far the slave was behind, seconds."""
+    """In seconds."""
     return curve(samples, lambda one: one.lag, now, least=1.0, **box)
 
 
 def rate_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
-    """Changes a second."""
+    """In changes a second."""
     return curve(samples, lambda one: one.changes / 60, now, least=1.0, **box)

@@ -1,7 +1,7 @@
-"""What people see who may not see values of rows: the same with these hidden. Pure.
+"""What the monitor shows to people who may not see values of rows: all of it, with the values hidden. Pure.
 
-Messages of an apply name the row that does not fit, and a server's own messages quote values: each form of them is
-known here. Images of rejects are hidden where they are shown (`sluice.airflow.pages.look.images`).
+Messages of an apply name the row that does not fit. A server's own messages quote values. Each form of both is known
+here. `sluice.airflow.pages.look.images` hides the images of rejects.
 """
 
 import re
@@ -30,30 +30,28 @@ _SAID = ("activity", "message", "configuration")
 
 
 def without_values(text: str) -> str:
-    """A message in which the values of rows are hidden."""
+    """A message with the values of rows hidden."""
     for pattern, shown in _VALUES:
         text = pattern.sub(shown, text)
     return text
 
 
 def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
-    """What is known, without values of rows for those who may not see them."""
+    """The whole of it, or without values of rows where the visitor may not see them."""
     return gathered if visitor.sees_values else replace(gathered, known=known(gathered.known))
 
 
 def known(found: Known) -> Known:
-    """What Redis knows."""
     slaves: Mapping[tuple[Prefix, str], KnownSlave] = {pair: _slave(one) for pair, one in found.slaves.items()}
     return replace(found, slaves=slaves)
 
 
 def past(found: Past) -> Past:
-    """What happened to a slave."""
     return replace(found, events=[replace(event, text=without_values(event.text)) for event in found.events])
 
 
 def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
-    """What a slave's database says; the images of rejects are as they were."""
+    """The images of rejects stay as they are."""
     seen = found.seen
     if seen is None:
         return found

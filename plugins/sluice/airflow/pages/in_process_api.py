@@ -1,7 +1,7 @@
 """Airflow's public API from inside the API server, as the person whose request is answered.
 
-Airflow itself checks the rights then, refuses what it would refuse of a program, and writes its audit log. Nothing goes
-over the network, so it works behind any proxy.
+Airflow itself checks the rights, refuses what it would refuse a program, and writes its audit log. Nothing goes over
+the network, so it works behind any proxy.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class ApiFailed(Transient):
 
 
 class KeepRoot:
-    """A middleware of Airflow's: its plugins' applications get to know it by `ROOT`."""
+    """A middleware of Airflow. It tells the plugins' applications, under `ROOT`, which application they are part of."""
 
     def __init__(self, app: Any):
         self.app = app
@@ -45,14 +45,14 @@ class KeepRoot:
 
 
 class InProcessApi:
-    """See `sluice.operate.api.Api`. To be called from a thread while the event loop of `of` goes on."""
+    """See `sluice.operate.api.Api`. Called from a thread; the event loop of `of` must go on meanwhile."""
 
     def __init__(self, app: Any, credentials: Mapping[str, str], loop: asyncio.AbstractEventLoop):
         self._app, self._credentials, self._loop = app, dict(credentials), loop
 
     @classmethod
     def of(cls, request: Request) -> "InProcessApi":
-        """With the credentials of a request; on the event loop."""
+        """Takes the credentials of a request. Called on the event loop."""
         given = {name: request.headers[name] for name in _CREDENTIALS if name in request.headers}
         return cls(request.scope[ROOT], given, asyncio.get_running_loop())
 

@@ -1,7 +1,7 @@
-"""What the pages know: the configuration and what Redis says of it, with what was known before an outage.
+"""The configuration, and what Redis says of each pair. During an outage: what was read before it.
 
-All of it is read in threads of the monitor's own: neither the event loop of Airflow's API server nor the threads of its
-other pages wait for Redis.
+The monitor reads in threads of its own: neither the event loop of Airflow's API server nor the threads of its other
+pages wait for Redis.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
 
 @dataclass(frozen=True)
 class Gathered:
-    """What was known at a moment."""
+    """What was read at one moment."""
 
     survey: Survey
     known: Known
@@ -44,7 +44,7 @@ class Gathered:
 
 
 def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
-    """The replication, which has that slave where one is named. Raises 404."""
+    """The replication `prefix`. Raises 404 where there is none, or it has no such slave."""
     found = {str(one.prefix): one for one in gathered.survey.replications}
     one = found.get(prefix.upper())
     if one is None:
@@ -58,7 +58,7 @@ def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Rep
 
 
 async def in_thread(work: Callable[[], Made]) -> Made:
-    """Does blocking work in a thread of the monitor."""
+    """Runs blocking work in a thread of the monitor."""
     return await asyncio.get_running_loop().run_in_executor(THREADS, work)
 
 
@@ -73,19 +73,19 @@ class Watch:
         self._lock = threading.Lock()
 
     async def state(self) -> Gathered:
-        """What is known now; where Redis or the configuration cannot be read, what was known before, and why."""
+        """The present state. Where Redis or the configuration cannot be read: the state before, with the reason."""
         found = self._fresh()
         return await in_thread(self._once) if found is None else found
 
     def forget(self) -> None:
-        """Something was done: the next one who asks gets what is known then."""
+        """The next call of `state` reads anew, because an action has changed something."""
         self._read_at = float("-inf")
 
     def _fresh(self) -> Gathered | None:
         return self._last if time.monotonic() - self._read_at < FRESH_SECONDS else None
 
     def _once(self) -> Gathered:
-        """Of several that ask at the same time one reads."""
+        """Of several calls at the same time one reads."""
         with self._lock:
             if (found := self._fresh()) is not None:
                 return found
@@ -94,7 +94,7 @@ class Watch:
             return gathered
 
     def past(self, prefix: Prefix, slave: str, minutes: int) -> Past:
-        """Of one slave, with the samples of so many minutes. Where Redis does not answer, what was known. Blocks."""
+        """The events and samples of one slave, of so many minutes. Without Redis: what was read before. Blocks."""
         with suppress(SluiceError):
             self._pasts[prefix, slave] = _past(prefix, slave, minutes)
         return self._pasts.get((prefix, slave), Past())
@@ -116,7 +116,7 @@ class Watch:
         return Gathered(survey, known, now)
 
     def _survey(self) -> Survey:
-        """Read again only where a file has changed: many slaves take a while to be checked."""
+        """The configuration, read again only where a file has changed: to check many slaves takes a while."""
         parts = [part for one in (self._surveyed[1].replications if self._surveyed else ()) for part in one.points_at]
         marks = tuple(_marks(config.folders())), tuple(_mark(part) for part in parts)
         if self._surveyed is None or self._surveyed[0] != marks:

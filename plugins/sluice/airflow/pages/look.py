@@ -1,7 +1,7 @@
-"""A look at the databases themselves, for the page of a slave or a master: what Redis does not know.
+"""Asks a slave's or a master's database for what Redis does not know.
 
-Each look is short: a database that is down costs some seconds of a thread of the monitor's own, and the page says so.
-Of pages that ask at the same time one looks; what was seen before is kept for as long as a database does not answer.
+Each look is short: a database that is down costs some seconds of a thread of the monitor, and the page says so. Of
+pages that ask at the same time one looks. While a database does not answer, its page shows what was seen before.
 """
 
 import threading
@@ -46,7 +46,7 @@ Seen = TypeVar("Seen")
 
 @dataclass(frozen=True)
 class SlaveLook:
-    """What the slave's own database says."""
+    """Read from the slave's database."""
 
     checkpoint: Checkpoint | None = None
     progress: Progress | None = None
@@ -58,7 +58,7 @@ class SlaveLook:
 
 @dataclass(frozen=True)
 class MasterTable:
-    """A table of the configuration, and what is found of it on the master."""
+    """A table of the configuration, and what the master has of it."""
 
     table: TableName
     fault: str
@@ -68,7 +68,7 @@ class MasterTable:
 
 @dataclass(frozen=True)
 class MasterLook:
-    """What the master's database says."""
+    """Read from the master's database."""
 
     version: int | None = None
     """Of DbResources; None where nothing is installed."""
@@ -79,7 +79,7 @@ class MasterLook:
 
 @dataclass(frozen=True)
 class Looked(Generic[Seen]):
-    """What was seen, when, and why nothing newer was."""
+    """The last answer, its time, and why there is no newer one."""
 
     seen: Seen | None
     at: datetime | None
@@ -94,7 +94,7 @@ class _Place(Generic[Seen]):
 
 
 class Looks:
-    """Looks at databases, and remembers what was seen last."""
+    """Looks at databases, and remembers their last answers."""
 
     def __init__(self) -> None:
         self._slaves: dict[tuple[str, str], _Place[SlaveLook]] = {}
@@ -102,7 +102,6 @@ class Looks:
         self._queries: dict[str, _Place[list[Broadcast]]] = {}
 
     async def slave(self, replication: Replication, name: str) -> Looked[SlaveLook]:
-        """The database of a slave."""
         place = self._slaves.setdefault((str(replication.prefix), name), _Place())
         return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
 
@@ -114,7 +113,7 @@ class Looks:
         return await in_thread(lambda: _again(place, lambda: _master(replication)))
 
     async def queries(self, replication: Replication) -> Looked[list[Broadcast]]:
-        """What was asked of all databases lately, and what they answered."""
+        """The last queries that all databases were asked, with their answers."""
         place, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
 
         def look() -> list[Broadcast]:
@@ -151,7 +150,7 @@ def _slave(replication: Replication, name: str) -> SlaveLook:
 
 
 def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
-    """Rows of the master's tables; none where it does not answer: the load is shown without what is left."""
+    """How many rows the master's tables have. Empty where it does not answer: the page then says less of a load."""
     master = replication.master
     if master.stream:
         return {}
@@ -185,7 +184,7 @@ def _short(conn_id: str, vendor: str, replication: Replication) -> ConnectionInf
 
 @dataclass(frozen=True)
 class Image:
-    """A column of a change that was set aside: before, after, and what the slave holds."""
+    """A column of a reject: before the change, after it, and on the slave."""
 
     column: str
     before: str | None
@@ -195,7 +194,7 @@ class Image:
 
 
 def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
-    """The columns of a change; their values are hidden unless they are `visible`, and always where the mask says so."""
+    """The columns of a reject. Values are hidden unless `visible`, and always where the mask says so."""
     before, after, held = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
     columns = list(dict.fromkeys([*after, *before, *held]))
 
@@ -216,7 +215,7 @@ def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
 
 
 def _row(read: Callable[[], dict[str, str | None]]) -> dict[str, str | None]:
-    """What says that a table differs has no row."""
+    """Empty for a reject that has no row: it says that a table differs."""
     try:
         return read()
     except SluiceError:

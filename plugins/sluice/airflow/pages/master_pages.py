@@ -17,12 +17,10 @@ from sluice.operate.actions import Scope, of
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
-    """Adds their addresses to the monitor."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/masters/{prefix}/")
     async def master(request: Request, visitor: Who, prefix: str) -> Response:
-        """One master in detail."""
         state_now = await watch.state()
         replication = configured(state_now, prefix)
         looked = await looks.master(replication)
@@ -43,7 +41,6 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
     @app.get("/masters/{prefix}/queries/")
     async def queries(request: Request, visitor: Who, prefix: str) -> Response:
-        """What was asked of all databases, and what they answered."""
         gathered = await watch.state()
         replication = configured(gathered, prefix)
         looked = await looks.queries(replication)

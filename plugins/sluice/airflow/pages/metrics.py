@@ -1,4 +1,4 @@
-"""What the monitor knows, as metrics in the text format of Prometheus, which collectors of OpenTelemetry read too."""
+"""Metrics in the text format of Prometheus. Collectors of OpenTelemetry read it, too."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,6 @@ Labels = Mapping[str, str]
 
 @dataclass
 class Metric:
-    """One metric with its values."""
-
     name: str
     kind: str
     """`gauge` or `counter`."""
@@ -27,7 +25,6 @@ class Metric:
     values: list[tuple[Labels, float]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """As Prometheus wants them."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {self.kind}"
         for labels, value in self.values:
@@ -40,7 +37,7 @@ Loads = Mapping[tuple[str, str], Progress]
 
 
 def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
-    """All metrics. `now`: with a time zone."""
+    """`now`: with a time zone."""
     page = overview(gathered.survey, gathered.known, Choice(), now)
     rows = [one for group in page.groups for one in group.rows]
     changes = {
@@ -142,7 +139,7 @@ def _of_loads(loads: Loads) -> list[Metric]:
 
 
 def _thresholds(replications: Iterable[Replication]) -> list[Metric]:
-    """So that alerts are about what the configuration says."""
+    """The configured limits, so that alerts compare with them."""
     found = {
         "sluice_lag_warning_seconds": ("a lag is a warning", "lag_warning"),
         "sluice_lag_critical_seconds": ("a lag is critical", "lag_critical"),

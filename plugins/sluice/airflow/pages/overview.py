@@ -26,7 +26,7 @@ FIRST_DOWN = frozenset({"lag", "rate", "rejects", "tables"})
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person wants to see."""
+    """The filter and the order that the visitor has chosen."""
 
     find: str = ""
     """Text in the name of prefix or slave, or in its sentence or messages."""
@@ -47,7 +47,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class MasterGroup:
-    """One replication with those of its slaves that are shown."""
+    """A replication with its slaves that are shown."""
 
     prefix: str
     place: str
@@ -64,7 +64,7 @@ class MasterGroup:
 
 @dataclass(frozen=True)
 class Broken:
-    """A replication that cannot be used; `prefix` is empty where its file does not tell it."""
+    """A replication that cannot be used. `prefix` is empty where the file does not say it."""
 
     prefix: str
     mistakes: Sequence[str]
@@ -73,8 +73,6 @@ class Broken:
 
 @dataclass(frozen=True)
 class Overview:
-    """All that the page shows."""
-
     groups: tuple[MasterGroup, ...]
     """In groups by their masters, where no other order was chosen."""
     rows: tuple[SlaveRow, ...]
@@ -113,12 +111,11 @@ def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Over
 
 
 def choice_narrows(choice: Choice) -> bool:
-    """Whether it leaves slaves out."""
+    """Whether the choice leaves slaves out."""
     return bool(choice.find or choice.state or choice.level)
 
 
 def matches(one: SlaveRow, choice: Choice) -> bool:
-    """Whether the slave is to be shown."""
     if choice.state and one.state != choice.state:
         return False
     if choice.level and not one.level:
@@ -128,7 +125,7 @@ def matches(one: SlaveRow, choice: Choice) -> bool:
 
 
 def broken(found: Survey) -> tuple[Broken, ...]:
-    """Replications with mistakes, and files in which no prefix was found."""
+    """Replications with mistakes, and files without a prefix."""
     named = [Broken(prefix, [str(each) for each in mistakes]) for prefix, mistakes in found.broken.items()]
     known = {each for mistakes in found.broken.values() for each in mistakes}
     rest = [str(each) for each in found.mistakes if each not in known]
@@ -142,7 +139,7 @@ def place_of(replication: Replication) -> str:
 
 
 def lag_words(seconds: float | None) -> str:
-    """As short as it fits into a column."""
+    """Short enough for a column."""
     if seconds is None:
         return "–"
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)

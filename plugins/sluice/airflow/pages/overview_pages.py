@@ -26,14 +26,12 @@ ATTENTION_SHOWN = 8
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
-    """Adds their addresses to the monitor."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/")
     async def index(
         request: Request, visitor: Who, find: str = "", state: str = "", level: str = "", sort: str = ""
     ) -> Response:
-        """Every slave."""
         choice = Choice(find.strip(), state, level, sort)
         state_now = await watch.state()
 
@@ -56,14 +54,12 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
     @app.get("/overview.json")
     async def index_data(visitor: Who) -> Response:
-        """The same for programs."""
         gathered = await watch.state()
         data = await in_thread(lambda: as_data.overview(hidden.shown_to(visitor, gathered), datetime.now(UTC)))
         return JSONResponse(data, headers=HEADERS)
 
     @app.get("/metrics")
     async def measured(visitor: Who) -> Response:
-        """Metrics for Prometheus."""
         gathered = await watch.state()
         loads = await loads_of(gathered, looks)
         text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC), loads))
@@ -71,7 +67,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
 
 async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Progress]:
-    """How far the slaves are that are being loaded, of those whose databases answer."""
+    """The progress of each slave that is being loaded and whose database answers."""
     loading = [
         (one, slave)
         for one in gathered.survey.replications
@@ -87,7 +83,7 @@ async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Pr
 
 
 def is_loading(known: KnownSlave) -> bool:
-    """Whether tables of the slave are loaded: all of them, or some while it is NORMAL."""
+    """Whether a load of the slave runs: of all tables, or of some while it is NORMAL."""
     return bool(known.status.get("loading")) or state_of(known) in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
 

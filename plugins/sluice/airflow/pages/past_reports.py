@@ -1,4 +1,4 @@
-"""The reports that runs of `resync` have written."""
+"""Reports of earlier runs of `resync`."""
 
 import json
 import re
@@ -20,7 +20,7 @@ class Past:
 
 
 def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
-    """Newest first; those alone that are about a pair, where one is given."""
+    """Newest first. With a pair: the reports about it alone."""
     found: list[Past] = []
     changed: dict[Path, int] = {}
     for one in folder.iterdir():
@@ -37,7 +37,7 @@ def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
 
 @lru_cache(maxsize=2000)
 def _pairs(file: Path, changed: int) -> tuple[tuple[str, str, str], ...]:
-    """What it says of each pair. Pages ask every few seconds, and the report of a run over all pairs is long.
+    """What a report says of each pair. Kept, as pages ask every few seconds and a report over all pairs is long.
 
     `changed`: when the file was written last.
     """

@@ -1,4 +1,4 @@
-"""What is answered where there is no page, it may not be seen, or it cannot be made: for people a page, else data."""
+"""Answers where a page does not exist, may not be seen or fails: a page for people, data for programs."""
 
 import logging
 from http import HTTPStatus
@@ -24,7 +24,6 @@ BARE = {404: "The monitor has no page at this address.", 405: "This address does
 
 
 def add(app: FastAPI, show: Renderer) -> None:
-    """Adds the handlers of errors to the monitor."""
 
     def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
         if "text/html" not in request.headers.get("accept", ""):

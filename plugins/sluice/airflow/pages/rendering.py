@@ -1,4 +1,4 @@
-"""From a template to an answer, with the headers that every page has."""
+"""Makes an answer of a template, with the headers of every page."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,12 +24,12 @@ REPORT_HEADERS = {
 
 
 def root_of(request: Request) -> str:
-    """Where the pages are mounted, without a slash at the end."""
+    """The path of the pages in Airflow, without a slash at the end."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 class Renderer:
-    """Renders pages, or that part of one which changes by itself (`?part=live`)."""
+    """Renders a page, or its living part alone (`?part=live`)."""
 
     def __init__(self) -> None:
         self._templates = environment()

@@ -21,25 +21,22 @@ _NAME = re.compile(r"[\w-][\w.-]*")
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, folder: Callable[[], Path]) -> None:
-    """Adds their addresses to the monitor. `folder` holds them, one folder a run."""
+    """`folder` holds the reports, one folder a run."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/reports/")
     async def reports(request: Request, visitor: Who) -> Response:
-        """The latest runs of `resync`."""
         past = await in_thread(lambda: latest(folder()))
         return show(request, "reports.html", visitor, past=past, here="reports")
 
     @app.get("/reports/{name}/")
     def report(visitor: Who, name: str) -> Response:
-        """The report of one run."""
         if visitor.sees_values:
             return _file(folder(), name, "report.html", "text/html; charset=utf-8")
         return HTMLResponse(report_page(_without_values(folder(), name)), headers=REPORT_HEADERS)
 
     @app.get("/reports/{name}/report.json")
     def data(visitor: Who, name: str) -> Response:
-        """The same for programs."""
         if visitor.sees_values:
             return _file(folder(), name, "report.json", "application/json")
         return JSONResponse(_without_values(folder(), name), headers=REPORT_HEADERS)

@@ -35,12 +35,11 @@ def add(
     looks: Looks,
     folder: Callable[[], Path],
 ) -> None:
-    """Adds its addresses to the monitor. `folder` holds the reports."""
+    """`folder` holds the reports."""
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/slaves/{prefix}/{slave}/")
     async def slave(request: Request, visitor: Who, prefix: str, slave: str, hours: int = 1) -> Response:
-        """One slave in detail."""
         state_now = await watch.state()
         replication = configured(state_now, prefix, slave)
         seen = await looks.slave(replication, slave)
@@ -68,7 +67,6 @@ def add(
 
     @app.get("/slaves/{prefix}/{slave}/state.json")
     async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:
-        """The same for programs."""
         state_now = await watch.state()
         replication = configured(state_now, prefix, slave)
         looked = await looks.slave(replication, slave)
@@ -80,7 +78,7 @@ def add(
 
 
 def log_tail(job: Job | None) -> list[str]:
-    """The last lines of what a job says; none where there is no job, or its log is on another host."""
+    """The last lines of a job's log. Empty without a job, or where the log is on another host."""
     if job is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What the monitor says of a slave: pure functions of what Redis knows and the configuration says."""
+"""State, sentence and messages of a slave: pure functions of its status in Redis and its configuration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ REASONS_SHOWN = 5
 
 
 class Level(IntEnum):
-    """How much something needs a person."""
+    """How urgently a person is needed."""
 
     OK = 0
     WARNING = 1
@@ -38,7 +38,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Message:
-    """Something that a person should know, and what helps."""
+    """A finding for a person, with its remedy."""
 
     text: str
     level: Level
@@ -52,7 +52,7 @@ class Message:
 
 @dataclass(frozen=True)
 class SlaveRow:
-    """One slave, as overview, pages and metrics show it."""
+    """A slave as overview, pages and metrics show it."""
 
     prefix: str
     slave: str
@@ -95,7 +95,7 @@ class SlaveRow:
 
     @property
     def level(self) -> Level:
-        """The worst of its messages."""
+        """That of its worst message."""
         return max((message.level for message in self.messages), default=Level.OK)
 
     @property
@@ -149,7 +149,7 @@ def connection_of(known: KnownSlave) -> str:
 
 
 def state_of(known: KnownSlave) -> SlaveState:
-    """The state as it is known. An apply that is held by an initial update says what was so before it."""
+    """The state as Redis has it. An apply that an initial update holds back reports the state before it."""
     try:
         state = SlaveState(str(known.status.get("state")))
     except ValueError:
@@ -159,7 +159,7 @@ def state_of(known: KnownSlave) -> SlaveState:
 
 
 def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
-    """What the slave does now, without a full stop."""
+    """Says what the slave does now, without a full stop."""
     activity, message = str(known.status.get("activity") or ""), str(known.status.get("message") or "")
     if state is SlaveState.UNCONFIGURED:
         return "No initial update has begun yet"
@@ -190,7 +190,7 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
 
 
 def messages(replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
-    """What a person should know of the slave, worst first."""
+    """The slave's findings, worst first."""
     found = [*_of_apply(one, known, now), *_of_data(replication, one, known)]
     return sorted(found, key=lambda message: -message.level)
 
@@ -257,7 +257,7 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
 
 
 def master_messages(replication: Replication, known: KnownMaster) -> list[Message]:
-    """What a person should know of the master, worst first."""
+    """The master's findings, worst first."""
     found = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
     found += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
@@ -283,18 +283,17 @@ def master_messages(replication: Replication, known: KnownMaster) -> list[Messag
 
 
 def queue_level(replication: Replication, known: KnownMaster) -> Level:
-    """Of what waits in ITEMS."""
+    """Whether too much waits in ITEMS."""
     most = replication.monitor
     return level_of(known.queue.changes, most.queue_warning, most.queue_critical) if known.queue else Level.OK
 
 
 def level_of(value: float, warning: float, critical: float) -> Level:
-    """By two thresholds."""
     return Level.CRITICAL if value >= critical else Level.WARNING if value >= warning else Level.OK
 
 
 def moment(text: Any) -> datetime | None:
-    """An ISO 8601 time, with a time zone; None where it is none."""
+    """Reads an ISO 8601 time with a time zone; None for anything else."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:
@@ -303,12 +302,12 @@ def moment(text: Any) -> datetime | None:
 
 
 def clock(time: datetime | None) -> str:
-    """For people, in UTC, to the second."""
+    """A time for people, in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else "–"
 
 
 def short_clock(time: datetime, now: datetime) -> str:
-    """The time of day, in UTC; with the date where that is not today's."""
+    """The time of day in UTC, with the date where it is not today."""
     return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")
 
 
@@ -322,5 +321,5 @@ def _fresh(written: datetime | None, now: datetime) -> bool:
 
 
 def by_worst(rows: Sequence[SlaveRow]) -> list[SlaveRow]:
-    """Those that need a person, worst first."""
+    """The slaves that need a person, worst first."""
     return sorted((one for one in rows if one.level), key=lambda one: (-one.level, one.prefix, one.slave))

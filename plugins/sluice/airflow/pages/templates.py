@@ -1,4 +1,4 @@
-"""The pages' templates: Jinja, with everything escaped that is not a template's own."""
+"""The pages' templates: Jinja, which escapes every value."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,12 +35,12 @@ def _megabytes(size: float) -> str:
 
 
 def offered(visitor: Visitor | None) -> dict[str, Action]:
-    """The actions that this person may do."""
+    """The actions that the visitor may do."""
     return {name: action for name, action in ACTIONS.items() if visitor and may(visitor, action)}
 
 
 def action_link(root: str, name: str, prefix: str, slave: str = "", tables: str = "") -> str:
-    """The page that asks whether an action shall be done."""
+    """The address of an action's page."""
     values = {"prefix": prefix, "slave": slave, "tables": tables}
     return f"{root}/actions/{name}?" + urlencode({key: value for key, value in values.items() if value})
 
