@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sluice.apply import net_changes, row_images
 from sluice.database import xml_images
+from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import MixedShapes
-from sluice.model.change import NetChanges
 from sluice.model.guid import key_text
 from sluice.model.names import TableName
 from tests.examples import examples

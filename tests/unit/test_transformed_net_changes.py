@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sluice.apply import net_changes
 from sluice.apply.slave_changes import SlaveChanges
 from sluice.database import xml_images
-from sluice.model.change import NetChanges
+from sluice.database.net_changes import NetChanges
 from sluice.model.transformation import ColumnChange, Computed, Excluded, Renamed
 from sluice.transform.table_transform import TableTransform
 from tests.examples import examples

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from sluice.apply.window_runs import CutItem
 from sluice.database.apply import Staged
+from sluice.database.net_changes import NetChanges
 from sluice.model.blocks import Block, Decision
-from sluice.model.change import NetChanges
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
 

@@ -36,9 +36,9 @@ from sluice.apply.key_events import (
     table_name,
     without,
 )
+from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
 from sluice.errors import Terminal
-from sluice.model.change import NetChanges
 from sluice.model.names import TableName
 
 __all__ = [

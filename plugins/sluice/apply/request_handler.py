@@ -23,11 +23,12 @@ from sluice.control.rejects import rejects_of
 from sluice.coordination.requests import Pending, Requests
 from sluice.database.conflicts import Collision
 from sluice.database.digests import by_canonical_texts, compared
+from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
-from sluice.model.change import Action, NetChanges, RowChange
+from sluice.model.change import Action, RowChange
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.model.conflict_rule import ConflictRule, Undecidable
 from sluice.model.connection import ConnectionInfo

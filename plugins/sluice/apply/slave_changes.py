@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from sluice.apply import net_changes
 from sluice.apply.key_events import Flags, KeyEvents
+from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
-from sluice.model.change import NetChanges
 from sluice.transform import changes
 from sluice.transform import net_changes as transformed
 from sluice.transform.table_transform import TableTransform

@@ -26,11 +26,12 @@ from sluice.apply.window_runs import CutItem, Run
 from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.changes import Cut, Survey
+from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Transient
-from sluice.model.change import Action, NetChanges
+from sluice.model.change import Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableStates
 from sluice.model.window import Window

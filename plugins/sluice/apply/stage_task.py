@@ -13,11 +13,11 @@ from sluice.apply.slave_changes import SlaveChanges, key_of_master
 from sluice.apply.window_runs import Run, by_table, pieces
 from sluice.database.apply import Staged
 from sluice.database.changes import Share
+from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session, SessionOptions
 from sluice.errors import SluiceError, Transient
-from sluice.model.change import NetChanges
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.window import Window

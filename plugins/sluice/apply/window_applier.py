@@ -36,11 +36,12 @@ from sluice.apply.window_slicer import Slice, WindowSlicer
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
+from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Terminal
 from sluice.model.blocks import by_oldest_marker
-from sluice.model.change import EMPTYING, Action, NetChanges
+from sluice.model.change import EMPTYING, Action
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.position import Position

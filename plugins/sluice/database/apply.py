@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Conflict, Unsettled
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import Action, NetChanges, RowChange
+from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import NO_RULES, ConflictRule
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask

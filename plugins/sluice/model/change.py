@@ -1,9 +1,8 @@
-"""Changes: the actions that ITEMS records, and what is left of them for each key of a window."""
+"""Changes: the actions that ITEMS records, and what one does to a row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
@@ -33,45 +32,6 @@ EMPTYING = frozenset({Action.TRUNCATE, Action.DELETE_WHERE})
 
 DEFINITIONS = frozenset({Action.CREATE, Action.ALTER, Action.DROP})
 """Changes of a table's definition."""
-
-
-@dataclass(frozen=True)
-class NetChanges:
-    """What a window's changes of one table amount to, each row once.
-
-    The four tables are `pyarrow.Table`s of large_string columns (`copies` is int64). Columns are
-    named by place, so that no name of a user's can collide: `c1`… the values of `columns`, `k1`…
-    the key under which the slave holds the row now, `b1`… the values of `columns` before the
-    window, of those beside the key and only where `compared`.
-
-    | table | columns | rows |
-    |---|---|---|
-    | deletes | k…, [b…] | rows that go; of a keyless table `c…, copies` |
-    | updates | c…, [b…] | rows that stay under their key; a `b` that is not there is the same as its `c` |
-    | moves | k…, c…, [b…] | rows that live on under another key; the same |
-    | inserts | c… | rows that come; of a keyless table one row a copy |
-    """
-
-    table: TableName
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    deletes: Any
-    updates: Any
-    moves: Any
-    inserts: Any
-    changes: int
-    """Items that were read for it, dropped ones included."""
-    compared: bool = False
-    """The old images are known, so that the slave's rows can be compared with them."""
-
-    @property
-    def keyless(self) -> bool:
-        return not self.key
-
-    @property
-    def rows(self) -> int:
-        """Rows of the slave that it touches."""
-        return int(self.deletes.num_rows + self.updates.num_rows + self.moves.num_rows + self.inserts.num_rows)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.model.change import Action, NetChanges
+from sluice.database.net_changes import NetChanges
+from sluice.model.change import Action
 from sluice.transform.engine import TEXT
 from sluice.transform.table_transform import TableTransform
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sluice.apply import net_changes
 from sluice.database import xml_images
-from sluice.model.change import NetChanges
+from sluice.database.net_changes import NetChanges
 from sluice.model.names import TableName
 from sluice.vendors.postgres.target.merge import Merger
 from tests.unit.changes import History

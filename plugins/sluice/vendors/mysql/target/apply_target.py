@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import RowStays, Unsettled
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges, RowChange
+from sluice.model.change import RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.mysql import catalog, names

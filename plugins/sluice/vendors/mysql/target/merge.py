@@ -16,8 +16,8 @@ from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, rows_found
 from sluice.database.errors import DatabaseError, StatementFailed, UniqueViolation
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.vendors.mysql.column_texts import ColumnTexts

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges
 from sluice.model.names import Prefix
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
 from sluice.vendors.mysql.target import rows_in

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, rows_found
 from sluice.database.errors import ForeignKeyViolation, StatementFailed, UniqueViolation
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.vendors.oracle.errors import refusal

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges
 from sluice.model.names import Prefix
 from sluice.vendors.oracle.column_types import SHORT
 from sluice.vendors.oracle.session import OracleSession, native, quoted

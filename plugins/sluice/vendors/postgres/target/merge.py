@@ -25,8 +25,8 @@ import psycopg
 from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, rows_found
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import NetChanges
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.vendors.postgres import errors, pipeline

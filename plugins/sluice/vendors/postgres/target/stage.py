@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Conflict
+from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY
-from sluice.model.change import NetChanges
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import reason as server_reason
