@@ -14,13 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeReader
 from sluice.database.registry import source_of, vendor_of
+from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost, Terminal, Transient
-from sluice.model import content, table_definition
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -30,7 +32,7 @@ from sluice.model.table_definition import TableDefinition
 from sluice.model.window import Window
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Change, Commit, Values
+from sluice.vendors.stream.lines import Change, Commit
 from sluice.vendors.stream.writer import FILE_BYTES, Writer
 
 log = logging.getLogger("sluice.record")
@@ -75,7 +77,7 @@ class Recorder:
         self.folder = folder
         self.recorded = 0
         """Changes, since this recorder began."""
-        self._changes = source_of(info.vendor).changes
+        self._changes, self._images = source_of(info.vendor).changes, source_of(info.vendor).images
         self._file_bytes = file_bytes
         self._application = f"sluice record {prefix}"
 
@@ -154,7 +156,7 @@ class Recorder:
         target = self._changes.window_end(session, self.prefix, self.schema, seen, SLICE)
         number, window = 0, Window(seen, target)
         for items in _slices(reader, window):
-            number += writer.add(_changes(items))
+            number += writer.add(_changes(items, self._images))
         if not number and unless_empty:
             return seen
         # What a crash of the master could undo must never be in the stream.
@@ -183,7 +185,7 @@ class _Begun:
         self.writer.close()
 
 
-def _slices(reader: ChangeReader, window: Window) -> Iterator[Any]:
+def _slices(reader: ChangeReader, window: Window) -> Iterator[pa.Table]:
     above = 0
     while True:
         survey = reader.survey(window.between(above), limit=SLICE, max_bytes=SLICE_BYTES)
@@ -195,32 +197,28 @@ def _slices(reader: ChangeReader, window: Window) -> Iterator[Any]:
         above = survey.last
 
 
-def _changes(items: Any) -> Iterable[Change]:
+def _changes(items: pa.Table, images: RowImageCodec) -> Iterable[Change]:
     for batch in items.to_batches(max_chunksize=1_000):
         for item in batch.to_pylist():
-            yield _change(item)
+            yield _change(item, images)
 
 
-def _change(item: Mapping[str, Any]) -> Change:
-    """Raises `MalformedContent`."""
+def _change(item: Mapping[str, Any], images: RowImageCodec) -> Change:
+    """Raises `Terminal` for what nothing reads."""
     action, table = Action(item["action"]), TableName(item["schema"], item["table"])
     new, old = item["content"], item["oldcontent"]
     match action:
         case Action.INSERT:
-            return Change(action, table, new=_row(new))
+            return Change(action, table, new=images.row(new))
         case Action.UPDATE:
-            return Change(action, table, new=_row(new), old=_row(old))
+            return Change(action, table, new=images.row(new), old=None if old is None else images.row(old))
         case Action.DELETE:
-            return Change(action, table, old=_row(old))
+            return Change(action, table, old=None if old is None else images.row(old))
         case Action.DELETE_WHERE:
-            return Change(action, table, bound=table_definition.parse_bound(new))
+            return Change(action, table, bound=images.bound(new))
         case Action.DIFFER:
             return Change(action, table, reason=new or "")
         case Action.TRUNCATE:
             return Change(action, table)
-    now, former = (table_definition.parse(text) if text is not None else None for text in (new, old))
+    now, former = (images.definition(text) if text is not None else None for text in (new, old))
     return Change(action, table, definition=now if action is not Action.DROP else None, former=former)
-
-
-def _row(text: str | None) -> Values | None:
-    return dict(content.parse(text)) if text is not None else None

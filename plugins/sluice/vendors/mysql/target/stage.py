@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
@@ -93,7 +93,7 @@ def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
 
 
 def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, kind: str, target: SlaveTable) -> Rows:
-    rows: Any = getattr(changes, kind)
+    rows: pa.Table = getattr(changes, kind)
     columns = typed(target, changes.columns, changes.key, rows.column_names)
     # Texts compare as the table's own do: two collations cannot be compared at all.
     body = "".join(
@@ -112,7 +112,7 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
     return Rows(place, tuple(rows.column_names), rows.num_rows, int(copies or 0))
 
 
-def _named(unfit: rows_in.ValueUnfit, changes: NetChanges, rows: Any, target: SlaveTable) -> rows_in.ValueUnfit:
+def _named(unfit: rows_in.ValueUnfit, changes: NetChanges, rows: pa.Table, target: SlaveTable) -> rows_in.ValueUnfit:
     """The same with the table's own column, and the value, where the server says which ones they are."""
     found = _PLACE.search(unfit.reason)
     if found is None or found["column"] == "copies":

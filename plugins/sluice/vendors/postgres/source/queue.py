@@ -15,13 +15,13 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi
 import numpy as np
+import numpy.typing as npt
 import psycopg
 import pyarrow as pa
+from adbc_driver_postgresql import dbapi
 
 from sluice import sql_files
 from sluice.database.changes import Cut, Share, Survey, TooManyBytes
@@ -98,7 +98,7 @@ class Reader:
         self.info = info
         self.application = application
         self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
-        self._connections: list[Any] = [None] * STREAMS
+        self._connections: list[dbapi.Connection | None] = [None] * STREAMS
         self._pool: ThreadPoolExecutor | None = None
 
     def items(
@@ -232,9 +232,9 @@ class Reader:
             self._drop(stream)  # which also ends the statement
             raise
 
-    def _connected(self, stream: int) -> Any:
+    def _connected(self, stream: int) -> dbapi.Connection:
         if self._connections[stream] is None:
-            opened = adbc_driver_postgresql.dbapi.connect(connection.uri(self.info, self.application), autocommit=True)
+            opened = dbapi.connect(connection.uri(self.info, self.application), autocommit=True)
             self._connections[stream] = opened
             with opened.cursor() as cursor:
                 # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
@@ -291,13 +291,13 @@ def taken_over(found: pa.Table) -> pa.Table:
     return found.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
 
 
-def _numbers(eight: Any) -> Any:
+def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:
     _, offsets, data = eight.buffers()
     begin = int(np.frombuffer(offsets, np.int32)[eight.offset])
     return np.frombuffer(data, ">i8", len(eight), begin).astype(np.int64)
 
 
-def _classified(error: Any, place: str) -> SluiceError:
+def _classified(error: adbc_driver_manager.Error, place: str) -> SluiceError:
     if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
         # ADBC passes libpq's words on where the server said nothing.
         return classify(psycopg.OperationalError(str(error)), place)

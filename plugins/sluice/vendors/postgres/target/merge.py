@@ -311,6 +311,7 @@ class Merger:
     def _copied(self, step: MergeStep) -> int:
         """New rows need no stage: COPY puts them where they belong."""
         chosen = merge_statements.writable(step.target, step.columns)
+        assert step.rows.arrow is not None
         rows = step.rows.arrow.select([f"c{number}" for number, _ in chosen])
         columns = ", ".join(column.quoted for _, column in chosen)
         return stage.copy(

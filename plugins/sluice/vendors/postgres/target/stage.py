@@ -8,7 +8,6 @@ column types: a temporary one of this session, or unlogged ones that several wri
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import psycopg
@@ -78,7 +77,7 @@ class Rows:
     names: tuple[str, ...]
     count: int
     """Rows of the slave they stand for (copies counted)."""
-    arrow: Any = None
+    arrow: pa.Table | None = None
     relation: str | None = None
 
     def only(self, letters: str) -> "Rows":
@@ -152,7 +151,7 @@ def labels(
     ]
 
 
-def arrays(rows: Any, typed: Sequence[SlaveColumn | None]) -> Arrays:
+def arrays(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> Arrays:
     """`rows` as parameters, cast to the slave's types without lengths: assignment then checks those."""
     names = rows.column_names
     casts = ", ".join(
@@ -165,7 +164,7 @@ def arrays(rows: Any, typed: Sequence[SlaveColumn | None]) -> Arrays:
 
 
 def temporary(
-    connection: Session, name: str, rows: Any, target: SlaveTable, typed: Sequence[SlaveColumn | None]
+    connection: Session, name: str, rows: pa.Table, target: SlaveTable, typed: Sequence[SlaveColumn | None]
 ) -> Relation:
     """`rows` in a temporary table that the end of the transaction drops. Raises `ValueUnfit`."""
     relation = f"pg_temp.{quoted(name)}"
@@ -222,7 +221,7 @@ def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int
     return len(names)
 
 
-def expected(rows: Any) -> int:
+def expected(rows: pa.Table) -> int:
     """How many rows of the slave these rows stand for."""
     return int(pc.sum(rows.column("copies")).as_py() or 0) if "copies" in rows.column_names else int(rows.num_rows)
 
@@ -230,7 +229,7 @@ def expected(rows: Any) -> int:
 def copy(
     connection: Session,
     relation: str,
-    rows: Any,
+    rows: pa.Table,
     target: SlaveTable,
     typed: Sequence[SlaveColumn | None],
     columns: str = "",
@@ -250,7 +249,7 @@ def copy(
     return cursor.rowcount
 
 
-def copy_text(rows: Any) -> memoryview:
+def copy_text(rows: pa.Table) -> memoryview:
     """Rows in COPY's text format. Exact: NULL is `\\N`, and no data can end the stream, as `\\.` in CSV may."""
     columns = [_escaped(column) for column in rows.itercolumns()]
     if len(columns) == 1:
@@ -264,7 +263,7 @@ def copy_text(rows: Any) -> memoryview:
     return _data(whole)
 
 
-def unfit(error: psycopg.Error, target: SlaveTable, rows: Any, typed: Sequence[SlaveColumn | None]) -> ValueUnfit:
+def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> ValueUnfit:
     """What the server's complaint about a COPY says: it names line and column."""
     reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
     match = _CONTEXT.search(error.diag.context or "")
@@ -284,7 +283,7 @@ def unfit(error: psycopg.Error, target: SlaveTable, rows: Any, typed: Sequence[S
     return ValueUnfit(target.table, column.name if column else None, shown, reason)
 
 
-def _definition(rows: Any, typed: Sequence[SlaveColumn | None]) -> str:
+def _definition(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> str:
     # An old image need not pass the checks of a domain, nor those of a length: it is only compared.
     return ", ".join(
         f"{name} {'bigint' if column is None else column.plain if name[0] == 'b' else column.type}"
@@ -292,7 +291,7 @@ def _definition(rows: Any, typed: Sequence[SlaveColumn | None]) -> str:
     )
 
 
-def _array(column: Any) -> str:
+def _array(column: pa.ChunkedArray) -> str:
     """A text[] literal."""
     if len(column) <= _FEW:
         quoted_texts = (
@@ -307,11 +306,11 @@ def _array(column: Any) -> str:
     return "{" + ",".join(elements.to_pylist()) + "}"
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _escaped(column: Any) -> Any:
+def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = column.cast(_TEXT)
     # Looked for in all of them at once, which is some fifty times faster than in one after the other.
     data = [bytes(_data(chunk)) for chunk in (texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts])]
@@ -321,7 +320,7 @@ def _escaped(column: Any) -> Any:
     return texts
 
 
-def _data(texts: Any) -> memoryview:
+def _data(texts: pa.Array) -> memoryview:
     """All texts of an array, one behind the other. Those of NULLs, if there are any, are among them."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
