@@ -49,6 +49,11 @@ REWRITTEN = {
     r"TO_CHAR\(([^()]*), 'TM9'\)": r"plain_text(\1)",
     r"EXTRACT\((\w+) FROM ([^()]+)\)": r"part_of('\1', (\2)::text)",
     r"XMLSERIALIZE\(CONTENT ([^()]+) AS CLOB\)": r"(\1)::text",
+    # A trigger calls a function.
+    r"^(CREATE TRIGGER (\w+) .* FOR EACH ROW) BEGIN NULL; END;$": (
+        r"CREATE FUNCTION \2_own() RETURNS trigger AS 'BEGIN RETURN NEW; END;' LANGUAGE plisql; "
+        r"\1 EXECUTE FUNCTION \2_own()"
+    ),
     # Clauses of definitions.
     r" PURGE$": "",
     r"MODIFY \((\"[^\"]*\") DEFAULT NULL\)": r"ALTER COLUMN \1 DROP DEFAULT",
@@ -73,7 +78,7 @@ REWRITTEN_IN_BLOCKS = {
     r"EXECUTE IMMEDIATE 'DROP TRIGGER ' \|\| QUOTED\(g.TRIGGER_NAME\);": "PERFORM remove_trigger(g.TRIGGER_NAME);",
     # How long it waits, the session says.
     r" IN SHARE MODE WAIT 1'": " IN SHARE MODE'",
-    r"EXECUTE IMMEDIATE 'SELECT (.*?)' BULK COLLECT INTO l_names;.*?END LOOP;": "NULL;",
+    r"EXECUTE IMMEDIATE 'SELECT DISTINCT .*? BULK COLLECT INTO l_names;.*?END LOOP;": "NULL;",
     r"l_names SYS.ODCIVARCHAR2LIST;": "",
     r"\n    remove_triggers;": "\n    remove_triggers();",
     r"EXECUTE IMMEDIATE": "EXECUTE",

@@ -81,8 +81,12 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY u (number, place)
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
 /
+CREATE VIEW all_source AS
+SELECT 'PUBLIC' AS owner, ora_name(t.tgname) AS name, 'TRIGGER' AS type, p.prosrc::pg_catalog.text AS text
+FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal
+/
 CREATE VIEW all_triggers AS
-SELECT ora_name(n.nspname) AS table_owner, ora_name(c.relname) AS table_name, ora_name(t.tgname) AS trigger_name,
+SELECT 'PUBLIC' AS owner, ora_name(n.nspname) AS table_owner, ora_name(c.relname) AS table_name, ora_name(t.tgname) AS trigger_name,
        CASE t.tgenabled WHEN 'D' THEN 'DISABLED' ELSE 'ENABLED' END AS status
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT t.tgisinternal

@@ -64,6 +64,12 @@ def test_every_view_of_the_server_that_is_read_is_granted() -> None:
     assert read == {view for view in granted if "$" in view or view.startswith("DBA_")}
 
 
+def test_every_package_that_blocks_call_is_granted() -> None:
+    blocks = [CODE[name] for name in ("origin", "code", "capture", "structure", "uninstall")]
+    called = {package for text in blocks for package in re.findall(r"\b((?:DBMS|UTL)_\w+)\.", text)}
+    assert called and called <= set(re.findall(r"GRANT EXECUTE ON SYS\.(\w+) TO", CODE["grants"]))
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_head_says_who_calls_the_file_and_with_which_privileges(name: str) -> None:
     head = FILES[name].split("\n\n", 1)[0]

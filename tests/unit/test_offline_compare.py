@@ -1,11 +1,12 @@
 """Rows as they were before the changes that wait."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.database import xml_images
-from sluice.model.content import format_row
-from sluice.verify.offline_compare import Image, before, images
+from sluice.model.content import format_partial, format_row
+from sluice.verify.offline_compare import ChangesWait, Image, before, images
 
 Table = dict[str, dict[str, str | None]]
 STEPS = st.lists(st.tuples(st.sampled_from("IUDM"), st.integers(0, 5), st.integers(0, 5), st.text(max_size=2)))
@@ -46,3 +47,9 @@ def test_what_was_done_since_is_taken_back(
     for key in {*then, *table}:
         # What is touched is as it was; what is not touched has not changed.
         assert (dict(found[key,] or {}) if (key,) in found else table.get(key, {})) == then.get(key, {})
+
+
+def test_a_change_of_which_not_all_is_known_is_not_taken_back() -> None:
+    old = format_partial({"id": "1"}, ["id", "v"])
+    with pytest.raises(ChangesWait, match="not all former values are known"):
+        images(xml_images, "UPDATE", format_row([("id", "1"), ("v", "x")]), old)

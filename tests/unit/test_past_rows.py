@@ -10,7 +10,7 @@ from sluice.database import xml_images
 from sluice.database.changes import WaitingChange
 from sluice.feed import csv_rows
 from sluice.feed.past_rows import NotToBeTakenBack, Version, taken_back
-from sluice.model.content import format_row
+from sluice.model.content import format_partial, format_row
 from sluice.model.names import TableName
 
 TABLE = TableName("public", "t")
@@ -58,6 +58,12 @@ def test_whatever_happens_it_is_taken_back(before: list[Version], steps: list[tu
 def test_what_names_no_rows_cannot_be_taken_back(action: str) -> None:
     with pytest.raises(NotToBeTakenBack, match=rf"public\.t had a {action}"):
         taken_back([("INSERT", content(("1", "x")), None), (action, None, None)], NAMES, xml_images, TABLE)
+
+
+def test_a_row_of_which_not_all_is_known_cannot_be_taken_back() -> None:
+    old = format_partial({"k": "1"}, ["k", "v"])
+    with pytest.raises(NotToBeTakenBack, match="UPDATE"):
+        taken_back([("UPDATE", content(("1", "x")), old)], NAMES, xml_images, TABLE)
 
 
 def test_a_row_with_other_columns_cannot_be_taken_back() -> None:

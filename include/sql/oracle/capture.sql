@@ -32,8 +32,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         RETURN CASE
             WHEN p_type IN ('VARCHAR2', 'CHAR') THEN '%s'
             WHEN p_type IN ('NUMBER', 'FLOAT') THEN '${prefix}CODE.NUMBER_TEXT(%s)'
-            WHEN p_type = 'BINARY_FLOAT' THEN '${prefix}CODE.FLOAT_TEXT(%s)'
-            WHEN p_type = 'BINARY_DOUBLE' THEN '${prefix}CODE.DOUBLE_TEXT(%s)'
+            WHEN p_type IN ('BINARY_FLOAT', 'BINARY_DOUBLE') THEN '${prefix}CODE.DOUBLE_TEXT(%s)'
             WHEN p_type = 'DATE' THEN '${prefix}CODE.DATE_TEXT(%s)'
             WHEN p_type LIKE 'TIMESTAMP(_) WITH TIME ZONE' THEN '${prefix}CODE.ZONED_TEXT(%s, ' || l_digits || ')'
             WHEN p_type LIKE 'TIMESTAMP(_) WITH LOCAL TIME ZONE' THEN '${prefix}CODE.LOCAL_TEXT(%s, ' || l_digits || ')'
@@ -242,10 +241,13 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         END IF;
         SELECT t.TRIGGER_NAME INTO l_name FROM ${prefix}TABLES t
         WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table FOR UPDATE;
+        -- One of the application's must not be replaced.
         SELECT COUNT(*) INTO l_others FROM USER_TRIGGERS u
-        WHERE u.TRIGGER_NAME = l_name AND (u.TABLE_OWNER <> p_schema OR u.TABLE_NAME <> p_table);
+        WHERE u.TRIGGER_NAME = l_name AND (u.TABLE_OWNER <> p_schema OR u.TABLE_NAME <> p_table OR NOT EXISTS (
+            SELECT 1 FROM USER_SOURCE s
+            WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, '${prefix}CODE.PUT_ITEM') > 0));
         IF l_others > 0 THEN
-            RAISE_APPLICATION_ERROR(-20002, 'Trigger ' || l_name || ' is there already, on another table than '
+            RAISE_APPLICATION_ERROR(-20002, 'Trigger ' || l_name || ' is there already, and is not the one that captures '
                 || p_schema || '.' || p_table || '. Configure another trigger name.');
         END IF;
         l_code := TRIGGER_CODE(p_schema, p_table);
@@ -283,7 +285,9 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
             FROM USER_TRIGGERS u
             JOIN ${prefix}TABLES t ON t.TRIGGER_NAME = u.TRIGGER_NAME AND t.SCHEMANAME = u.TABLE_OWNER
                 AND t.TABLENAME = u.TABLE_NAME
-            WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table
+            WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table AND EXISTS (
+                SELECT 1 FROM USER_SOURCE s
+                WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, '${prefix}CODE.PUT_ITEM') > 0)
         ) LOOP
             EXECUTE IMMEDIATE 'DROP TRIGGER ' || QUOTED(g.TRIGGER_NAME);
         END LOOP;

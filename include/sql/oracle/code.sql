@@ -32,9 +32,8 @@ CREATE OR REPLACE PACKAGE ${prefix}CODE AUTHID DEFINER AS
     -- Writes one line to DEBUG_TABLE, in a transaction of its own.
     PROCEDURE DEBUG(p_line VARCHAR2);
 
-    -- Values as texts. BINARY_FLOAT and BINARY_DOUBLE are as many digits as say exactly which value it is.
+    -- Values as texts.
     FUNCTION NUMBER_TEXT(p_value NUMBER) RETURN VARCHAR2;
-    FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2;
     FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2;
     FUNCTION DATE_TEXT(p_value DATE) RETURN VARCHAR2;
     FUNCTION TIMESTAMP_TEXT(p_value TIMESTAMP_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2;
@@ -239,26 +238,16 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         RETURN l_text;
     END NUMBER_TEXT;
 
-    -- Nine digits say which BINARY_FLOAT a number is, seventeen which BINARY_DOUBLE.
-    FUNCTION DIGITS_TEXT(p_value BINARY_DOUBLE, p_format VARCHAR2) RETURN VARCHAR2 IS
+    -- Seventeen digits say which BINARY_DOUBLE it is. So a BINARY_FLOAT is written, too: slaves keep it as a double.
+    FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2 IS
     BEGIN
         RETURN CASE
             WHEN p_value IS NULL THEN NULL
             WHEN p_value IS NAN THEN 'NaN'
             WHEN p_value = BINARY_DOUBLE_INFINITY THEN 'Infinity'
             WHEN p_value = -BINARY_DOUBLE_INFINITY THEN '-Infinity'
-            ELSE TRIM(TO_CHAR(p_value, p_format, c_point))
+            ELSE TRIM(TO_CHAR(p_value, '9.9999999999999999EEEE', c_point))
         END;
-    END DIGITS_TEXT;
-
-    FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2 IS
-    BEGIN
-        RETURN DIGITS_TEXT(TO_BINARY_DOUBLE(p_value), '9.99999999EEEE');
-    END FLOAT_TEXT;
-
-    FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2 IS
-    BEGIN
-        RETURN DIGITS_TEXT(p_value, '9.9999999999999999EEEE');
     END DOUBLE_TEXT;
 
     -- From a text that begins with the year's sign, a minus or a blank.

@@ -1,5 +1,5 @@
 -- The columns of tables. Called by: whatever looks at tables. Placeholder: ${tables} the condition on c.OWNER and c.TABLE_NAME.
--- Parameters: those of ${tables}. Views have none here, hidden columns are left out.
+-- Parameters: those of ${tables}. Views have none here. Of hidden columns invisible ones alone are a user's.
 -- Result: owner, table, column, type, bytes, characters, C or B: what its length counts, precision, scale, number, Y where it
 --   may be NULL, YES where it is computed, YES for an identity. Privileges: any on the tables. Oldest version: Oracle 12.2.
 SELECT c.OWNER, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE, c.DATA_LENGTH, c.CHAR_LENGTH, c.CHAR_USED, c.DATA_PRECISION,
@@ -7,5 +7,5 @@ SELECT c.OWNER, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE, c.DATA_LENGTH, c.CHAR_
        CASE WHEN c.DATA_TYPE = 'XMLTYPE' THEN 'NO' ELSE c.VIRTUAL_COLUMN END, c.IDENTITY_COLUMN
 FROM ALL_TAB_COLS c
 JOIN ALL_TABLES t ON t.OWNER = c.OWNER AND t.TABLE_NAME = c.TABLE_NAME
-WHERE ${tables} AND c.HIDDEN_COLUMN = 'NO'
+WHERE ${tables} AND (c.HIDDEN_COLUMN = 'NO' OR c.USER_GENERATED = 'YES')
 ORDER BY c.OWNER, c.TABLE_NAME, c.INTERNAL_COLUMN_ID

@@ -1,4 +1,8 @@
--- The triggers of tables that fire. Called by: what prepares a slave, and its apply. Placeholder: ${tables} the condition on
--- t.TABLE_OWNER and t.TABLE_NAME. Parameters: those of ${tables}. Result: owner, table, trigger.
--- Privileges: any on the tables. Oldest version: Oracle 12.2.
-SELECT t.TABLE_OWNER, t.TABLE_NAME, t.TRIGGER_NAME FROM ALL_TRIGGERS t WHERE ${tables} AND t.STATUS = 'ENABLED'
+-- The triggers of tables that fire, but for those that capture: these are silent in an apply. Called by: what prepares a slave,
+-- and its apply. Placeholder: ${tables} the condition on t.TABLE_OWNER and t.TABLE_NAME. Parameters: those of ${tables}.
+-- Result: owner, table, trigger. Privileges: any on the tables. Oldest version: Oracle 12.2.
+SELECT t.TABLE_OWNER, t.TABLE_NAME, t.TRIGGER_NAME
+FROM ALL_TRIGGERS t
+WHERE ${tables} AND t.STATUS = 'ENABLED' AND NOT EXISTS (
+    SELECT 1 FROM ALL_SOURCE s
+    WHERE s.OWNER = t.OWNER AND s.NAME = t.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, 'CODE.PUT_ITEM') > 0)

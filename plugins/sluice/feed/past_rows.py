@@ -45,7 +45,7 @@ def taken_back(
     later: Counter[Version] = Counter()
     back: list[Version] = []
     for action, content, oldcontent in changes:
-        if action not in ROW_ACTIONS:
+        if action not in ROW_ACTIONS or any(text and images.is_partial(text) for text in (content, oldcontent)):
             raise NotToBeTakenBack(table, action)
         new = images.row(content) if content is not None and action != Action.DELETE else {}
         if action != Action.INSERT:

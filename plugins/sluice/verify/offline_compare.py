@@ -89,9 +89,11 @@ def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | No
 
 
 def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | None) -> Waiting:
-    """An item's rows: after, before."""
+    """An item's rows: after, before. Raises `ChangesWait` where not all of them is known."""
     if action not in ("INSERT", "UPDATE", "DELETE"):
         return action, None, None
+    if any(each and codec.is_partial(each) for each in (text, oldtext)):
+        raise ChangesWait("changes wait for it of which not all former values are known")
     new, old = (codec.row(each) if each else None for each in (text, oldtext))
     return action, new, {**new, **(old or {})} if action == "UPDATE" and new is not None else old
 

@@ -9,9 +9,10 @@ import pytest
 from sluice.capture import reconcile, resources, uninstall
 from sluice.coordination import redis_store
 from sluice.database.capture import TablesUnfit
+from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
 from sluice.load.read_modes import SnapshotLost
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle.errors import made
 from sluice.vendors.oracle.session import OracleSession, Value
 from sluice.verify.findings import Kind, Outcome
@@ -280,6 +281,32 @@ def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable
         master_rig("CREATE TABLE T (ID NUMBER(10), L LONG)")
 
 
+EXTREMES = """
+CREATE TABLE EXTREMES (
+    ID NUMBER(10) PRIMARY KEY, WHOLE NUMBER(38,0), PLAIN NUMBER, SINGLE BINARY_FLOAT, DOUBLED BINARY_DOUBLE,
+    HERE TIMESTAMP(6) WITH LOCAL TIME ZONE, MS TIMESTAMP(3), DAY DATE
+)
+"""
+EXTREME_ROWS = (
+    "1, 99999999999999999999999999999999999999, 0.00000000000000000000000000000000000001234, 3.4028234E38, 1.7E308, "
+    "TIMESTAMP '2020-01-01 00:00:00.123456', TIMESTAMP '9999-12-31 23:59:59.999', DATE '9999-12-31'",
+    "2, -99999999999999999999999999999999999999, -123456789012345678901234567890123456789, 0.1, -2.2E-308, "
+    "TIMESTAMP '1970-01-01 00:00:00', TIMESTAMP '0001-01-01 00:00:00', DATE '0001-01-01'",
+    "3, 0, 0, -1.17549435E-38, 0, NULL, NULL, NULL",
+)
+
+
+def fill_extremes(pair: OracleMasterRig) -> None:
+    for row in EXTREME_ROWS:
+        pair.master.run(f"INSERT INTO EXTREMES VALUES ({row})")
+
+
+EXTREME_CHANGES = (
+    "UPDATE EXTREMES SET WHOLE = -WHOLE, PLAIN = -PLAIN, SINGLE = -SINGLE, DOUBLED = -DOUBLED",
+    "INSERT INTO EXTREMES (ID, SINGLE) VALUES (4, 0.3)",
+    "UPDATE EXTREMES SET ID = 5, HERE = NULL, DAY = NULL WHERE ID = 1",
+)
+
 UNREAD = """
 CREATE TABLE LETTERS (ID NUMBER(10) PRIMARY KEY, SUBJECT VARCHAR2(40) UNIQUE, L LONG);
 CREATE TABLE SCANS (ID NUMBER(10), PART NUMBER(5), R LONG RAW, V VARCHAR2(10), PRIMARY KEY (ID, PART));
@@ -326,14 +353,15 @@ UNREAD_CHANGES = (
 def test_columns_that_no_trigger_can_read_are_looked_for_by_their_keys(
     master_rig: Callable[..., OracleMasterRig],
 ) -> None:
-    pair = master_rig(UNREAD, block_rows=15)
+    pair = master_rig(f"{UNREAD};\n{EXTREMES}", block_rows=15)
     fill_unread(pair)
+    fill_extremes(pair)
     pair.load()
     with pair.apply() as running:
         pair.await_current()
         equal(pair)
         running.await_normal_mode()
-        pair.change(*UNREAD_CHANGES)
+        pair.change(*UNREAD_CHANGES, *EXTREME_CHANGES)
         pair.await_current()
         equal(pair)
         found = {row[0]: row[2] for row in pair.rows("LETTERS", "ID")}
@@ -343,6 +371,22 @@ def test_columns_that_no_trigger_can_read_are_looked_for_by_their_keys(
         contents = pair.master.run(f"SELECT i.CONTENT, l.CONTENT {waiting} WHERE {mine}").fetchall()
         assert contents and all(own is None and "unchanged" not in kept for own, kept in contents)
         assert not pair.rejects.open()
+
+
+def test_a_trigger_of_the_applications_is_neither_replaced_nor_removed(
+    master_rig: Callable[..., OracleMasterRig],
+) -> None:
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY);\nCREATE TABLE U (ID NUMBER(10) PRIMARY KEY)")
+    table = TableName(pair.master.schema, "U")
+    registry = vendor_of("oracle").capture.Registry(pair.master, pair.pair.prefix, "")
+    registry.remove(table)
+    pair.master.run("CREATE TRIGGER OWN_TR BEFORE INSERT ON U FOR EACH ROW BEGIN NULL; END;")
+    registry.register(table, trigger="OWN_TR")
+    with pytest.raises(StatementFailed, match="Trigger OWN_TR is there already, and is not the one that captures"):
+        registry.capture(table)
+    registry.remove(table)
+    there = "SELECT COUNT(*) FROM USER_TRIGGERS g WHERE g.TRIGGER_NAME = 'OWN_TR'"
+    assert pair.master.run(there).fetchone() == (1,)
 
 
 def test_two_prefixes_share_an_account_and_each_captures_for_itself(

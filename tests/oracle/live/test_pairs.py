@@ -7,7 +7,18 @@ import pytest
 from devstack.mariadb import MariaDBServer
 from sluice.model.connection import ConnectionInfo
 from tests.oracle.live.master_rig import OracleMasterRig
-from tests.oracle.live.test_master import CHANGES, TABLES, UNREAD, UNREAD_CHANGES, equal, fill, fill_unread
+from tests.oracle.live.test_master import (
+    CHANGES,
+    EXTREME_CHANGES,
+    EXTREMES,
+    TABLES,
+    UNREAD,
+    UNREAD_CHANGES,
+    equal,
+    fill,
+    fill_extremes,
+    fill_unread,
+)
 
 ABLE = ["ivorysql"]
 """An Oracle slave keeps tables under their master's schema: on one server of Oracle's those are the master's own."""
@@ -29,15 +40,16 @@ def database(request: pytest.FixtureRequest, slave: str) -> Iterator[Callable[[]
 
 @pytest.mark.parametrize("slave", ["mysql", "oracle"])
 def test_loaded_applied_and_proved_equal(master_rig: Callable[..., OracleMasterRig], slave: str) -> None:
-    pair = master_rig(f"{TABLES};\n{UNREAD}", stage=500, block_rows=150, lossy_columns=f"{SCHEMA}.*.*")
+    pair = master_rig(f"{TABLES};\n{UNREAD};\n{EXTREMES}", stage=500, block_rows=150, lossy_columns=f"{SCHEMA}.*.*")
     fill(pair)
     fill_unread(pair)
+    fill_extremes(pair)
     update = pair.load()
     with pair.apply() as running:
         pair.await_current()
         equal(pair)
         pair.finish(update)
-        pair.change(*CHANGES, *UNREAD_CHANGES)
+        pair.change(*CHANGES, *UNREAD_CHANGES, *EXTREME_CHANGES)
         pair.await_current()
         equal(pair)
         running.await_normal_mode()

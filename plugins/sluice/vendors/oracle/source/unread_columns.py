@@ -2,8 +2,9 @@
 the values in the rows themselves, by their keys.
 
 They are read as of the end of the window. So the last change of a row in it has the row's values then, as the master
-had them; former changes of the row have them too early, but nobody sees these: one window is one transaction. A row
-that is gone by then has a later change in the window, which removes it.
+had them. Former changes of the row have them too early: nobody sees these, as a window is one transaction, and the
+slices of a large one are no states of the master anyway. A row that is gone by then has a later change in the window,
+which removes it.
 """
 
 from collections.abc import Iterable, Mapping
