@@ -54,7 +54,9 @@ def test_items_has_the_columns_that_other_programs_read() -> None:
 
 
 def test_every_view_of_the_server_that_is_read_is_granted() -> None:
-    read = {view for text in CODE.values() for view in re.findall(r"(?:FROM|JOIN) (G?V\$\w+|DBA_\w+)", text)}
+    # On an ASM instance nothing can be granted: its accounts are administrators.
+    of_masters = [text for name, text in CODE.items() if not name.startswith("asm_")]
+    read = {view for text in of_masters for view in re.findall(r"(?:FROM|JOIN) (G?V\$\w+|DBA_\w+)", text)}
     granted = {
         view.replace("V_$", "V$")
         for view in re.findall(

@@ -199,6 +199,12 @@ def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root", action="append", required=True, metavar="FOLDER", help="below it files are served; may be repeated"
     )
+    parser.add_argument(
+        "--asm",
+        metavar="URL",
+        help="the roots are in disk groups (+FRA/ORCL): of this ASM instance, oracle://sys@host:1521/+ASM; its password"
+        " is ORACLE_PWD",
+    )
     parser.add_argument("--token-file", required=True, metavar="FILE", help="holds what clients must send")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, default=9527, metavar="PORT", help="to listen on (default 9527)")

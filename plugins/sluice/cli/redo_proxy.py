@@ -5,13 +5,18 @@ import ipaddress
 import os
 import socket
 import ssl
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
 
+from sluice.database.registry import disk_groups, vendor_of
 from sluice.errors import Terminal
+from sluice.model.vendors import REDO_VENDOR
+from sluice.redo.disk_groups import ServedDiskGroups
 from sluice.redo.proxy import application
+from sluice.redo.served_files import Folders, ServedFiles
 from sluice.redo.staging import read_token
 
 
@@ -28,8 +33,14 @@ class NotSafe(Terminal):
 class NoRoot(Terminal):
     """Nothing could be served."""
 
-    def __init__(self, root: str):
-        super().__init__(f"--root {root} is no folder that can be read. Name the folder of the archived logs.")
+    def __init__(self, root: str, asm: str | None):
+        if asm is not None:
+            remedy = f"is in no disk group of --asm {asm}. Name one, or a folder in one: +FRA/ORCL/ARCHIVELOG."
+        elif root.startswith("+"):
+            remedy = f"is in a disk group. Give --asm {REDO_VENDOR}://sys@host:1521/+ASM, its password in ORACLE_PWD."
+        else:
+            remedy = "is no folder that can be read. Name the folder of the archived logs."
+        super().__init__(f"--root {root} {remedy}")
 
 
 class CertificateRefused(Terminal):
@@ -56,10 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """0 when it was told to end. Raises `SluiceError`."""
     if not (args.certificate and args.key) and not _loopback(args.host):
         raise NotSafe(args.host)
-    for root in args.root:
-        if not os.path.isdir(root) or not os.access(root, os.R_OK | os.X_OK):
-            raise NoRoot(root)
-    served = application([Path(root) for root in args.root], read_token(Path(args.token_file)))
+    served = application(_files(args.root, args.asm), read_token(Path(args.token_file)))
     if args.certificate or args.key:
         _try_certificate(args.certificate, args.key)
     configured = uvicorn.Config(
@@ -74,6 +82,21 @@ def run(args: argparse.Namespace) -> int:
         print(f"serving {', '.join(args.root)} on {args.host}:{args.port}", flush=True)
         uvicorn.Server(configured).run([listening])
     return 0
+
+
+def _files(roots: Sequence[str], asm: str | None) -> ServedFiles:
+    """Of disk groups where `asm` names their instance, else of folders. Raises `NoRoot`, and as a first look there."""
+    if asm is None:
+        for root in roots:
+            if not os.path.isdir(root) or not os.access(root, os.R_OK | os.X_OK):
+                raise NoRoot(root, asm)
+        return Folders([Path(root) for root in roots])
+    disks = disk_groups(vendor_of(REDO_VENDOR).located(asm))
+    for root in roots:
+        if not root.startswith("+"):
+            raise NoRoot(root, asm)
+        disks.files(root.removeprefix("+").partition("/")[0].upper())
+    return ServedDiskGroups(roots, disks)
 
 
 def _try_certificate(certificate: str | None, key: str | None) -> None:

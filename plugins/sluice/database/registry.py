@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
+from sluice.database.disk_groups import DiskGroups, DiskGroupsClass
 from sluice.database.recorder import (
     MergerClass,
     ReceiverClass,
@@ -21,6 +22,7 @@ from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import (
     ARCHIVED_LOGS,
+    DISK_GROUPS,
     MERGERS,
     RECEIVERS,
     RECORDERS,
@@ -114,6 +116,12 @@ def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
     read: ArchivedLogReader = _member(ARCHIVED_LOGS[info.vendor])
     with reach(info, application) as session:
         return read(session)
+
+
+def disk_groups(info: ConnectionInfo) -> DiskGroups:
+    """The files in a master's own storage, over the instance that `info` names."""
+    made: DiskGroupsClass = _member(DISK_GROUPS[info.vendor])
+    return made(info)
 
 
 def _member(place: str) -> Any:

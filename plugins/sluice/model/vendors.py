@@ -74,5 +74,8 @@ REDO_VENDOR = "oracle"
 ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
 """What asks a master for its archived redo logs: a `sluice.database.archived_logs.ArchivedLogReader`."""
 
+DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
+"""What reads redo logs in the master's own storage: a `sluice.database.disk_groups.DiskGroupsClass`."""
+
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

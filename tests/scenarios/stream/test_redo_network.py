@@ -15,7 +15,7 @@ import pytest
 
 from devstack import openlogreplicator
 from sluice.model.names import Prefix
-from sluice.redo import program_configuration
+from sluice.redo import blocks, program_configuration
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
@@ -186,8 +186,9 @@ def test_another_databases_program_is_refused(tmp_path: Path) -> None:
         process.wait()
 
 
+@pytest.mark.parametrize("first_block", ["as the master wrote it", "as it is made of a log in ASM"])
 def test_the_real_program_sends_two_real_logs_as_its_own_output_has_them(
-    tmp_path: Path, running: Callable[[Receiver], Running]
+    first_block: str, tmp_path: Path, running: Callable[[Receiver], Running]
 ) -> None:
     """`SLUICE_TEST_OLR` names the program of OpenLogReplicator 1.9.0."""
     program = os.environ.get("SLUICE_TEST_OLR")
@@ -200,11 +201,20 @@ def test_the_real_program_sends_two_real_logs_as_its_own_output_has_them(
     values["log-archive-format"] = program_configuration.ARCHIVE_FORMAT
     (thread.state / "TEST-chkpt-2266634.json").write_text(json.dumps(values))
     days = thread.logs / "2026_11_23"
-    shutil.copy(there / "arch1_15_1224959854.dbf", days / "1_15_1224959854.arc")
+
+    def bring(sequence: int) -> None:
+        data = (there / f"arch1_{sequence}_1224959854.dbf").read_bytes()
+        if first_block != "as the master wrote it":
+            data = blocks.first_block(512, len(data) // 512 - 1) + data[512:]
+        whole = days / f"1_{sequence}_1224959854.arc"
+        whole.with_suffix(".part").write_bytes(data)
+        whole.with_suffix(".part").rename(whole)
+
+    bring(15)
     process = thread.start()
     receiving = running(thread.receiver(2_266_634))
     receiving.await_scn(2_267_714)
-    shutil.copy(there / "arch1_16_1224959854.dbf", days / "1_16_1224959854.arc")
+    bring(16)
     receiving.await_scn(2_267_720)
     receiving.end()
     process.send_signal(signal.SIGINT)

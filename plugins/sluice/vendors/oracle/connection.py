@@ -136,7 +136,7 @@ def connect(
     del autocommit  # what is in no transaction() commits by itself
     oracledb.defaults.fetch_lobs = False
     try:
-        driver = _opened(info)
+        driver = opened(info)
     except (oracledb.Error, OSError) as error:
         raise converted(error, info.place) from None
     session = DriverSession(driver, info, options)
@@ -155,8 +155,8 @@ def connect(
     return session
 
 
-def _opened(info: ConnectionInfo) -> oracledb.Connection:
-    """Raises the driver's errors, `TimeoutError`.
+def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> oracledb.Connection:
+    """The driver's connection; `mode`: as what kind of administrator. Raises the driver's errors, `TimeoutError`.
 
     In a thread of its own: for a server that takes a connection and then says nothing the driver waits for ever.
     """
@@ -166,22 +166,22 @@ def _opened(info: ConnectionInfo) -> oracledb.Connection:
     elif oracledb.is_thin_mode():
         # Else all others wait until a process's first connection has come about.
         oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]  # the driver says no types of it
-    opened: Future[oracledb.Connection] = Future()
+    made: Future[oracledb.Connection] = Future()
 
     def connect() -> None:
         try:
-            found = oracledb.connect(user=info.user, password=info.password, **address(info))
+            found = oracledb.connect(user=info.user, password=info.password, mode=mode, **address(info))
         except BaseException as error:
-            opened.set_exception(error)
+            made.set_exception(error)
         else:
-            opened.set_result(found)
+            made.set_result(found)
 
     threading.Thread(target=connect, name="sluice-connect", daemon=True).start()
     seconds = connect_seconds(info)
     try:
-        return opened.result(seconds)
+        return made.result(seconds)
     except TimeoutError:
-        opened.add_done_callback(_close)
+        made.add_done_callback(_close)
         raise TimeoutError(f"the server did not answer within {seconds:g} s") from None
 
 

@@ -1,0 +1,70 @@
+"""Redo logs in disk groups, as a redo proxy serves them: the first block, which cannot be read there, is made."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sluice.database.disk_groups import DiskGroups
+from sluice.database.errors import DatabaseError
+from sluice.errors import Transient
+from sluice.redo import blocks
+from sluice.redo.served_files import Attributes, Listed, Refused
+
+_PATH = re.compile(r"\+\w+(?:/[\w.$#-]+)*")
+
+
+class ServedDiskGroups:
+    """See `sluice.redo.served_files.ServedFiles`. `roots`: `+GROUP`, or a folder in one."""
+
+    def __init__(self, roots: Sequence[str], disks: DiskGroups):
+        self._roots = [root.rstrip("/").upper() for root in roots]
+        self._disks = disks
+
+    def attributes(self, path: str) -> Attributes:
+        self._expect_allowed(path)
+        with _refusals():
+            extent = self._disks.extent(path)
+        return Attributes((extent.blocks + 1) * extent.block_size, extent.block_size, None)
+
+    def files(self, path: str) -> Iterator[Listed]:
+        """Those whose blocks are as large as a redo log's: data files lie there as well."""
+        self._expect_allowed(path)
+        folder = path.rstrip("/").upper() + "/"
+        with _refusals():
+            found = self._disks.files(path.removeprefix("+").partition("/")[0].upper())
+        for file in found:
+            if file.path.upper().startswith(folder) and file.block_size in blocks.SIZES:
+                yield Listed(file.path[len(folder) :], file.size, file.modified)
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        self._expect_allowed(path)
+        with _refusals():
+            extent = self._disks.extent(path)
+            size = extent.block_size
+            if size not in blocks.SIZES:
+                raise Refused(400, f"filePath is no redo log: its blocks have {size} bytes")
+            end = min(offset + length, (extent.blocks + 1) * size)
+            if offset > (extent.blocks + 1) * size:
+                raise Refused(416, f"startOffset is behind the file's end at {(extent.blocks + 1) * size}")
+            first, last = offset // size, -(-end // size)
+            found = blocks.first_block(size, extent.blocks) if first == 0 and end else b""
+            if last > max(first, 1):
+                found += self._disks.read(path, max(first, 1), last - max(first, 1))
+        return found[offset - first * size : end - first * size]
+
+    def _expect_allowed(self, path: str) -> None:
+        if not _PATH.fullmatch(path.rstrip("/")) or "/.." in path or "/./" in path:
+            raise Refused(400, "filePath is none of a disk group: write +GROUP/folder/file")
+        given = path.rstrip("/").upper()
+        if not any(given == root or given.startswith(f"{root}/") for root in self._roots):
+            raise Refused(403, "filePath is not below a root of this proxy")
+
+
+class _refusals:  # noqa: N801
+    """What the storage says, as an answer: the client tries again where it is away."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DatabaseError):
+            raise Refused(503 if isinstance(error, Transient) else 404, str(error)) from error

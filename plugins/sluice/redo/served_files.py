@@ -1,0 +1,117 @@
+"""What a redo proxy serves: files below configured roots, which are read and never written.
+
+A link that leads out of the roots is refused, also one that is put there while it is opened.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from sluice.redo import blocks
+
+
+class Refused(Exception):
+    """Of a request, with the status of the answer."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+class Attributes(NamedTuple):
+    """Of a file."""
+
+    size: int
+    block_size: int | None
+    """None of what is no redo log."""
+    modified: float | None
+    """Seconds since 1970; None where it is not known."""
+
+
+class Listed(NamedTuple):
+    """A file of a folder, or below it."""
+
+    name: str
+    """From the folder on."""
+    size: int
+    modified: float
+
+
+class ServedFiles(Protocol):
+    """Where the files are. Each method raises `Refused` for what is not served, `OSError` for what fails."""
+
+    def attributes(self, path: str) -> Attributes: ...
+
+    def files(self, path: str) -> Iterator[Listed]:
+        """Of a folder, and of those below it."""
+        ...
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """Fewer bytes at the file's end."""
+        ...
+
+
+class Folders:
+    """Of the machine's own file system."""
+
+    def __init__(self, roots: Sequence[Path]):
+        self.roots = [os.path.realpath(root) for root in roots]
+
+    def attributes(self, path: str) -> Attributes:
+        with self._opened(path, stat.S_ISREG, "filePath is no file") as descriptor:
+            found = os.fstat(descriptor)
+            return Attributes(found.st_size, _block_size(descriptor), found.st_mtime)
+
+    def files(self, path: str) -> Iterator[Listed]:
+        """A fast recovery area has a folder for each day. Links are not followed."""
+        with self._opened(path, stat.S_ISDIR, "filePath is no folder") as folder:
+            for place, _, names, descriptor in os.fwalk(".", dir_fd=folder):
+                for name in names:
+                    try:
+                        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # Deleted meanwhile.
+                    if stat.S_ISREG(found.st_mode):
+                        yield Listed(os.path.normpath(os.path.join(place, name)), found.st_size, found.st_mtime)
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        with self._opened(path, stat.S_ISREG, "filePath is no file") as descriptor:
+            size = os.fstat(descriptor).st_size
+            if offset > size:
+                raise Refused(416, f"startOffset is behind the file's end at {size}")
+            return os.pread(descriptor, length, offset)
+
+    @contextmanager
+    def _opened(self, path: str, wanted: Callable[[int], bool], otherwise: str) -> Iterator[int]:
+        """A descriptor of a file or folder."""
+        if not path.startswith("/") or "\0" in path:
+            raise Refused(400, "filePath is not absolute")
+        real = os.path.realpath(path)
+        if not any(real == root or real.startswith(f"{root}/") for root in self.roots):
+            raise Refused(403, "filePath is not below a root of this proxy")
+        try:
+            # A pipe would wait for its writer.
+            descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            status = 404 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 403
+            raise Refused(status, error.strerror or str(error)) from None
+        try:
+            # A folder of the path may have become a link since.
+            if os.path.realpath(f"/proc/self/fd/{descriptor}") != real:
+                raise Refused(403, "filePath changed while it was opened")
+            if not wanted(os.fstat(descriptor).st_mode):
+                raise Refused(400, otherwise)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _block_size(descriptor: int) -> int | None:
+    try:
+        return blocks.block_size(os.pread(descriptor, 512, 0))
+    except blocks.NotRedo:
+        return None
