@@ -30,6 +30,7 @@ NO_CONCEPT = (
     "privileges.md",
     "security.md",
     "connections.md",
+    "redo-requirements.md",
 )
 LONGEST = 200
 """Lines of a page; one concept a page needs no more."""

@@ -1,6 +1,7 @@
 """Which of OpenLogReplicator's checkpoints are whole, needed and safe to go on from; what is configured for it."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 
 from sluice import config
 from sluice.config import ConfigError
-from sluice.redo import checkpoints, program_configuration
+from sluice.redo import checkpoints, program, program_configuration
 from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import pause
 from sluice.vendors.stream.redo.spool import Spool, free, last_place
+from tests.waiting import until
 
 POSITION = {"database": "T", "scn": 300, "idx": 7, "resetlogs": 1, "activation": 1}
 
@@ -90,6 +92,16 @@ def test_what_is_made_is_what_the_program_takes() -> None:
 def test_a_program_that_dies_young_waits_longer_each_time() -> None:
     assert [pause(deaths) for deaths in (0, 1, 2, 3)] == [0, 0.5, 1, 2]
     assert pause(50) == 60
+
+
+def test_what_a_program_says_is_rotated_in_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "LOG_BYTES", 1_000)
+    running = program.Program(["/bin/sh", "-c", "date +%Z; seq 400"], tmp_path / "program.log", {})
+    until(lambda: running.status is not None)
+    running.end(signal.SIGKILL, 1)
+    now, before = (tmp_path / "program.log").read_text(), (tmp_path / "program.log.1").read_text()
+    assert (before + now).split() == ["UTC", *map(str, range(1, 401))]
+    assert max(len(now), len(before)) <= 1_000
 
 
 def test_a_spool_goes_on_behind_whole_lines_in_a_file_of_its_own(tmp_path: Path) -> None:

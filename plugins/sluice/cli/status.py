@@ -352,7 +352,7 @@ def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
         lines.append(f"    thread {thread.thread}: {thread.state}{place}{lag}{again}{error}")
         if thread.logs:
             lines.append(f"        {thread.logs}")
-    return [*lines, *(f"    {error}" for error in (status.error, status.watch_error) if error)]
+    return [*lines, *(f"    {error}" for error in (status.error, status.unread, status.watch_error) if error)]
 
 
 def _aware(time: datetime) -> datetime:

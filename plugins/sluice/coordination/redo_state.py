@@ -65,6 +65,8 @@ class RedoStatus:
     """What a person must see to."""
     watch_error: str = ""
     """Why nobody knows whether archived logs are missing."""
+    unread: str = ""
+    """Which threads of the master nobody reads, and what a person must do."""
 
     def lag_seconds(self, thread: ThreadStatus) -> float | None:
         return max(0.0, self.written - thread.time) if thread.time else None

@@ -68,6 +68,9 @@ REDO_STREAMS = {STREAM: "sluice.vendors.stream.redo.redo_stream:Recorded"}
 LOST_FILE = "lost"
 """In the folder of a redo thread: says why its next log cannot be had any more."""
 
+DESCRIPTION_FILE = "thread.json"
+"""In the folder of a redo thread: what a person, or the supervisor, says of it."""
+
 REDO_VENDOR = "oracle"
 """Whose redo logs are read."""
 

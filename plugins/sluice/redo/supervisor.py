@@ -26,8 +26,9 @@ from sluice.database.registry import receiver_of
 from sluice.errors import SluiceError, Terminal
 from sluice.model.naming import Naming
 from sluice.model.vendors import REDO, STREAM
-from sluice.redo import checkpoints, staging, supplemental_logging
+from sluice.redo import checkpoints, missing_logs, staging, supplemental_logging
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, Places, pause
+from sluice.redo.log_watch import hold_back
 from sluice.redo.program import Program
 
 log = logging.getLogger("sluice.redo")
@@ -129,7 +130,8 @@ class _Leading:
         if supervisor.archived is not None:
             watching = threading.Thread(target=self._watch_logs, args=(supervisor.archived,), name="watch logs")
             self._beside.append(watching)
-        self._watch_error = ""
+        self._watch_error = self._unread = ""
+        self._resetlogs, self._begins = seed["resetlogs"], seed["scn"]
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
@@ -212,6 +214,9 @@ class _Leading:
                 said = archived()
                 for keeper in self.keepers:
                     keeper.look_at_logs(said)
+                read = [keeper.number for keeper in self.keepers]
+                unread = missing_logs.unread(said, self._resetlogs, read, self._begins)
+                self._unread = hold_back(self.threads, self._resetlogs, unread)
                 self._watch_error = ""
             except (SluiceError, OSError) as error:
                 self._watch_error = f"The master cannot be asked which archived logs it has. {error}"
@@ -245,7 +250,7 @@ class _Leading:
         error = "" if merging else self._merge_error
         holder = f"process {os.getpid()} on {os.uname().nodename}"
         threads = tuple(each.status() for each in self.keepers)
-        return RedoStatus(holder, self.epoch, time.time(), threads, error, self._watch_error)
+        return RedoStatus(holder, self.epoch, time.time(), threads, error, self._watch_error, self._unread)
 
     def _end(self, *, at_once: bool) -> None:
         enders = [threading.Thread(target=keeper.end, kwargs={"at_once": at_once}) for keeper in self.keepers]

@@ -129,7 +129,9 @@ def test_what_is_not_below_the_root_is_refused(served: tuple[Path, str]) -> None
         (f"type=read&filePath={encoded(folder / 'pipe')}&startOffset=0&length=1", 400),
         (f"type=read&filePath={encoded(folder)}&startOffset=0&length=1", 400),
         (f"type=read&filePath={encoded('relative')}&startOffset=0&length=1", 400),
-        (f"type=write&filePath={encoded(folder / 'link')}", 403),
+        (f"type=attr&filePath={encoded(folder / 'link')}", 403),
+        (f"type=list&filePath={encoded(folder / 'links')}", 403),
+        (f"type=write&filePath={encoded(folder / 'link')}", 400),
         ("type=read&filePath=%21%21&startOffset=0&length=1", 400),
         (f"type=read&filePath={quote(base64.b64encode(b'/a' + bytes(1)).decode())}&startOffset=0&length=1", 400),
     ]:
@@ -173,7 +175,7 @@ def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
 
     def start(**more: str | int) -> None:
         values = {"root": [str(tmp_path)], "token_file": str(token), "host": "127.0.0.1", "port": 1, "key": None}
-        redo_proxy.run(argparse.Namespace(**{**values, "certificate": None, **more}))
+        redo_proxy.run(argparse.Namespace(**{**values, "certificate": None, "asm": None, **more}))
 
     with pytest.raises(redo_proxy.NotSafe, match="unencrypted"):
         start(host="0.0.0.0")

@@ -267,6 +267,8 @@ def master_messages(replication: Replication, known: KnownMaster) -> list[Messag
     if known.redo and known.redo.error:
         text = f"The capture from redo logs has stopped: {known.redo.error}"
         found.append(Message(text, Level.CRITICAL, lasting="redo"))
+    if known.redo and known.redo.unread:
+        found.append(Message(known.redo.unread, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.watch_error:
         found.append(Message(known.redo.watch_error, Level.WARNING))
     for thread in known.redo.threads if known.redo else ():

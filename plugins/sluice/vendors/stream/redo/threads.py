@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice.model.vendors import LOST_FILE
+from sluice.model.vendors import DESCRIPTION_FILE, LOST_FILE
 from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint, newest
 from sluice.vendors.stream.redo.merge import Segment, ThreadId, Transaction
@@ -31,7 +31,7 @@ class Checkpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """`thread.json`, which a person writes; a folder need not have it."""
+    """`thread.json`, which a person writes, or the supervisor; a folder need not have it."""
 
     closed: bool = False
     """Nothing more will be written."""
@@ -144,7 +144,7 @@ class ThreadOutput:
 
     def described(self) -> Description:
         """What `thread.json` says now. Raises `OutputDamaged`, `OutputUnreachable`."""
-        file = self.folder / "thread.json"
+        file = self.folder / DESCRIPTION_FILE
         try:
             values = json.loads(file.read_text("utf-8"))
         except FileNotFoundError:
