@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -60,7 +61,6 @@ STORES = {"redis", "boto3", "botocore", "s3fs", "fsspec"}
 HEAVY = {"pyarrow", "pandas", "numpy", "lxml"}
 
 NOT_IMPORTED = {
-    "apache-airflow": "brings apache-airflow-core, which is imported",
     "apache-airflow-providers-apache-spark": "Airflow loads it",
     "apache-airflow-providers-oracle": "Airflow loads it: the connection's type",
     "apache-airflow-providers-postgres": "Airflow loads it: the connection's type",
@@ -69,7 +69,6 @@ NOT_IMPORTED = {
     "flask": "of moto's server",
     "flask-cors": "of moto's server",
     "moto": "a program",
-    "googleapis-common-protos": "Spark Connect's client imports it",
     "grpcio-status": "Spark Connect's client imports it",
     "mypy": "a program",
     "pandas": "Spark Connect's client imports it",
@@ -212,23 +211,70 @@ def test_services_and_slaves_know_no_form_in_which_rows_and_definitions_are_writ
     assert not wrong, told(wrong)
 
 
+OWN = ("plugins", "dags", "spark_jobs", "devstack", "workload", "benchmarks", "tests")
+COMES_WITH = {
+    "adbc_driver_manager": "adbc-driver-postgresql",
+    "airflow": "apache-airflow",
+    "botocore": "boto3",
+    "google": "googleapis-common-protos",
+    "grpc": "grpcio",
+    "jwt": "pyjwt",
+    "markdown_it": "rich",
+    "sqlalchemy": "apache-airflow",
+    "xdist": "pytest-xdist",
+    "yaml": "pyyaml",
+}
+"""Modules of packages with another name, or that are part of another package of requirements.txt."""
+
+
+def pinned() -> list[str]:
+    """The packages of requirements.txt."""
+    return re.findall(r"^([\w-]+)(?:\[\w+\])?==", (ROOT / "requirements.txt").read_text().lower(), re.MULTILINE)
+
+
 def test_every_package_of_the_requirements_is_imported_or_has_another_use() -> None:
-    pinned = re.findall(r"^([\w-]+)(?:\[\w+\])?==", (ROOT / "requirements.txt").read_text().lower(), re.MULTILINE)
-    folders = [ROOT / name for name in ("plugins", "dags", "spark_jobs", "devstack", "workload", "benchmarks", "tests")]
-    texts = [file.read_text(encoding="utf-8") for folder in folders for file in files(folder)]
+    texts = [file.read_text(encoding="utf-8") for name in OWN for file in files(ROOT / name)]
     imported = {root for text in texts for root in re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)}
     used = {
         name
-        for name in pinned
-        if {"pyyaml": "yaml", "pytest-xdist": "xdist", "grpcio": "grpc"}.get(name, name.replace("-", "_")) in imported
+        for name in pinned()
+        if {name.replace("-", "_"), *(module for module, owner in COMES_WITH.items() if owner == name)} & imported
     }
-    assert sorted(set(pinned) - used - set(NOT_IMPORTED)) == []
-    assert sorted(set(NOT_IMPORTED) - set(pinned)) == []
+    assert sorted(set(pinned()) - used - set(NOT_IMPORTED)) == []
+    assert sorted(set(NOT_IMPORTED) - set(pinned())) == []
+
+
+def test_what_is_imported_is_pinned_by_name() -> None:
+    known = {name.replace("-", "_") for name in pinned()} | sys.stdlib_module_names
+    own = {"sluice", "sluice_plugin", *OWN, *(file.stem for file in files(ROOT / "tests"))}
+    wrong = [
+        found
+        for found in all_imports(*(ROOT / name for name in OWN))
+        if (root := root_of(found[2])) not in known | own and COMES_WITH.get(root) not in pinned()
+    ]
+    assert not wrong, told(wrong)
+
+
+HTML = re.compile(r"</?(a|b|br|p|div|span|table|td|tr|ul|li|h\d|script|html)[ >]")
+
+
+def test_html_is_made_by_templates_that_escape() -> None:
+    wrong = []
+    for file in files(LIBRARY) + files(ROOT / "devstack"):
+        nodes = list(ast.walk(tree(file)))
+        documents = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                by_hand = HTML.search(node.value) is not None and node not in documents
+            else:
+                unsafe = isinstance(node, ast.Call) and ast.unparse(node.func) == "Environment"
+                by_hand = unsafe and "autoescape=True" not in ast.unparse(node)
+            if by_hand:
+                wrong.append((file, getattr(node, "lineno", 0), ast.unparse(node)[:60]))
+    assert not wrong, told(wrong)
 
 
 def test_the_core_needs_only_the_standard_library_and_yaml() -> None:
-    import sys
-
     allowed = sys.stdlib_module_names | {"sluice", "yaml"}
     core = [found for found in all_imports(LIBRARY) if LAYERS[part_of(found[0])] == 0]
     wrong = [found for found in core if root_of(found[2]) not in allowed]

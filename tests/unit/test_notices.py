@@ -82,7 +82,9 @@ def test_a_notice_names_some_tables_and_counts_the_others() -> None:
 
 def test_what_is_written_as_html_is_no_html_itself() -> None:
     notice = Notice("k", "<subject>", "a < b & c\n<script>", 'http://x/"><script>')
-    assert "<script>" not in notice.html and "a &lt; b &amp; c<br>" in notice.html
+    assert "<script>" not in notice.html and "<p>a &lt; b &amp; c<br>\n" in notice.html
+    assert 'href="http://x/&#34;&gt;&lt;script&gt;"' in notice.html
+    assert "href" not in Notice("k", "s", "t").html
 
 
 def test_what_is_red_and_has_no_notice_of_its_own_is_told_until_it_is_mended() -> None:

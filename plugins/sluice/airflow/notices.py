@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from html import escape
 from typing import Any
 
 from sluice.airflow.pages.slave_row import Level, Message
+from sluice.airflow.pages.templates import environment
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.items_state import Found as ItemsFound
 from sluice.coordination.lacks import Found
@@ -38,9 +38,7 @@ class Notice:
     @property
     def html(self) -> str:
         """The same as HTML, for e-mail."""
-        lines = "<br>\n".join(escape(line) for line in self.text.splitlines())
-        link = f'<p><a href="{escape(self.link)}">{escape(self.link)}</a></p>' if self.link else ""
-        return f"<p><b>{escape(self.subject)}</b></p>\n<p>{lines}</p>\n{link}"
+        return environment().get_template("notice.html").render(notice=self)
 
 
 def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Callable[[str], str]) -> list[Notice]:

@@ -234,7 +234,7 @@ class Replication(Options):
             if section.has(name):
                 problem = f"means nothing with capture: {self.master.capture}"
                 section.wrong(problem, "take it out, see docs/stream.md", name)
-        if self.feeds:
+        if section.has("feeds"):
             problem = f"contradicts capture: {self.master.capture}, whose files nobody purges"
             section.wrong(problem, "take it out", "feeds")
         return replace(self, verify=replace(self.verify, schedule="never", max_age_days=0))
