@@ -105,7 +105,7 @@ def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
 
 
 def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:
-    found = KnownMaster(redo=REDO)
+    found = KnownMaster(redo=replace(REDO, unread="The master has redo of thread <3>"))
     tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
     seen = MasterLook(3, True, tables)
     page = rendered(
@@ -114,7 +114,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     )  # fmt: skip
     text = words(page)
     assert "1_1 running 17 4711 3.0 s 0" in text and "1_2 failed <no> log 9 – – – 4" in text
-    assert "Redo thread 1_2 has failed: <no> log 9" in text
+    assert "Redo thread 1_2 has failed: <no> log 9" in text and "The master has redo of thread <3>" in text
     assert "its trigger is <gone> Mend" in text and "as configured" in text and "Uninstall" in text
     assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
     quiet = replace(found, redo=None)

@@ -97,8 +97,8 @@ SIGTERM or Ctrl-C, with checkpoints from which the next one goes on. The DAG cap
 
 
 REDO_PROXY = """\
-Serves redo logs of this machine to ./sluice capture-redo on another one. Reads files below the given folders alone, for
-clients that know the token. Until it is stopped.
+Serves redo logs of this machine, or of disk groups of ASM, to ./sluice capture-redo elsewhere. Reads files below the
+given roots alone, for clients that know the token. Until it is stopped.
 """
 
 REDO_PROXY_PLACES = """\
