@@ -49,7 +49,7 @@ def up(args: argparse.Namespace) -> int:
     stack.up(_say(args.quiet))
     if not args.quiet:
         print(places(stack, secrets=sys.stdout.isatty()))
-        print("\n".join(configuration(stack)))
+        print("\n".join([*configuration(stack), *mistakes(stack)]))
     return 0
 
 
@@ -87,7 +87,7 @@ def status(args: argparse.Namespace) -> int:
         print(json.dumps(values, indent=1))
     elif found.supervisor is None:
         print(f"nothing runs in {stack.home.root}: start it with ./sluice up, or name another Airflow with --airflow")
-        print("\n".join(configuration(stack)))
+        print("\n".join([*configuration(stack), *mistakes(stack)]))
         if found.leftovers:
             print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
     else:
@@ -103,6 +103,14 @@ def configuration(stack: Stack) -> list[str]:
         *replications.folders(stack.replications, _survey(stack)),
         *replications.unused(stack.replications, REPLICATIONS),
     ]
+
+
+def mistakes(stack: Stack) -> list[str]:
+    """What is wrong in the replication files."""
+    try:
+        return [str(mistake) for mistake in config.survey(*stack.replications).mistakes]
+    except SluiceError as error:
+        return [str(error)]
 
 
 def pairs(stack: Stack) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sluice.configuration import sources
 from sluice.configuration.build import build, prefix_of
-from sluice.configuration.mistakes import ConfigError, Mistake
+from sluice.configuration.mistakes import ConfigError, Mistake, in_order
 from sluice.configuration.model import Endpoint, Replication, SlaveConfig, UnknownSlave
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.options import (
@@ -168,7 +168,7 @@ def survey(*places: Path) -> Survey:
     return Survey(
         tuple(sorted(good, key=lambda replication: replication.prefix)),
         # Mistakes that concern a file as a whole stand in all of its readings.
-        tuple(dict.fromkeys(mistake for reading in readings for mistake in reading.mistakes)),
+        in_order(mistake for reading in readings for mistake in reading.mistakes),
         broken,
         tuple(reading.file for reading in readings if reading.prefix is None),
         hidden,

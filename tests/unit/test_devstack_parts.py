@@ -89,6 +89,19 @@ def test_status_of_a_stack_that_never_was_changes_nothing(
     assert "./sluice up" in capsys.readouterr().out
 
 
+def test_status_names_mistakes_of_the_configuration_also_where_nothing_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    (tmp_path / "SHOP.yaml").write_text("prefix: SHOP_\nmaster: {con_id: m}\nslaves: {}\ntables: {public.*: {}}\n")
+    assert cli.main(["status"]) == 3
+    assert f"{tmp_path / 'SHOP.yaml'}:2: master.con_id: is not known; did you mean conn_id?" in capsys.readouterr().out
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path / "none"))
+    assert cli.main(["status"]) == 3
+    assert "cannot be listed" in capsys.readouterr().out
+
+
 def test_the_table_gives_the_reason_below_the_service_that_does_not_run() -> None:
     good = Report("redis", State.RUNNING, 90.0, ProcessId(11, 80.0), 6379)
     bad = Report("master", State.BACKING_OFF, 98.0, restarts=4, message="ended while starting\nout of memory")

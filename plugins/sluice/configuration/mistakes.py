@@ -24,11 +24,16 @@ class Mistake:
         return ": ".join(part for part in (place, self.key, f"{self.problem}; {self.remedy}") if part)
 
 
+def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
+    """As a reader of the files comes upon them, each once."""
+    return tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: (str(mistake.file), mistake.line)))
+
+
 class ConfigError(Terminal):
     """One or more files cannot be used; `mistakes` lists all that is wrong in them."""
 
     def __init__(self, mistakes: Iterable[Mistake]):
-        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (str(mistake.file), mistake.line)))
+        self.mistakes = in_order(mistakes)
         count = len(self.mistakes)
         heading = "The configuration has a mistake:" if count == 1 else f"The configuration has {count} mistakes:"
         super().__init__("\n".join([heading, *(f"  {mistake}" for mistake in self.mistakes)]))
