@@ -49,6 +49,7 @@ REWRITTEN = {
     r"TO_CHAR\(([^()]*), 'TM9'\)": r"plain_text(\1)",
     r"EXTRACT\((\w+) FROM ([^()]+)\)": r"part_of('\1', (\2)::text)",
     r"XMLSERIALIZE\(CONTENT ([^()]+) AS CLOB\)": r"(\1)::text",
+    r"\b(USER|ALL)_SOURCE\b": "trigger_source",
     # A trigger calls a function.
     r"^(CREATE TRIGGER (\w+) .* FOR EACH ROW) BEGIN NULL; END;$": (
         r"CREATE FUNCTION \2_own() RETURNS trigger AS 'BEGIN RETURN NEW; END;' LANGUAGE plisql; "
@@ -93,6 +94,7 @@ REWRITTEN_IN_BLOCKS = {
     # Numbers that a session keeps for itself come out of order.
     r"CACHE 1000 ORDER": "NOCACHE",
     r"SYS_CONTEXT\('USERENV', 'CLIENT_INFO'\)": "current_setting('sluice.client_info', true)",
+    r"\b(USER|ALL)_SOURCE\b": "trigger_source",
     # Functions under other names.
     r"UTL_RAW\.TRANSLATE\(l_bytes, c_control, c_number_sign\)": "without_control(l_bytes)",
     r"UTL_RAW\.LENGTH": "raw_length",

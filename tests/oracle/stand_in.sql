@@ -81,7 +81,8 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY u (number, place)
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
 /
-CREATE VIEW all_source AS
+-- For USER_SOURCE and ALL_SOURCE, which are there and know no triggers.
+CREATE VIEW trigger_source AS
 SELECT 'PUBLIC' AS owner, ora_name(t.tgname) AS name, 'TRIGGER' AS type, p.prosrc::pg_catalog.text AS text
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal
 /

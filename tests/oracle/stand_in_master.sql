@@ -34,8 +34,6 @@ UNION ALL SELECT ora_name(t.tgname), 'TRIGGER', 'VALID' FROM pg_trigger t WHERE 
 CREATE VIEW user_triggers AS
 SELECT t.trigger_name, t.table_owner, t.table_name, t.status FROM all_triggers t
 /
-CREATE VIEW user_source AS SELECT s.name, s.type, s.text FROM all_source s WHERE s.owner = 'PUBLIC'
-/
 CREATE VIEW user_tables AS SELECT t.table_name, t.avg_row_len FROM all_tables t WHERE t.owner = 'PUBLIC'
 /
 CREATE VIEW user_errors AS SELECT 'a' AS name, 'b' AS type, 1 AS sequence, 1 AS line, 'ERROR' AS attribute, 'x' AS text FROM DUAL

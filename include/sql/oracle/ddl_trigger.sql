@@ -5,19 +5,38 @@
 -- Privileges: ADMINISTER DATABASE TRIGGER. Oldest version: Oracle 12.2.
 --
 -- ON DATABASE, because a schema's trigger fires only for DDL of that schema's own user, not for an administrator's.
+-- Dynamic, so that it depends on nothing that could make it invalid: it would fail every DDL of the database. As it is, only
+-- DDL of a captured table fails where that cannot be noted.
 CREATE OR REPLACE TRIGGER ${prefix}DDL
 AFTER CREATE OR ALTER OR DROP OR RENAME OR TRUNCATE ON DATABASE
 DECLARE
+    l_event VARCHAR2(30) := ORA_SYSEVENT;
+    l_type VARCHAR2(30) := ORA_DICT_OBJ_TYPE;
+    l_owner VARCHAR2(128) := ORA_DICT_OBJ_OWNER;
+    l_name VARCHAR2(128) := ORA_DICT_OBJ_NAME;
+    l_captured PLS_INTEGER := 0;
     l_texts ORA_NAME_LIST_T;
     l_pieces PLS_INTEGER;
     l_statement VARCHAR2(4000);
+    no_such_table EXCEPTION;
+    PRAGMA EXCEPTION_INIT(no_such_table, -942);
 BEGIN
-    IF ORA_DICT_OBJ_TYPE = 'TABLE' THEN
+    IF l_type = 'TABLE' THEN
+        BEGIN
+            EXECUTE IMMEDIATE 'SELECT COUNT(*) FROM ${prefix}TABLES t WHERE t.SCHEMANAME = :1 AND t.TABLENAME = :2'
+                INTO l_captured USING l_owner, l_name;
+        EXCEPTION
+            WHEN no_such_table THEN
+                NULL; -- somebody removed TABLES, and not this
+        END;
+    END IF;
+    IF l_captured > 0 THEN
         l_pieces := ORA_SQL_TXT(l_texts);
         FOR l_piece IN 1 .. LEAST(NVL(l_pieces, 0), 10) LOOP
             l_statement := SUBSTRB(l_statement || l_texts(l_piece), 1, 4000);
         END LOOP;
-        ${prefix}STRUCTURE.ON_DDL(ORA_SYSEVENT, ORA_DICT_OBJ_OWNER, ORA_DICT_OBJ_NAME, l_statement);
+        EXECUTE IMMEDIATE 'BEGIN ${prefix}STRUCTURE.ON_DDL(:1, :2, :3, :4); END;'
+            USING l_event, l_owner, l_name, l_statement;
     END IF;
 END;
 /

@@ -151,17 +151,24 @@ def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation
     files = list(STEPS[have.version if have else 0 :])
     if files or have is None or not have.functions_current:
         files += CODE
-        if _may_trigger(session):
-            files.append(DDL_TRIGGER)
-    for name in files:
-        for unit in units(name, prefix):
-            session.run(unit)
+    _run(session, prefix, files)
     if files:
+        # What the trigger on the database calls must work before that is there: DDL would fail.
         _expect_compiled(session, prefix)
+        if _may_trigger(session):
+            _run(session, prefix, [DDL_TRIGGER])
+            files.append(DDL_TRIGGER)
+            _expect_compiled(session, prefix)
         info = Info(session, prefix)
         info.write(_VERSION, str(len(STEPS)))
         info.write(_CODE, digest())
     return files
+
+
+def _run(session: OracleSession, prefix: Prefix, files: Iterable[str]) -> None:
+    for name in files:
+        for unit in units(name, prefix):
+            session.run(unit)
 
 
 def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
@@ -179,8 +186,7 @@ def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
 
 def remove(connection: Session, prefix: Prefix, schema: str) -> None:
     """Drops all objects of the prefix. Each is gone for itself: what an interruption leaves, the next run removes."""
-    for unit in units("uninstall", prefix):
-        native(connection).run(unit)
+    _run(native(connection), prefix, ["uninstall"])
 
 
 def _names(session: OracleSession, prefix: Prefix) -> set[str]:
