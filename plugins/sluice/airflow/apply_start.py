@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
 from airflow.sdk import Context
@@ -34,7 +33,7 @@ class EnsureApply(TriggerDagRunOperator):
 
     template_fields = ("prefix", "slave")
 
-    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: object):
         super().__init__(
             trigger_dag_id=APPLY_DAG, logical_date=None, fail_when_dag_is_paused=True, **{**RETRY, **kwargs}
         )

@@ -6,7 +6,7 @@ keeps the text that a task asked first, also for later tries: so it begins with 
 """
 
 import logging
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
@@ -46,11 +46,11 @@ class ApproveTransfer(HITLOperator):
 
     template_fields = ()
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, **kwargs: object):
         settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
-    def execute(self, context: Context) -> Any:
+    def execute(self, context: Context) -> object:
         if not transfer_form.by_files(context) or has_several_slaves(context):
             raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):
@@ -62,8 +62,8 @@ class ApproveTransfer(HITLOperator):
         return super().execute(context)
 
     def execute_complete(
-        self, context: Context, event: dict[str, Any], answers: list[dict[str, str]] | None = None
-    ) -> Any:
+        self, context: Context, event: dict[str, object], answers: list[dict[str, str]] | None = None
+    ) -> object:
         """Somebody answered."""
         with as_airflow(context):
             who, approved = answered(event)

@@ -34,7 +34,7 @@ class AwaitNormal(BaseOperator):
     template_fields = ("prefix", "slave")
     ui_color = "#f6f1de"
 
-    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: object):
         super().__init__(**{**FOR_EVER, "outlets": [asset_events.NORMAL], **kwargs})
         self.prefix = prefix
         self.slave = slave

@@ -1,7 +1,6 @@
 """From Airflow's connections to what the services want. Passwords go nowhere else from here."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
@@ -66,7 +65,7 @@ async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo
     return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 
 
-def _converted(connection: Connection, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
+def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
     if vendor not in names():
         raise UnknownVendor(vendor)
     return converted(connection, extra, conn_id, vendor)
@@ -81,7 +80,7 @@ def spark_pages() -> str:
     return found if found.startswith(("http://", "https://")) else ""
 
 
-def spark() -> dict[str, Any]:
+def spark() -> dict[str, object]:
     """Fields of `spark_jobs.endpoint.Endpoint`, from the connection `spark_default`; none where there is none.
 
     Of type `spark_connect` it is an endpoint of Spark Connect, as the provider's hook reads it. Of type `spark` it is a

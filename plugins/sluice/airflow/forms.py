@@ -30,7 +30,7 @@ def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
     return found.replications, found.mistakes
 
 
-def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: Any) -> DAG:
+def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: object) -> DAG:
     """A DAG of Sluice, started by hand or by the API with `fields` as its form.
 
     `fields` are names of `FIELDS`; `options` go to `DAG`.

@@ -190,7 +190,7 @@ def file_of(job_id: str, suffix: str) -> Path:
     return state_paths.jobs_folder() / f"{job_id}.{suffix}"
 
 
-def write_private(path: Path, values: dict[str, Any]) -> None:
+def write_private(path: Path, values: dict[str, object]) -> None:
     """A JSON file of mode 0600 that appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

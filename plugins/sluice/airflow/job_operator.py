@@ -80,7 +80,7 @@ class SparkJobOperator(BaseOperator):
     template_fields = ("prefix", "slave")
     ui_color = "#e8f4ee"
 
-    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: object):
         super().__init__(**{**FOR_EVER, "max_retry_delay": timedelta(seconds=15), **kwargs})
         self.prefix = prefix
         self.slave = slave
@@ -264,7 +264,7 @@ class CaptureRedoOperator(SparkJobOperator):
         Supervisor(replication, redis_store.connect(connections.redis_url()))
         return CAPTURE
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
         """Without Spark; of databases the master alone, which may be asked for its archived logs."""
         conn_id = replication.redo.conn_id if replication.redo is not None else None
         asked = (
@@ -313,7 +313,7 @@ class LoadOperator(SparkJobOperator):
             self.slave, *self._others = members(context)
         return super().execute(context)
 
-    def resume(self, context: Context, event: dict[str, Any]) -> str:
+    def resume(self, context: Context, event: dict[str, object]) -> str:
         if has_several_slaves(context):
             self.slave, *self._others = members(context)
         return super().resume(context, event)
@@ -321,7 +321,7 @@ class LoadOperator(SparkJobOperator):
     def leave(self, job: Job) -> NoReturn:
         raise AlreadyLoading(job)
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
         """With the name of the update that the job loads for, and the folder where blocks travel as files."""
         values = {**super().payload(replication, context), "update_id": update_id(context), "others": self._others}
         values["choice"] = Selection.from_dict(context["params"]).to_dict()

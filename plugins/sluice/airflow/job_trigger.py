@@ -5,7 +5,6 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -47,7 +46,7 @@ class JobTrigger(BaseTrigger):
     def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
         return cls(job.id, str(job.kind), job.launched, job.attempt, earliest)
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, object]]:
         values = {
             "job_id": self.job_id,
             "kind": str(self.kind),

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from sluice.airflow import state_paths
 from sluice.airflow.job import Job, JobState, Kind, Owner, file_name, new_id
@@ -62,7 +61,7 @@ def launch(
     prefix: str,
     slave: str,
     owner: Owner,
-    payload: Mapping[str, Any],
+    payload: Mapping[str, object],
     attempt: int = 0,
     module: str | None = None,
 ) -> Job:

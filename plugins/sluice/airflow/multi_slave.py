@@ -169,7 +169,7 @@ def give_up(task: TaskContext, reason: str) -> None:
 
 
 @step
-def share(task: TaskContext) -> list[dict[str, Any]]:
+def share(task: TaskContext) -> list[dict[str, object]]:
     """Where the update is for several slaves: lists the runs in which it goes on, one for each that has the folder, or
     was not left out."""
     if task.slave_name is not None:
@@ -184,7 +184,7 @@ def share(task: TaskContext) -> list[dict[str, Any]]:
     return [{"trigger_run_id": run_of(task.update_id, name), "conf": {**conf, "slave": name}} for name in names]
 
 
-def unfinished(task: TaskContext, states: Mapping[str, Any], reason: str) -> dict[str, str]:
+def unfinished(task: TaskContext, states: Mapping[str, object], reason: str) -> dict[str, str]:
     """Of a run for several slaves those that it did not bring to the end, and why.
 
     A slave that has no run of its own is given up, for `reason` where it was not left out before.
@@ -207,7 +207,7 @@ def _is(key: str, index: int) -> bool:
     return key in (f"each_slave_{index}", f"each_slave[{index}]")
 
 
-def each_slave(runs: Any) -> Any:
+def each_slave(runs: Any) -> object:
     """A task for each of `runs`, what `share` gives."""
     return EachSlave.partial(
         task_id="each_slave", map_index_template="{{ task.conf['slave'] }}", **RETRY

@@ -57,19 +57,19 @@ def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
 
 
 @step
-def new_tables(task: TaskContext) -> list[dict[str, Any]]:
+def new_tables(task: TaskContext) -> list[dict[str, object]]:
     """Lists the loads of tables that joined with rows, one for each slave that is NORMAL. With `new_tables: wait` in
     the configuration of a slave it says what to start."""
     return _loads(task, [name for name in task.replication.slaves if name not in task.slave_names])
 
 
 @step
-def remaining_tables(task: TaskContext) -> list[dict[str, Any]]:
+def remaining_tables(task: TaskContext) -> list[dict[str, object]]:
     """The same for the slave of this update: tables that joined meanwhile, or that it did not choose."""
     return _loads(task, task.slave_names)
 
 
-def load_new_tables(entries: Any, task_id: str = "load_new_tables") -> Any:
+def load_new_tables(entries: Any, task_id: str = "load_new_tables") -> object:
     """A task for each of `entries`, what the steps above give."""
     return LoadNewTables.partial(task_id=task_id, map_index_template="{{ task.conf['slave'] }}", **RETRY).expand_kwargs(
         entries

@@ -77,7 +77,7 @@ def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Calla
     return notices
 
 
-def of_age(pair: str, seen: Mapping[str, Mapping[str, Any]], days: int, now: datetime) -> list[Notice]:
+def of_age(pair: str, seen: Mapping[str, Mapping[str, object]], days: int, now: datetime) -> list[Notice]:
     """Tables that were not found identical for `days` days; told again each time so many more have passed."""
     if not days:
         return []
@@ -235,7 +235,7 @@ def lasting_key(name: str, word: str) -> str:
     return f"{name}: red: {word}"
 
 
-def _last(seen: Mapping[str, Any]) -> str:
+def _last(seen: Mapping[str, object]) -> str:
     """When it was found identical, else when it was first known; empty where neither is."""
     return str(seen.get("time") or seen.get("since") or "")
 

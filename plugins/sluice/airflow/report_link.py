@@ -14,7 +14,7 @@ class ReportLink(BaseOperatorLink):
 
     name = "Report"
 
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+    def get_link(self, operator: object, *, ti_key: Any) -> str:
         """Airflow asks for it when the task has ended."""
         return state_paths.report_link(ti_key.run_id)
 

@@ -5,7 +5,7 @@ note when the run starts, which Airflow shows beside the name of the run. What a
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.listeners import hookimpl
 
@@ -19,7 +19,7 @@ LONGEST = 900
 """Airflow keeps 1,000 characters."""
 
 
-def note_of(params: Mapping[str, Any]) -> str:
+def note_of(params: Mapping[str, object]) -> str:
     """What the params say in a line, the pair first; empty where a run is for no replication in particular."""
     prefix, slaves = str(params.get("prefix") or ""), ", ".join(listed(params.get("slave")))
     if not prefix:
@@ -34,7 +34,7 @@ def note_of(params: Mapping[str, Any]) -> str:
     return (f"{text}: {'; '.join(details)}" if details else text)[:LONGEST]
 
 
-def params_of(dag_run: "DagRun") -> dict[str, Any]:
+def params_of(dag_run: "DagRun") -> dict[str, object]:
     """The run's params: what was chosen, and the defaults of the rest."""
     assert dag_run.dag is not None
     return {**dag_run.dag.params.dump(), **(dag_run.conf or {})}

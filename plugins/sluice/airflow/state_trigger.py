@@ -37,7 +37,7 @@ class StateTrigger(BaseTrigger):
             "earliest": earliest,
         }
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, object]]:
         return "sluice.airflow.state_trigger.StateTrigger", dict(self.values)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

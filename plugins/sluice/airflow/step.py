@@ -25,19 +25,19 @@ NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
 """States of a task that has not run."""
 
 
-def step(function: Callable[[TaskContext], Any] | None = None, **options: Any) -> Any:
+def step(function: Callable[[TaskContext], object] | None = None, **options: object) -> Any:
     """A task factory: `@step def check(work): …`, then `check()` in a DAG. The docstring shows in Airflow."""
 
-    def made(body: Callable[[TaskContext], Any]) -> Callable[[], Any]:
+    def made(body: Callable[[TaskContext], object]) -> Callable[[], object]:
         settings = {"task_id": body.__name__, "doc_md": inspect.getdoc(body), **RETRY, **options}
 
         @task(**settings)  # type: ignore[untyped-decorator]
-        def run() -> Any:
+        def run() -> object:
             context = get_current_context()
             with as_airflow(context):
                 return body(TaskContext.of(context))
 
-        made_task: Callable[[], Any] = run
+        made_task: Callable[[], object] = run
         made_task.body = body  # type: ignore[attr-defined]
         return made_task
 
@@ -47,7 +47,7 @@ def step(function: Callable[[TaskContext], Any] | None = None, **options: Any) -
 def teardown(body: Callable[[Any], str]) -> Any:
     """A task factory for the last task of a DAG, which runs whatever happened before; `body` takes the context."""
 
-    def made() -> Any:
+    def made() -> object:
         @task(task_id=body.__name__, doc_md=inspect.getdoc(body), **FOR_EVER)
         def run() -> str:
             context = get_current_context()
@@ -60,8 +60,8 @@ def teardown(body: Callable[[Any], str]) -> Any:
     return made
 
 
-def states_of_run(context: Context) -> dict[str, Any]:
+def states_of_run(context: Context) -> dict[str, object]:
     """The states of this run's tasks by their names."""
     ti = context["ti"]
-    found: dict[str, Any] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    found: dict[str, object] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
     return found

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
@@ -68,24 +67,24 @@ def failover_of(task: TaskContext) -> Failover:
     )
 
 
-def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], Any]], Callable[[], Any]]:
+def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], object]], Callable[[], object]]:
     """A task of these actions; in a run of another one it is skipped."""
 
-    def made(body: Callable[[TaskContext], Any]) -> Callable[[], Any]:
-        def run(task: TaskContext) -> Any:
+    def made(body: Callable[[TaskContext], object]) -> Callable[[], object]:
+        def run(task: TaskContext) -> object:
             if Action(task.context["params"]["action"]) not in actions:
                 raise AirflowSkipException(f"This is no part of {task.context['params']['action']}.")
             return body(task)
 
         run.__name__, run.__doc__ = body.__name__, body.__doc__
-        task_of: Callable[[], Any] = step(trigger_rule="none_failed")(run)
+        task_of: Callable[[], object] = step(trigger_rule="none_failed")(run)
         return task_of
 
     return made
 
 
 @step
-def check(task: TaskContext) -> Any:
+def check(task: TaskContext) -> object:
     """Lists whether the slave could take over now, and how its definitions differ from the master's. Keeps the latter
     on the slave, for a failover without the master; changes nothing else."""
     failover = failover_of(task)
@@ -110,11 +109,11 @@ class ApproveFailover(HITLOperator):
 
     template_fields = ()
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, **kwargs: object):
         settings = {**FOR_EVER, "subject": "Failover", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
-    def execute(self, context: Context) -> Any:
+    def execute(self, context: Context) -> object:
         action = Action(context["params"]["action"])
         if action not in BOTH:
             raise AirflowSkipException("There is nothing to approve in this run.")
@@ -124,7 +123,7 @@ class ApproveFailover(HITLOperator):
             self.body = question(failover_of(task), str(context["ti"].xcom_pull(task_ids="check")))
         return super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: dict[str, object]) -> object:
         """Somebody answered."""
         with as_airflow(context):
             who, approved = answered(event)

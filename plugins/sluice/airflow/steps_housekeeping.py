@@ -55,16 +55,16 @@ KEPT_SECONDS = 7 * 24 * 3600.0
 class PrefixTask(Protocol):
     """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
 
-    body: Callable[[TaskContext], Any]
+    body: Callable[[TaskContext], object]
     """What it does for one of them."""
 
-    def expand(self, *, prefix: Any) -> Any: ...
+    def expand(self, *, prefix: object) -> object: ...
 
 
-def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskContext], Any]], PrefixTask]:
+def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskContext], object]], PrefixTask]:
     """Makes a task that is mapped over prefixes."""
 
-    def make(body: Callable[[TaskContext], Any]) -> PrefixTask:
+    def make(body: Callable[[TaskContext], object]) -> PrefixTask:
         @task(
             task_id=body.__name__,
             doc_md=inspect.getdoc(body),
@@ -72,7 +72,7 @@ def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskCon
             trigger_rule=trigger_rule,
             **RETRY,
         )
-        def run(prefix: str) -> Any:
+        def run(prefix: str) -> object:
             context = get_current_context()
             context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
             with as_airflow(context):

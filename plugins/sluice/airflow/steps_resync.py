@@ -184,7 +184,7 @@ def is_due(schedule: str, now: datetime) -> bool:
     return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
 
 
-def approval() -> Any:
+def approval() -> object:
     """A person reads the report and approves the repair, or not; after twenty hours nothing is repaired."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 

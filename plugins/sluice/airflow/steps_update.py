@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from airflow.sdk import Context
 
@@ -173,7 +172,7 @@ def _say_over(context: Context) -> None:
         log.warning("%s", error)
 
 
-def _settle_list(context: Context, states: Mapping[str, Any], reason: str) -> str:
+def _settle_list(context: Context, states: Mapping[str, object], reason: str) -> str:
     task = TaskContext.of(context)
     running = jobs.live(Kind.LOAD, str(task.prefix), multi_slave.members(context)[0])
     if running is not None and running.owner.run_id == context["ti"].run_id:
@@ -222,7 +221,7 @@ def _left(task: TaskContext, cancelled: bool) -> str:
     return f"This update did not touch the slave, which is {state}"
 
 
-def _reason(context: Context, states: Mapping[str, Any]) -> str:
+def _reason(context: Context, states: Mapping[str, object]) -> str:
     """Which task ended the update, and why, in one sentence."""
     ti = context["ti"]
     failed = next((name for name, state in states.items() if str(state) == "failed" and name != ti.task_id), None)

@@ -1,7 +1,5 @@
 """What a run whose blocks travel as files works with: the location of its form, the folder, the slave's location."""
 
-from typing import Any
-
 from airflow.sdk import Context
 
 from sluice.airflow import connections
@@ -77,7 +75,7 @@ def arrived_folder(task: TaskContext) -> TransferFolder:
     return TransferFolder(found, access(task.replication), key(task.replication))
 
 
-def payload(replication: Replication, step: str, folder: Location) -> dict[str, Any]:
+def payload(replication: Replication, step: str, folder: Location) -> dict[str, object]:
     """What a load job is told of it, the key included."""
     return {
         "step": step,

@@ -15,7 +15,6 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import redis
 
@@ -456,7 +455,7 @@ class ApplyLoop:
         if force or self.report.due():
             self.report.write(self._status(activity), self.seen)
 
-    def _status(self, activity: str) -> dict[str, Any]:
+    def _status(self, activity: str) -> dict[str, object]:
         checkpoint = self.checkpoint or self._known
         return {
             "activity": activity,

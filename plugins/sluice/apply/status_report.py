@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 import psutil
 import redis
@@ -43,7 +42,7 @@ class StatusReport:
         self._last_changes = LastChanges(store, pair.prefix, pair.slave.name)
         self._unsaid: deque[Event] = deque(maxlen=UNSAID_KEPT)
         self._changed: dict[TableName, float] = {}
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, object] = {}
         self._process = psutil.Process()
         self._sampler = Sampler()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -64,14 +63,14 @@ class StatusReport:
         """Something happened; it is written with the next status."""
         self._unsaid.append(Event(time.time(), kind, text))
 
-    def ended(self, values: dict[str, Any], why: str) -> None:
+    def ended(self, values: dict[str, object], why: str) -> None:
         """The apply ends, with `values` as its last words: what happened is written, its status stays as it was."""
         self._happened(values)
         self.event(EventKind.APPLY, why)
         with suppress(StoreUnreachable):
             self._remember()
 
-    def write(self, values: dict[str, Any], seen: Position | None) -> None:
+    def write(self, values: dict[str, object], seen: Position | None) -> None:
         """`values` with what is known here besides. `seen`: what the slave has."""
         self._said = time.monotonic()
         now = time.time()
@@ -90,7 +89,7 @@ class StatusReport:
         except StoreUnreachable:
             return  # the lease speaks up when this lasts
 
-    def _happened(self, values: dict[str, Any]) -> None:
+    def _happened(self, values: dict[str, object]) -> None:
         for kind, text in between(self._before, values):
             self.event(kind, text)
         self._before = values

@@ -47,7 +47,7 @@ class NotInTheForms(Terminal):
         )
 
 
-def connection(api: AirflowApi, conn_id: str) -> Mapping[str, Any] | None:
+def connection(api: AirflowApi, conn_id: str) -> Mapping[str, object] | None:
     """A connection without its secrets; None where there is none."""
     found = api.get("connections", limit=1000)["connections"]
     return next((entry for entry in found if entry["connection_id"] == conn_id), None)
@@ -116,7 +116,7 @@ def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str
 
 def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
     """Runs of a DAG that have not ended."""
-    found: list[Mapping[str, Any]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
+    found: list[Mapping[str, object]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
     return found
 
 
@@ -162,5 +162,5 @@ def _read_again(api: AirflowApi) -> None:
         return  # it does so by itself, a little later
 
 
-def _json(values: Mapping[str, Any]) -> str:
+def _json(values: Mapping[str, object]) -> str:
     return json.dumps(dict(values))

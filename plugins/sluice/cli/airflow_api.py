@@ -62,11 +62,11 @@ class AirflowApi:
         """`{"scheduler": {"status", "latest_scheduler_heartbeat"}, …}`."""
         return dict(self._send("GET", "/api/v2/monitor/health", None, None, 5.0))
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> Any:
         """GET below `/api/v2`, e.g. `get("dags", limit=5)`."""
         return self.call("GET", path + ("?" + urllib.parse.urlencode(query, doseq=True) if query else ""))
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: object = None) -> Any:
         """One call below `/api/v2`; logs in first, and again when the token has run out.
 
         Raises `ApiUnreachable`, `ApiRefused`.
@@ -77,9 +77,9 @@ class AirflowApi:
         """What the monitor (`/sluice/`) says for programs, e.g. `page("overview.json")`. Raises as `call` does."""
         return self._logged_in("GET", MONITOR + path, None)
 
-    def trigger(self, dag: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
+    def trigger(self, dag: str, conf: Mapping[str, object], run_id: str | None = None) -> str:
         """Start a run and return its id."""
-        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf)}
+        body: dict[str, object] = {"logical_date": None, "conf": dict(conf)}
         if run_id is not None:
             body["dag_run_id"] = run_id
         return str(self.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
@@ -117,14 +117,14 @@ class AirflowApi:
                 raise ApiRefused("GET", self.url + "/api/v2/dags", 404, missing)
             time.sleep(0.5)
 
-    def set_connections(self, connections: Iterable[Mapping[str, Any]]) -> None:
+    def set_connections(self, connections: Iterable[Mapping[str, object]]) -> None:
         """Create connections, or overwrite those of the same `connection_id`."""
         action = {"action": "create", "action_on_existence": "overwrite", "entities": [dict(c) for c in connections]}
         answer = self.call("PATCH", "connections", {"actions": [action]})
         if errors := (answer.get("create") or {}).get("errors"):
             raise ApiRefused("PATCH", self.url + "/api/v2/connections", 400, json.dumps(errors))
 
-    def _logged_in(self, method: str, address: str, body: Any) -> Any:
+    def _logged_in(self, method: str, address: str, body: object) -> object:
         try:
             return self._send(method, address, body, self._login())
         except ApiRefused as refused:
@@ -139,7 +139,7 @@ class AirflowApi:
                 self._token = str(self._send("POST", "/auth/token", credentials, None)["access_token"])
             return self._token
 
-    def _send(self, method: str, path: str, body: Any, token: str | None, timeout: float | None = None) -> Any:
+    def _send(self, method: str, path: str, body: object, token: str | None, timeout: float | None = None) -> Any:
         headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
         data = None
         if body is not None:

@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 from collections.abc import Callable
-from typing import Any
 
 from sluice import config
 from sluice.cli import (
@@ -65,7 +64,7 @@ def run_status(args: argparse.Namespace) -> int:
     except SluiceError as error:
         survey, pairs = None, [str(error)]
     if args.json:
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "replications": [str(place) for place in places],
             "pairs": pairs,
             "verified": verified.of_pairs(survey, store_url) if survey else [],

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
 
 from sluice.config import Survey
 from sluice.coordination import redis_store
@@ -16,11 +15,11 @@ from sluice.model.names import Prefix
 LISTED = 40
 """Tables of a pair that are listed; `--json` has all."""
 
-Tables = Mapping[str, Mapping[str, Any]]
+Tables = Mapping[str, Mapping[str, object]]
 """As `coordination.verification_log` has them."""
 
 
-def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
+def of_pairs(found: Survey, store_url: str) -> list[dict[str, object]]:
     """Every configured pair with `prefix`, `slave` and `tables`; none while Redis does not answer."""
     try:
         with closing(redis_store.connect(store_url)) as client:
@@ -49,7 +48,7 @@ def summary_lines(found: Tables, prefix: Prefix, slave: str) -> list[str]:
     return [line.rstrip() for line in [*lines, *untried]]
 
 
-def _table(name: str, seen: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _table(name: str, seen: Mapping[str, object]) -> tuple[str, str, str, str]:
     last = f"{seen['outcome']} {_clock(seen.get('checked'))}" if seen.get("outcome") else "–"
     return name, last, _clock(seen.get("time")), _brief(str(seen.get("position", "")))
 
@@ -63,5 +62,5 @@ def _brief(text: str, longest: int = 40) -> str:
     return brief if len(brief) <= longest else brief[: longest - 1] + "…"
 
 
-def _clock(text: Any) -> str:
+def _clock(text: object) -> str:
     return str(text)[:19].replace("T", " ") if text else "never"

@@ -277,7 +277,7 @@ def _except(tables: Sequence[TableName]) -> tuple[str, dict[str, object]]:
     return (f"NOT {chosen}" if tables else ALL), parameters
 
 
-def _place(block: Block) -> dict[str, Any]:
+def _place(block: Block) -> dict[str, object]:
     return {"table_schema": block.table.schema, "name": block.table.name, "block": block.number}
 
 

@@ -1,7 +1,7 @@
 """Statements on Sluice's own tables of one slave."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from sluice import sql_files
 from sluice.database.registry import vendor_of
@@ -18,10 +18,10 @@ class Statements:
         self.own = vendor_of(connection.vendor).own_tables(connection, prefix, schema, slave)
         self._placeholders = self.own.placeholders
 
-    def execute(self, name: str, placeholders: Mapping[str, str] | None = None, /, **values: Any) -> Rows:
+    def execute(self, name: str, placeholders: Mapping[str, str] | None = None, /, **values: object) -> Rows:
         return self.connection.execute(self._text(name, placeholders), {"slave": self.slave, **values})
 
-    def execute_many(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def execute_many(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
         """The same statement for each of `rows`."""
         if rows:
             self.connection.execute_many(self._text(name, None), [{"slave": self.slave, **row} for row in rows])

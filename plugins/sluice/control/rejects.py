@@ -115,7 +115,7 @@ class RejectStore:
 
     def mark_outdated(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Newer changes of rows of `table` were applied: by key text, or of all rows."""
-        place: dict[str, Any] = {"table_schema": table.schema, "table": table.name}
+        place: dict[str, object] = {"table_schema": table.schema, "table": table.name}
         if isinstance(newer, int):
             self._statements.execute("rejects_emptied", **place, repl_key=newer)
         else:

@@ -18,7 +18,7 @@ class Status:
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:status"
 
-    def write(self, values: dict[str, Any]) -> None:
+    def write(self, values: dict[str, object]) -> None:
         """Replaces what was said before. Raises `StoreUnreachable`."""
         with classified():
             self.client.set(self.key, json.dumps(values, default=str), ex=EXPIRES_SECONDS)
@@ -33,6 +33,6 @@ class Status:
             return parsed(self.client.get(self.key))
 
 
-def parsed(text: object) -> dict[str, Any]:
+def parsed(text: object) -> dict[str, object]:
     """From what Redis has."""
     return json.loads(str(text)) if text else {}

@@ -6,7 +6,7 @@ Unless a method says otherwise the caller commits, and every one raises errors o
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from sluice.database.session import Session
 from sluice.errors import Transient
@@ -102,7 +102,7 @@ class OwnTables(Protocol):
         """Texts as the parameter of a column that keeps several."""
         ...
 
-    def texts_of(self, value: Any) -> tuple[str, ...]:
+    def texts_of(self, value: object) -> tuple[str, ...]:
         """The texts that such a column has."""
         ...
 

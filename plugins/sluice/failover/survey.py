@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from redis import Redis
 
@@ -66,7 +65,7 @@ class Facts:
     """Replicated tables that the slave lacks, or has not loaded."""
     faults: Mapping[TableName, str] = field(default_factory=dict)
     """Tables whose capture is broken, and how."""
-    verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    verified: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     transformed: bool = False
     """Whether the configuration gives the slave tables otherwise than the master has them."""
     elsewhere: bool = False

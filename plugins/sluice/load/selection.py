@@ -35,7 +35,7 @@ class Selection:
         tables = tuple(str(each).strip() for each in listed if str(each).strip())
         return cls(text("read"), tables, text("where"), text("key_from"), text("key_to"))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For the input of a job."""
         return asdict(self)
 

@@ -96,7 +96,7 @@ class ConnectionInfo:
         """The same database, for which nobody waits longer where it does not answer."""
         return replace(self, options={**self.options, "connect_timeout": str(seconds)})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, password included: only for a channel no one else reads."""
         names = ("vendor", "host", "port", "database", "user", "password", "conn_id", "stream")
         return {**{name: getattr(self, name) for name in names}, "options": dict(self.options), "mask": list(self.mask)}
@@ -105,6 +105,6 @@ class ConnectionInfo:
     def from_dict(cls, values: Mapping[str, Any]) -> "ConnectionInfo":
         return cls(**values)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # A mapping proxy does not pickle, and Spark carries this to its executors.
         return (ConnectionInfo.from_dict, (self.to_dict(),))

@@ -48,7 +48,7 @@ class Event:
         return cls(values["at"], EventKind(values["kind"]), values["text"])
 
 
-def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[EventKind, str]]:
+def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[tuple[EventKind, str]]:
     """What happened between two words of an apply (`sluice.coordination.status`); `before` is empty at its start."""
     if not before:
         mode = f", safe mode {after['safe_mode']}" if after.get("safe_mode") else ""
@@ -74,14 +74,14 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tup
         yield EventKind.CONFIGURATION, text
 
 
-def outage(said: Mapping[str, Any]) -> str:
+def outage(said: Mapping[str, object]) -> str:
     """What the apply waits for that should be there."""
     activity = str(said.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
     return activity.removeprefix(_WAITING) if waits else ""
 
 
-def under_way(said: Mapping[str, Any]) -> str:
+def under_way(said: Mapping[str, object]) -> str:
     """What an apply does that takes its time, and how far it is."""
     activity = str(said.get("activity") or "")
     return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""

@@ -85,7 +85,7 @@ class SequenceValue:
     def __str__(self) -> str:
         return f"{self.table}.{self.column}" if self.table else f"sequence {TableName(self.schema, self.name)}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         table = [self.table.schema, self.table.name] if self.table else None
         return {**self.__dict__, "table": table}
 

@@ -7,7 +7,6 @@ names the folder of one update, and the files in it sort into the order of loadi
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from sluice.errors import Terminal
 
@@ -46,7 +45,7 @@ class S3Access:
     endpoint: str = ""
     region: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, the secret included: only for a channel no one else reads."""
         return {name: getattr(self, name) for name in ("key_id", "secret", "token", "endpoint", "region")}
 

@@ -149,7 +149,7 @@ class Manifest:
         if len(set(names)) < len(names):
             raise ManifestDamaged(place, "it names a file twice")
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "format": FORMAT,
             "prefix": str(self.prefix),
@@ -239,11 +239,11 @@ def order(blocks: Sequence[FileBlock]) -> tuple[FileBlock, ...]:
     return tuple(sorted(blocks, key=lambda block: block.file.name))
 
 
-def _rendered(values: Mapping[str, Any]) -> str:
+def _rendered(values: Mapping[str, object]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
 
 
-def _table_values(table: FileTable) -> dict[str, Any]:
+def _table_values(table: FileTable) -> dict[str, object]:
     name = table.shape.table
     return {
         "table": [name.schema, name.name],
@@ -259,7 +259,7 @@ def _table(values: Mapping[str, Any]) -> FileTable:
     return FileTable(shape, bool(values["same_order"]))
 
 
-def _addressee_values(slave: Addressee) -> dict[str, Any]:
+def _addressee_values(slave: Addressee) -> dict[str, object]:
     places = [[table.schema, table.name, there.schema, there.name] for table, there in slave.places]
     return {
         "name": slave.name,

@@ -30,7 +30,7 @@ class SnapshotsRequest:
         return {}
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> "SnapshotsRequest":
+    def read(cls, values: Mapping[str, object]) -> "SnapshotsRequest":
         return cls()
 
 
@@ -139,7 +139,7 @@ def answer_text(answer: Answer) -> str:
     return json.dumps(answer.values)
 
 
-def parse_answer(text: str, read: Callable[[Mapping[str, Any]], T]) -> T | Refused:
+def parse_answer(text: str, read: Callable[[Mapping[str, object]], T]) -> T | Refused:
     """The answer to a request whose answers `read` reads. Raises `RequestUnknown`."""
     try:
         values = json.loads(text)

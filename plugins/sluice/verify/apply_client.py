@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from redis import Redis
 
@@ -31,7 +30,7 @@ class Unanswered(Transient):
 
 @contextmanager
 def ask_apply(
-    pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, Any]], T]
+    pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, object]], T]
 ) -> Iterator[T | Refused]:
     """The apply's answer to a request, as `read` reads it; what the apply holds for it, it holds until the block ends.
 

@@ -6,7 +6,7 @@ does not have it. The action goes over Airflow's public API with the person's ow
 
 import hmac
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qs, quote
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
@@ -88,7 +88,7 @@ def _page(
     problem: str = "",
     status: int = 200,
 ) -> Response:
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "action": action, "replication": replication, "slaves": slaves, "given": given, "why": why,
         "problem": problem, "here": "action", "about": Scope,
     }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked, SlaveLook
@@ -12,7 +11,7 @@ from sluice.airflow.pages.slave_row import Message, SlaveRow
 from sluice.coordination.known_pairs import Past
 
 
-def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
+def overview(gathered: Gathered, now: datetime) -> dict[str, object]:
     page = made(gathered.survey, gathered.known, Choice(), now)
     return {
         "at": _time(gathered.at),
@@ -22,7 +21,7 @@ def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
     }
 
 
-def _master(group: MasterGroup) -> dict[str, Any]:
+def _master(group: MasterGroup) -> dict[str, object]:
     return {
         "prefix": group.prefix,
         "from": group.place,
@@ -32,7 +31,7 @@ def _master(group: MasterGroup) -> dict[str, Any]:
     }
 
 
-def _queue(group: MasterGroup) -> dict[str, Any] | None:
+def _queue(group: MasterGroup) -> dict[str, object] | None:
     queue = group.known.queue
     if queue is None:
         return None
@@ -46,7 +45,7 @@ def _queue(group: MasterGroup) -> dict[str, Any] | None:
     }
 
 
-def slave(one: SlaveRow) -> Mapping[str, Any]:
+def slave(one: SlaveRow) -> Mapping[str, object]:
     return {
         "slave": one.slave,
         "state": str(one.state),
@@ -71,7 +70,7 @@ def slave(one: SlaveRow) -> Mapping[str, Any]:
     }
 
 
-def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, Any]:
+def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, object]:
     """A slave, what its database says, and its events."""
     seen = looked.seen or SlaveLook()
     return {

@@ -63,7 +63,7 @@ def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
     return replace(found, seen=replace(seen, checkpoint=checkpoint, rejects=rejects))
 
 
-def report(value: Any, key: str = "") -> Any:
+def report(value: object, key: str = "") -> Any:
     """A report of `resync` as data (`sluice.verify.report_types`)."""
     if isinstance(value, Mapping):
         if key in ("key", "master", "slave"):

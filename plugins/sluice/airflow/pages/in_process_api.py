@@ -38,7 +38,7 @@ class KeepRoot:
     def __init__(self, app: Any):
         self.app = app
 
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
         if scope["type"] == "http":
             scope.setdefault(ROOT, scope.get("app"))
         await self.app(scope, receive, send)
@@ -56,13 +56,13 @@ class InProcessApi:
         given = {name: request.headers[name] for name in _CREDENTIALS if name in request.headers}
         return cls(request.scope[ROOT], given, asyncio.get_running_loop())
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> object:
         return self._send("GET", path, params=query)
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: object = None) -> object:
         return self._send(method, path, json=body)
 
-    def _send(self, method: str, path: str, **options: Any) -> Any:
+    def _send(self, method: str, path: str, **options: object) -> object:
         assert self._loop is not _running(), "would wait for itself"
         future = asyncio.run_coroutine_threadsafe(self._request(method, path, options), self._loop)
         try:

@@ -1,7 +1,6 @@
 """Makes an answer of a template, with the headers of every page."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -35,7 +34,7 @@ class Renderer:
         self._templates = environment()
 
     def __call__(
-        self, request: Request, template: str, visitor: Visitor | None, status: int = 200, **values: Any
+        self, request: Request, template: str, visitor: Visitor | None, status: int = 200, **values: object
     ) -> HTMLResponse:
         root = root_of(request)
         made = {

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import Any
 
 from sluice.config import Replication
 from sluice.coordination.gate import ERROR, INITIAL_UPDATE
@@ -294,7 +293,7 @@ def level_of(value: float, warning: float, critical: float) -> Level:
     return Level.CRITICAL if value >= critical else Level.WARNING if value >= warning else Level.OK
 
 
-def moment(text: Any) -> datetime | None:
+def moment(text: object) -> datetime | None:
     """Reads an ISO 8601 time with a time zone; None for anything else."""
     try:
         found = datetime.fromisoformat(str(text))

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -215,6 +214,6 @@ def revokes(connection: Session, role: str) -> list[str]:
     return [str(statement) for rows in found for (statement,) in rows]
 
 
-def _one(connection: Session, query: str, *values: Any) -> bool:
+def _one(connection: Session, query: str, *values: object) -> bool:
     row = connection.execute(query.encode(), values or None).fetchone()
     return bool(row and row[0])

@@ -81,7 +81,7 @@ def _both(of_driver: type[psycopg.Error], kind: type[DatabaseError]) -> type[psy
     def text(error: Any) -> str:
         return str(error.message)
 
-    def reduced(error: Any) -> tuple[type[DatabaseError], tuple[str]]:
+    def reduced(error: object) -> tuple[type[DatabaseError], tuple[str]]:
         """It travels without what only the driver knows."""
         return kind, (str(error),)
 

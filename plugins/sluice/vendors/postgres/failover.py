@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import psycopg
 
@@ -97,7 +96,7 @@ class FailoverStore:
         text = json.dumps({"what": made.what, "undo": made.undo}, ensure_ascii=False) if made else None
         self._execute("failover_made", made=text)
 
-    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> Rows:
+    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: object) -> Rows:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
         return self.connection.execute(statement, {"slave": self.slave, **values})
 

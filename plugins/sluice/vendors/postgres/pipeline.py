@@ -19,12 +19,12 @@ class StatementsFailed(Exception):
         self.error = error
 
 
-def send(connection: Session, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
+def send(connection: Session, statements: Iterable[tuple[str, Sequence[object]]]) -> list[int]:
     """Rows touched by each statement; else as `run`."""
     return [cursor.rowcount for cursor in run(connection, statements)]
 
 
-def run(connection: Session, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[psycopg.RawCursor[Any]]:
+def run(connection: Session, statements: Iterable[tuple[str, Sequence[object]]]) -> list[psycopg.RawCursor[Any]]:
     """Runs `(text with $1…, parameters)` in order without waiting for each; a cursor with each result.
 
     Each is prepared: its text should come again. Raises `StatementsFailed`; the transaction is

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sluice import sql_files
 from sluice.database.schema import CollationDefinition, TypeDefinition
@@ -45,7 +44,7 @@ def needed(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinit
     return [found[schema, name] for schema, name in names]
 
 
-def defined(connection: Session, names: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], TypeDefinition]:
+def defined(connection: Session, names: Sequence[tuple[object, ...]]) -> dict[tuple[str, str], TypeDefinition]:
     """The definitions of those types (schema, name) that exist."""
     rows = connection.execute(
         sql_files.render("postgres", "types_defined"),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import NoReturn
 
 import msgspec
 
@@ -146,7 +146,7 @@ def write(line: Line) -> bytes:
     match line:
         case Header():
             time = {"time": line.time} if line.time else {}
-            values: dict[str, Any] = {"stream": line.stream, "version": VERSION, "after": line.after, **time}
+            values: dict[str, object] = {"stream": line.stream, "version": VERSION, "after": line.after, **time}
             values |= _of_source(line)
         case TableDefinition():
             values = _of_definition(line)
@@ -162,8 +162,8 @@ def _of_source(line: Header | Commit) -> dict[str, str]:
     return {"source": line.source} if line.source is not None else {}
 
 
-def _of_change(change: Change) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _of_change(change: Change) -> dict[str, object]:
+    values: dict[str, object] = {}
     if change.new is not None:
         values["new"] = dict(change.new)
     if change.old is not None:
@@ -187,7 +187,7 @@ def _of_table(table: TableName) -> list[str]:
     return [table.schema, table.name]
 
 
-def _of_definition(definition: TableDefinition) -> dict[str, Any]:
+def _of_definition(definition: TableDefinition) -> dict[str, object]:
     default = asdict(_COLUMN)
     columns = []
     for column in definition.shape.columns:
@@ -204,7 +204,7 @@ def _of_definition(definition: TableDefinition) -> dict[str, Any]:
     return {"table": _of_table(definition.table), "columns": columns, **types}
 
 
-def _header(values: dict[str, Any]) -> Header:
+def _header(values: dict[str, object]) -> Header:
     _known(values, {"stream", "version", "after"}, {"time", "source"})
     if values["version"] != VERSION:
         raise Malformed(f"is of version {values['version']!r} of the format; this release reads {VERSION}")
@@ -212,21 +212,21 @@ def _header(values: dict[str, Any]) -> Header:
     return Header(_text(values, "stream"), _number(values, "after"), time, _source(values))
 
 
-def _commit(values: dict[str, Any]) -> Commit:
+def _commit(values: dict[str, object]) -> Commit:
     _known(values, {"commit", "time"}, {"source", "lost"})
     lost = _text(values, "lost") if "lost" in values else None
     return Commit(_number(values, "commit"), _text(values, "time"), _source(values), lost)
 
 
-def _source(values: dict[str, Any]) -> str | None:
+def _source(values: dict[str, object]) -> str | None:
     return _text(values, "source") if "source" in values else None
 
 
-def _change(values: dict[str, Any]) -> Change:
+def _change(values: dict[str, object]) -> Change:
     word = values["change"]
     try:
-        action = Action(word.upper())
-    except (ValueError, AttributeError):
+        action = Action(str(word).upper())
+    except ValueError:
         known = ", ".join(one.lower() for one in Action)
         raise Malformed(f"{word!r} is no kind of change; known are {known}") from None
     fields = _FIELDS[action]
@@ -249,15 +249,16 @@ def _change(values: dict[str, Any]) -> Change:
     )
 
 
-def _inner(values: dict[str, Any], name: str, *, complete: bool = False) -> TableDefinition | None:
+def _inner(values: dict[str, object], name: str, *, complete: bool = False) -> TableDefinition | None:
     if name not in values:
         return None
-    if not isinstance(values[name], dict):
+    inner = values[name]
+    if not isinstance(inner, dict):
         raise Malformed(f"has {name} that is no object")
-    return _definition(values[name], complete=complete)
+    return _definition(inner, complete=complete)
 
 
-def _definition(values: dict[str, Any], *, complete: bool = False) -> TableDefinition:
+def _definition(values: dict[str, object], *, complete: bool = False) -> TableDefinition:
     _known(values, {"table", "columns"}, {"enums", "domains"})
     columns: list[Column] = []
     missing: dict[str, str] = {}
@@ -293,7 +294,7 @@ def _definition(values: dict[str, Any], *, complete: bool = False) -> TableDefin
     return TableDefinition(shape, missing, complete, tuple(enums), tuple(domains))
 
 
-def _known(values: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
+def _known(values: Mapping[str, object], needed: set[str], optional: set[str]) -> None:
     if lacking := sorted(needed - values.keys()):
         raise Malformed(f"lacks {', '.join(lacking)}")
     if strange := sorted(values.keys() - needed - optional):
@@ -315,27 +316,27 @@ def _row(value: object, name: str) -> Values:
     return value
 
 
-def _flag(values: Mapping[str, Any], name: str) -> bool:
+def _flag(values: Mapping[str, object], name: str) -> bool:
     value = values.get(name, False)
     if isinstance(value, bool):
         return value
     raise Malformed(f"has {name} that is neither true nor false")
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
+def _text(values: Mapping[str, object], name: str) -> str:
     if isinstance(values[name], str):
         return str(values[name])
     raise Malformed(f"has {name} = {values[name]!r}, which is no text")
 
 
-def _number(values: Mapping[str, Any], name: str) -> int:
+def _number(values: Mapping[str, object], name: str) -> int:
     value = values[name]
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62:
         return value
     raise Malformed(f"has {name} = {value!r}, which is no number of a change")
 
 
-def _list(value: object, name: str) -> Sequence[Any]:
+def _list(value: object, name: str) -> Sequence[object]:
     if isinstance(value, list):
         return value
     raise Malformed(f"has {name} that is no list")
@@ -350,14 +351,14 @@ def _pairs(value: object, name: str) -> list[tuple[int, str]]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a name comes twice")
     return values
 
 
-def _no_constant(word: str) -> Any:
+def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no value")
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from sluice.database.registry import NoDatabase
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
@@ -34,11 +34,13 @@ class StreamSession:
     ) -> None:
         self.close()
 
-    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+    def execute(
+        self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
+    ) -> Rows:
         """Raises `NoDatabase`: no server is there that runs statements."""
         raise NoDatabase(STREAM)
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
         """Raises `NoDatabase`."""
         raise NoDatabase(STREAM)
 

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sluice import sql_files
 from sluice.database import lock_waits
@@ -112,5 +111,5 @@ class Guard:
     def _names(self) -> dict[str, str]:
         return {"prefix": self.prefix.lower, "schema": quoted(self.schema)}
 
-    def _execute(self, name: str, **values: Any) -> Rows:
+    def _execute(self, name: str, **values: object) -> Rows:
         return self.connection.execute(sql_files.render("postgres", name, **self._names), values or None)

@@ -1,7 +1,6 @@
 """Where keys lie among the bounds of blocks, on a PostgreSQL master."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from sluice import sql_files
 from sluice.database.session import Session
@@ -28,7 +27,7 @@ def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: 
         typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
     )
     texts = [*bounds, *keys]
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         name: array_literal([text[place] for text in texts]) for place, name in enumerate(names)
     }
     rows = connection.execute(statement, {**parameters, "bounds": len(bounds), "texts": len(texts)}).fetchall()
