@@ -168,7 +168,7 @@ def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> orac
         oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]  # the driver says no types of it
     made: Future[oracledb.Connection] = Future()
 
-    def connect() -> None:
+    def open_it() -> None:
         try:
             found = oracledb.connect(user=info.user, password=info.password, mode=mode, **address(info))
         except BaseException as error:
@@ -176,7 +176,7 @@ def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> orac
         else:
             made.set_result(found)
 
-    threading.Thread(target=connect, name="sluice-connect", daemon=True).start()
+    threading.Thread(target=open_it, name="sluice-connect", daemon=True).start()
     seconds = connect_seconds(info)
     try:
         return made.result(seconds)

@@ -203,8 +203,7 @@ class Reader:
 
     def _table(self, chosen: Condition, max_bytes: int | None = None) -> pa.Table:
         columns: list[list[Any]] = [[] for _ in ITEMS]
-        unread: dict[int, UnreadChange] = {}
-        """By their places, changes whose content lacks values."""
+        unread: dict[int, UnreadChange] = {}  # by place, changes whose content lacks values
         size = 0
         with self._connected() as session:
             found = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
