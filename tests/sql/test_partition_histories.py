@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply.window_runs import CutItem
@@ -45,6 +45,7 @@ def partitioned(database: Callable[..., ConnectionInfo], request: pytest.Fixture
 @pytest.mark.parametrize("partitioned", ["event triggers", "comparison"], indirect=True)
 @pytest.mark.parametrize("kind", ["range", "list", "hash"])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([("default", 0), ("insert", 1), ("reconcile", 0), ("move", 0), ("drop default", 0)])
 @given(operations=OPERATIONS)
 def test_whatever_partitions_do_the_queue_tells(
     partitioned: Master, kind: str, operations: list[tuple[str, int]]

@@ -1,6 +1,7 @@
 """TABLES and the triggers become what the configuration says, without disturbing anybody."""
 
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -9,6 +10,7 @@ from sluice.capture import reconcile
 from sluice.capture.plan import Remove
 from sluice.capture.reconcile import TablesBusy
 from sluice.database import lock_waits
+from sluice.model.connection import ConnectionInfo
 from sluice.model.joining import Rows
 from sluice.model.names import LONGEST_TRIGGER, TableName
 from sluice.vendors.postgres.connection import connect
@@ -22,6 +24,14 @@ def two(master: Master) -> Master:
     master.sql("CREATE TABLE a (id int PRIMARY KEY, v text)", "CREATE TABLE b (id int PRIMARY KEY)")
     master.register("a", "b")
     return master
+
+
+@pytest.fixture
+def role_master(database: Callable[..., ConnectionInfo]) -> Master:
+    made = Master(database(role=True))
+    made.sql("CREATE SCHEMA IF NOT EXISTS public")
+    made.install()
+    return made
 
 
 def state(master: Master) -> list[tuple[object, ...]]:
@@ -95,6 +105,30 @@ def test_what_is_damaged_is_reported_and_made_again(two: Master, damage: str, fa
 
 
 @pytest.mark.since(17, "setting that turns event triggers off")
+@pytest.mark.parametrize("how", ["repaired", "upgraded"])
+def test_what_changed_since_the_last_comparison_is_queued_before_capture_is_renewed(
+    role_master: Master, how: str
+) -> None:
+    """Of an account that may make no event triggers."""
+    master = role_master
+    master.sql("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE p (id int) PARTITION BY LIST (id)")
+    master.sql("CREATE TABLE p_1 PARTITION OF p FOR VALUES IN (1)")
+    master.register("t", "p")
+    after = master.last_key()
+    master.sql("ALTER TABLE t ADD COLUMN w int", "CREATE TABLE p_rest PARTITION OF p DEFAULT")
+    if how == "repaired":
+        report = master.reconcile(wanted("t"), wanted("p"))
+        assert [str(step).split(":")[0] for step in report.steps] == ["repair public.t", "repair public.p"]
+    else:
+        master.sql("UPDATE demo_info SET value = 'older' WHERE name = 'functions'")
+        master.install()
+    master.sql("INSERT INTO t VALUES (1, 'v', 2)", "INSERT INTO p VALUES (2)", "DROP TABLE p_rest")
+    master.sql("SELECT demo_check_structure()")
+    assert [(item.table.name, item.action) for item in master.items(after, ddl=True)] == [
+        ("t", "ALTER"), ("t", "INSERT"), ("p", "INSERT"), ("p", "DELETE WHERE"),
+    ]  # fmt: skip
+
+
 def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> None:
     # As after a restore that made the tables anew: same names, other tables.
     two.sql("SET event_triggers = off", "DROP TABLE a", "CREATE TABLE a (id int PRIMARY KEY)", "RESET event_triggers")

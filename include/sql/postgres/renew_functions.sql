@@ -24,4 +24,6 @@ BEGIN
 END
 $sluice$;
 
+-- First what changed since the last comparison: the functions written below take it for known.
+SELECT ${schema}.${prefix}check_structure();
 SELECT ${schema}.${prefix}renew_functions();

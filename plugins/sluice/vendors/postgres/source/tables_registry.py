@@ -93,8 +93,14 @@ class Registry:
     def capture(self, table: TableName) -> str | None:
         """Brings the triggers of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
 
-        Waits for the table's writers to end and holds new ones off only when a trigger must be made.
+        Waits for the table's writers to end and holds new ones off only when a trigger must be made. A change of
+        definition that nothing has told of yet is queued first: the new triggers take it for known.
         """
+        self.connection.execute(
+            f"SELECT {self._name('check_table')}(x.schemaname, x.tablename) FROM {self._name('captures')} x "
+            f"WHERE x.schemaname = %s AND x.tablename = %s AND x.relid = {self._name('relation')}(%s, %s)",
+            [table.schema, table.name] * 2,
+        )
         row = self.connection.execute(
             f"SELECT {self._name('create_trigger')}(%s, %s)", [table.schema, table.name]
         ).fetchone()
