@@ -1,7 +1,7 @@
 """`scale`: the drain of our side where there is much of something, beside its own rate with a million changes waiting.
 
     waiting   ten thousand to ten million changes          width   rows of ten bytes to ten megabytes
-    tables    one to a thousand tables in one prefix        hot     one row changed a million times
+    tables    one to a thousand tables, alike or not        hot     one row changed a million times
     one       one transaction of five million changes
 
 Each figure tells the most memory that driver, JVM and Python workers had together.
@@ -143,11 +143,17 @@ def run(args: argparse.Namespace) -> Report:
                     volume = f", {size * count / median(run.seconds for run in runs) / 1e6:,.0f} MB/s"
                     figures.append(_figure(wide.title, runs, base, more=volume))
         if "tables" in wanted:
-            for count in sorted({max(1, min(count, int(1000 * args.scale))) for count in (1, 10, 100, 1000)}):
-                copies = "".join(f"; CREATE TABLE public.t{n} (LIKE {TABLE} INCLUDING ALL)" for n in range(1, count))
+            counts = sorted({max(1, min(count, int(1000 * args.scale))) for count in (1, 10, 100, 1000)})
+            for count, alike in (*((count, True) for count in counts), (counts[-1], False)):
+                # Tables of the same columns are reduced together.
+                columns = [f"LIKE {TABLE} INCLUDING ALL" + ("" if alike else f", x{n} int") for n in range(count)]
+                copies = "".join(f"; CREATE TABLE public.t{n} ({columns[n]})" for n in range(1, count))
                 with _side(servers, args, mixes.DDL + copies) as ours:
                     changes = _size(200_000, args)
-                    many = ManyTables(changes, f"{changes:,} inserts into {count:,} tables", count)
+                    title = (
+                        f"{changes:,} inserts into {count:,} tables{'' if alike else ', no two of the same columns'}"
+                    )
+                    many = ManyTables(changes, title, count)
                     figures.append(_figure(many.title, _runs(servers, ours, many, args), base))
         setting = {**machine.describe(), **servers.describe()}
     return Report("scale", figures, setting)

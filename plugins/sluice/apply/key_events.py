@@ -4,7 +4,7 @@ An item is one event of its key. An UPDATE that changes the key is two, the old 
 and the new key's appearance; each is kept or dropped by itself while blocks are loading.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -197,11 +197,16 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
         row = images.row(text)
         if not all(name in row for name in key):
             raise MixedShapes(key, text)
+        if not of_key(item["guid"], row, key):
+            raise WrongKey(table_name(items), key, item["guid"])
+
+
+def of_key(guid: str, row: Mapping[str, str | None], key: Sequence[str]) -> bool:
+    """Whether `guid` can be that of `row` under `key`. Of several columns only the form is looked at."""
+    if len(key) == 1:
         # A GUID lacks the trailing blanks of a bpchar, a content has them.
-        if key_text(row, key).rstrip(" ") != item["guid"].rstrip(" ") and len(key) == 1:
-            raise WrongKey(table_name(items), key, item["guid"])
-        if len(key) > 1 and _parts(item["guid"], len(key)) is None:
-            raise WrongKey(table_name(items), key, item["guid"])
+        return key_text(row, key).rstrip(" ") == guid.rstrip(" ")
+    return _parts(guid, len(key)) is not None
 
 
 def _parts(guid: str, count: int) -> list[str] | None:

@@ -13,8 +13,8 @@ A row that changes its key lives on: it becomes a move from the key under which 
 to its last one, whatever chain lies between, so that no row is deleted that others refer to.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,7 @@ __all__ = [
     "former_known",
     "kept_items",
     "reduce",
+    "reduce_each",
     "without",
 ]
 
@@ -84,10 +85,42 @@ def reduce(
     if not found.key:
         return _multiset(table, items.take(pa.array(found.item[chosen])), found.images, items.num_rows)
 
-    first, last, code = _ends(found.guid if keep is None else found.guid.take(pa.array(chosen)))
-    first, last = chosen[first], chosen[last]
-    begins, ends = found.item[first], found.item[last]
-    fates = _fates(found, chosen, first, last, code, safe=safe)
+    guid = found.guid if keep is None else found.guid.take(pa.array(chosen))
+    return _net(found, _fates(found, chosen, guid, safe=safe), before=before, whole=whole)
+
+
+def reduce_each(
+    found: KeyEvents, begins: Mapping[TableName, int], *, before: bool = False, safe: bool = False
+) -> list[NetChanges]:
+    """The same for several tables of the same columns and key, whose items lie table by table.
+
+    `begins`: where in them each table's begin. They are compared when all of them say what their rows were before.
+    """
+    bounds = np.array([*begins.values(), found.items.num_rows])
+    table_of = np.searchsorted(bounds, found.item, side="right")
+    fates = _fates(found, np.arange(len(found)), found.guid, table_of, safe=safe)
+    net = _net(found, fates, before=before, whole=False)
+    # Keys are in the order of their items, which is that of the tables.
+    places = {
+        "deletes": fates.begins[fates.dead],
+        "updates": fates.ends[fates.same],
+        "moves": fates.ends[fates.moved_to],
+        "inserts": fates.ends[fates.fresh],
+    }
+    cuts = {kind: np.searchsorted(items, bounds).tolist() for kind, items in places.items()}
+
+    def share(kind: str, number: int) -> pa.Table:
+        begin, end = cuts[kind][number : number + 2]
+        return getattr(net, kind).slice(begin, end - begin)
+
+    return [
+        replace(net, table=table, changes=changes, **{kind: share(kind, number) for kind in cuts})
+        for number, (table, changes) in enumerate(zip(begins, np.diff(bounds).tolist(), strict=True))
+    ]
+
+
+def _net(found: KeyEvents, fates: "_Fates", *, before: bool, whole: bool) -> NetChanges:
+    items, first, begins, ends, fresh = found.items, fates.first, fates.begins, fates.ends, fates.fresh
     width = _names(items, found)
     former = before and bool(width) and former_known(items)
     skip = () if whole else found.key
@@ -98,10 +131,9 @@ def reduce(
     old_keys = split_keys(found.guid.take(pa.array(first[fates.moved_from])), len(found.key))
     deletes = {**_numbered("k", _delete_keys(found, fates.dead, first)), **images_of(fates.dead, fates.dead, now=False)}
     moves = {**_numbered("k", old_keys), **images_of(fates.moved_from, fates.moved_to)}
-    fresh = fates.fresh
     inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False, skip=skip)
     return NetChanges(
-        table,
+        table_name(items),
         width,
         found.key,
         pa.table(deletes),
@@ -126,10 +158,17 @@ class _Fates:
     moved_from: Indices
     moved_to: Indices
     fresh: Indices
+    first: Indices
+    """The first event of each key."""
+    begins: Indices
+    ends: Indices
+    """The items of its first and of its last event."""
 
 
-def _fates(found: KeyEvents, chosen: Indices, first: Indices, last: Indices, code: Indices, *, safe: bool) -> _Fates:
-    """`first`, `last`: events of each key; `code`: the key of each of the `chosen` events; `safe`: as of `reduce`."""
+def _fates(found: KeyEvents, chosen: Indices, guid: pa.Array, table_of: Indices | None = None, *, safe: bool) -> _Fates:
+    """`guid`: the keys of the `chosen` events; `table_of`: their tables, None: one; `safe`: as of `reduce`."""
+    first, last, code = _ends(guid, table_of)
+    first, last = chosen[first], chosen[last]
     was, stays = found.before[first], found.after[last]
     moving = found.partner[chosen] >= 0
     if moving.any():
@@ -148,16 +187,27 @@ def _fates(found: KeyEvents, chosen: Indices, first: Indices, last: Indices, cod
     begins, ends = found.item[first], found.item[last]
     order = np.argsort(ends[ended[moved]], kind="stable")
     return _Fates(
-        _sorted(dead, begins), _sorted(same, ends), begun[moved][order], ended[moved][order], _sorted(fresh, ends)
+        _sorted(dead, begins),
+        _sorted(same, ends),
+        begun[moved][order],
+        ended[moved][order],
+        _sorted(fresh, ends),
+        first,
+        begins,
+        ends,
     )
 
 
-def _ends(guid: pa.Array) -> tuple[Indices, Indices, Indices]:
-    """For each distinct key, in order of first appearance: its first and last place, and each place's key."""
+def _ends(guid: pa.Array, table_of: Indices | None = None) -> tuple[Indices, Indices, Indices]:
+    """For each distinct key: its first and last place, and each place's key."""
     encoded = one_array(guid).dictionary_encode()
     code = np.asarray(encoded.indices).astype(np.int64)
+    keys = len(encoded.dictionary)
+    if table_of is not None:
+        distinct, code = np.unique(table_of * keys + code, return_inverse=True)
+        keys = len(distinct)
     places = np.arange(len(code))
-    last = np.empty(len(encoded.dictionary), dtype=np.int64)
+    last = np.empty(keys, dtype=np.int64)
     first = np.empty_like(last)
     last[code] = places  # the last assignment to an index stays
     first[code[::-1]] = places[::-1]

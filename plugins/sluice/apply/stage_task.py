@@ -7,7 +7,7 @@ that change into one another are in no share: the driver reduces those itself.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice.apply import net_changes
+from sluice.apply import alike_tables, net_changes
 from sluice.apply.schema_history import TableGone
 from sluice.apply.slave_changes import SlaveChanges, key_of_master
 from sluice.apply.window_runs import Run, by_table, pieces
@@ -30,8 +30,8 @@ class ShareInterrupted(Transient):
     """An executor met an outage."""
 
 
-FEW = 200
-"""Changes up to which a run's net changes travel to the driver, where runs are many."""
+FEW, MANY = 200, 20
+"""Changes of a table up to which its net changes travel to the driver, where runs or tables are many."""
 
 
 @dataclass(frozen=True)
@@ -103,25 +103,36 @@ class StageTask:
         transforms = {table: each.with_engine(engine) for table, each in self.transforms.items() if engine is not None}
         staged: list[tuple[int, NetChanges | Staged]] = []
         for place, run in enumerate(runs):
-            for table, items in run.items():
-                if table in self.left_out:
-                    continue
-                if table not in self.keys:
-                    raise TableGone(table)
-                mine = net_changes.without(items, self.apart.get(table, frozenset()))
-                if not mine.num_rows:
-                    continue
+            mine = self._mine(run)
+            plain = {table: items for table, items in mine.items() if table not in transforms}
+            alike = alike_tables.reduced(plain, self.keys, images, compares=self.compared.__contains__, safe=self.safe)
+            for table, items in mine.items():
                 transform = transforms.get(table)
-                found = net_changes.events(mine, key_of_master(self.keys[table], transform), images)
-                changed = SlaveChanges(found, transform).net(compare=table in self.compared, safe=self.safe)
+                changed = alike.get(table)
+                if changed is None:
+                    found = net_changes.events(items, key_of_master(self.keys[table], transform), images)
+                    changed = SlaveChanges(found, transform).net(compare=table in self.compared, safe=self.safe)
                 if transform is not None and not changed.rows:
                     continue
-                if len(runs) > 1 and mine.num_rows <= FEW:
+                if items.num_rows <= FEW and (len(runs) > 1 or len(mine) > MANY):
                     # A table of its own would cost more than what it holds.
-                    staged.append((place, changed))
+                    staged.append((place, alike_tables.alone(changed)))
                     continue
                 name = f"{self.label}_{number}_{len(staged)}"
                 pair = self.pair
                 put = stager.put(changed, prefix=pair.prefix, schema=pair.slave.schema, epoch=self.epoch, number=name)
                 staged.append((place, put))
         return staged
+
+    def _mine(self, run: Run) -> Run:
+        """What of a run is reduced here. Raises `TableGone`."""
+        found: Run = {}
+        for table, items in run.items():
+            if table in self.left_out:
+                continue
+            if table not in self.keys:
+                raise TableGone(table)
+            mine = net_changes.without(items, self.apart.get(table, frozenset()))
+            if mine.num_rows:
+                found[table] = mine
+        return found

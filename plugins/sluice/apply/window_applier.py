@@ -10,14 +10,14 @@ block its key lies in.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply import isolation, net_changes, pending_ddl, window_runs
+from sluice.apply import alike_tables, isolation, net_changes, pending_ddl, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.executor import Executor
@@ -49,7 +49,7 @@ from sluice.model.reject import Rejected
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.model.window import Window
-from sluice.transform.table_transform import RowNotTransformed
+from sluice.transform.table_transform import RowNotTransformed, TableTransform
 
 log = logging.getLogger("sluice.apply")
 
@@ -314,8 +314,13 @@ class WindowApplier:
         replayed: dict[TableName, Callable[[], pa.Table]] = {}
         ordered: set[TableName] = set()
         rejected: list[Rejected] = []
+        alike = self._reduce_alike(run, keys, checks) if keep_of is None else {}
         for table, found_items in run.items():
-            transform = self.sessions.transformed.of(self.sessions.schema_history[table])
+            if table in alike:
+                changes.append(alike[table])
+                replayed[table] = partial(one_by_one, found_items, None)
+                continue
+            transform = self._transform(table)
             items = found_items
             if transform is not None:
                 items, aside = self._untransformed.without(found_items, transform, self.sessions.images)
@@ -335,6 +340,20 @@ class WindowApplier:
                 if net.rows or transform is None:
                     changes.append(net)
         return Rows(changes, lambda table: replayed[table](), keys, frozenset(ordered), rejected)
+
+    def _reduce_alike(
+        self, run: Run, keys: Mapping[TableName, tuple[str, ...]], checks: Checks
+    ) -> dict[TableName, NetChanges]:
+        """Of tables that are like others; not of those that are transformed, or of whose rows some are set aside."""
+        plain = {
+            table: items
+            for table, items in run.items()
+            if self._transform(table) is None and not self.pair_rejects.keys(table)
+        }
+        return alike_tables.reduced(plain, keys, self.sessions.images, compares=checks.compares, safe=checks.safe)
+
+    def _transform(self, table: TableName) -> TableTransform | None:
+        return self.sessions.transformed.of(self.sessions.schema_history[table])
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)

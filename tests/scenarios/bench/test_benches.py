@@ -136,7 +136,7 @@ def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
 
 def test_scale_tells_rate_and_memory(tmp_path: Path) -> None:
     _, detail = bench(tmp_path, "scale", "--scale", "0.002", "--rounds", "1", "--warm-up", "0")
-    assert len(detail["figures"]) == 4 + 1 + 1 + 4 + 2
+    assert len(detail["figures"]) == 4 + 1 + 1 + 4 + 3
     for found in detail["figures"]:
         for run in found["runs"]["ours"]:
             assert run["detail"]["changes"] == pytest.approx(run["value"] * run["seconds"])

@@ -16,7 +16,7 @@ Raises, with everything it did undone and the transaction still usable:
 - the errors of the session; the transaction is lost then.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -45,6 +45,8 @@ _STALE = ("42703", "42P01", "42804", "42883")
 _UNFIT = ("22", "23502", "23514")
 """Data exceptions, NOT NULL, CHECK."""
 
+_PREPARED = 4_000
+"""Statements that stay planned: a few for each of a thousand tables. Each takes some 33 KB of the slave's session."""
 _WIDEST = 1_600
 """Columns a stage table may have (a sub-select 1,664)."""
 
@@ -70,9 +72,8 @@ class Merger:
         self.targets = SlaveTables(connection, mask)
         self._raw = psycopg.RawCursor(native(connection))
         self._stages = 0
-        # A few statements for each of some hundred tables stay planned.
         driver = native(connection)
-        driver.prepared_max = max(driver.prepared_max or 0, 1_000)
+        driver.prepared_max = max(driver.prepared_max or 0, _PREPARED)
 
     def begin(self, at_once: Collection[str] = ()) -> None:
         """In a new transaction: constraints are checked at its end, those `at_once` (quoted) with every statement."""
@@ -162,8 +163,10 @@ class Merger:
                 for kind, found in sets.items()
                 for rows in stage.joined(found)
             ]
-            if any(len(step.rows.names) > _WIDEST for step in steps):
-                raise Collision(table, "so many columns and their old images are too many for one statement")
+        for step in steps:
+            if len(step.rows.names) > _WIDEST:
+                said = "so many columns and their old images are too many for one statement"
+                raise Collision(step.target.table, said)
         return steps
 
     def _reject_unsafe_cascades(self, steps: Sequence[MergeStep], rank: Mapping[TableName, int]) -> None:
@@ -283,15 +286,18 @@ class Merger:
         return counts
 
     def _pipelined(self, steps: Sequence[MergeStep]) -> list[int]:
-        statements: list[tuple[str, Sequence[str]]] = []
         owners: list[int] = []
-        for place, step in enumerate(steps):
-            source = stage.arrays(step.rows.arrow, step.typed)
-            for text in step.texts(source):
-                statements.append((text, source.parameters))
-                owners.append(place)
+
+        def statements() -> Iterator[tuple[str, Sequence[str]]]:
+            # One after the other: the slave works on the first while the next are written.
+            for place, step in enumerate(steps):
+                source = stage.arrays(step.rows.arrow, step.typed)
+                for text in step.texts(source):
+                    owners.append(place)
+                    yield text, source.parameters
+
         try:
-            touched = pipeline.send(self.connection, statements)
+            touched = pipeline.send(self.connection, statements())
         except pipeline.StatementsFailed as failed:
             raise _Failed(steps[owners[failed.index]], failed.error) from failed.error
         counts = [0] * len(steps)

@@ -28,8 +28,6 @@ KINDS = ("deletes", "updates", "moves", "inserts")
 _COPY_ROWS = 100_000
 _COPY_BYTES = 16 << 20
 """A COPY is written in pieces of about so many rows and bytes."""
-_FEW = 64
-"""Values up to which Python is faster than Arrow's kernels."""
 _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
 
@@ -292,22 +290,16 @@ def _definition(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> str:
 
 
 def _array(column: pa.ChunkedArray) -> str:
-    """A text[] literal."""
-    if len(column) <= _FEW:
-        quoted_texts = (
-            "NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-            for text in map(_text, column.to_pylist())
-        )
-        return "{" + ",".join(quoted_texts) + "}"
-    texts = column.cast(_TEXT)
-    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-    empty = pa.scalar("", _TEXT)
-    elements = pc.binary_join_element_wise(empty, escaped, empty, pa.scalar('"', _TEXT)).fill_null("NULL")
-    return "{" + ",".join(elements.to_pylist()) + "}"
+    """A text[] literal. Of up to some thousand values Python makes it faster than Arrow's kernels."""
+    texts = ["NULL" if value is None else f'"{value}"' for value in column.to_pylist()]
+    literal = ",".join(texts)
+    if "\\" in literal or literal.count('"') > 2 * (len(column) - column.null_count):
+        literal = ",".join([text if text == "NULL" else f'"{_protected(text[1:-1])}"' for text in texts])
+    return f"{{{literal}}}"
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _protected(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
