@@ -117,7 +117,7 @@ def test_keys_and_blocks_of_a_wide_table_come_from_canonical_texts(database: Cal
         assert set(blocks) == set(range(8)) and sum(rows for rows, _ in blocks.values()) == 500
         for block, (count, total) in blocks.items():
             rows = digest.of_rows(connection, [block])
-            assert len(rows) == count and sum(value for value, _ in rows) == int(total)
+            assert len(rows) == count and (sum(value for value, _ in rows) - int(total)) % 2**64 == 0
             assert all(0 <= value < 2**60 for value, _ in rows)
         assert digest.converted(connection, "k", ["2.5", None, "1e+15"]) == ["25E-1", None, "1E15"]
         (key, row), (_, absent) = digest.found(connection, [("125E-2",), ("126E-2",)])

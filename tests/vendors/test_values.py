@@ -103,7 +103,7 @@ def test_digests_tell_rows_apart_and_blocks_add_them_up(target: Contender) -> No
     digest = target.digest(session)
     rows = digest.of_rows(session, [0])
     ((block, count, total),) = [found for part in digest.parts(session) for found in digest.of_blocks(session, part)]
-    assert (block, count, int(total)) == (0, 50, sum(value for value, *_ in rows))
+    assert (block, count) == (0, 50) and (int(total) - sum(value for value, *_ in rows)) % 2**64 == 0
     assert len({value for value, *_ in rows}) == 50
     before = len(history.items)
     history.update(("3", "v0"), ("3", "v1"))

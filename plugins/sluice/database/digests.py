@@ -82,7 +82,7 @@ class TableDigest(Protocol):
         ...
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
-        """Of each block in `part`: its number, how many rows, the sum of their digests as text."""
+        """Of each block in `part`: its number, how many rows, the sum of their digests as text, modulo 2^64 or not."""
         ...
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:

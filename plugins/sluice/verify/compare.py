@@ -85,12 +85,12 @@ def compare(
 
 
 def sums(parts: Iterable[Iterable[tuple[int, int, str]]]) -> dict[int, Sum]:
-    """Digests of blocks from those of their parts: they add up."""
+    """Digests of blocks from those of their parts: they add up, modulo 2^64."""
     total: dict[int, Sum] = {}
     for part in parts:
         for block, count, digest in part:
             rows, value = total.get(block, (0, 0))
-            total[block] = (rows + count, value + int(digest))
+            total[block] = (rows + count, (value + int(digest)) % 2**64)
     return total
 
 

@@ -6,6 +6,7 @@ the key's first column where every database orders that alike (`RANGED`); else i
 of the whole row's for a table without a key. Two blocks that differ have the same digest once in 2^64.
 """
 
+import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,11 @@ SAMPLED_KEYS = 100
 """How many keys of a block are looked at, on average, to find where blocks should end."""
 PAGES_A_PART = 65_536
 """Pages that one statement reads, half a gigabyte."""
+_BLOCKS_A_STRETCH, _UNEVEN_STRETCH, _UNEVEN_BLOCK = 30, 2.5, 20
+"""Keys lie evenly when, of a sample, no stretch of so many blocks has more than so many times its share, and no block
+so many times: a sample has whole pages, several of some blocks and none of others."""
+_HALF = 2**15
+_BLOCK, _NUMBER = struct.Struct(">hh"), struct.Struct(">q")
 
 
 RECORD = (  # a value of each type that is not hashed as a text
@@ -161,8 +167,18 @@ class Digest:
         """The number of a row's block."""
         if self.bounds:
             first = self.shape.column(self.key[0])
+            name = f"t.{quoted(first.name)}"
+            even = _even(self.bounds) if first.type in WHOLE else None
+            if even is not None:
+                # Three numbers instead of thousands travel to both sides.
+                begin, step, end = even
+                inside = f"({name}::bigint - {_number(begin)}) / {step} + 1"
+                return (
+                    f"CASE WHEN {name} < {_number(begin)} THEN 0 WHEN {name} >= {_number(end)} "
+                    f"THEN {len(self.bounds)} ELSE {inside} END"
+                )
             ends = literal("{" + ",".join(self.bounds) + "}")
-            return f"width_bucket(t.{quoted(first.name)}, {ends}::{first.type}[])"
+            return f"width_bucket({name}, {ends}::{first.type}[])"
         if self.classes == 1:
             return "0"
         if not self.key:
@@ -171,11 +187,19 @@ class Digest:
         return f"({hashed(self.method, key, 1)} & {self.classes - 1})"
 
     def blocks(self, part: tuple[int, int | None] | None) -> str:
-        """Block, rows, sum of their digests; of the pages from … up to but without …, or of all."""
-        return (
-            f"SELECT b, count(*), sum(h)::text FROM (SELECT {self.block()} AS b, {self.row()} AS h "
+        """One binary value: of each block what `unpacked` reads; of the pages from … up to but without …, or of all."""
+        grouped = (
+            f"SELECT b, count(*) AS n, sum(h) AS total FROM (SELECT {self.block()} AS b, {self.row()} AS h "
             f"FROM {self.source} WHERE {_pages(part)}) AS s GROUP BY b"
         )
+        few = f"int2send((n - {_HALF})::smallint)"
+        many = f"int2send({_HALF - 1}::smallint) || int8send(n)"
+        # Of the sum 64 bits: a negative remainder and the positive one differ by 2^64.
+        rest = f"mod(total, {2**64})"
+        total = f"{rest} - CASE WHEN {rest} >= {2**63} THEN {2**64} WHEN {rest} < -{2**63} THEN -{2**64} ELSE 0 END"
+        count = f"CASE WHEN n < {2 * _HALF - 1} THEN {few} ELSE {many} END"
+        block = f"int2send(b::smallint) || {count} || int8send(({total})::bigint)"
+        return f"SELECT string_agg({block}, '') FROM ({grouped}) AS g"
 
     def within(self, blocks: Collection[int]) -> str:
         """The condition that a row is in one of `blocks`."""
@@ -203,6 +227,27 @@ class Digest:
         texts = [f'({text}) COLLATE "C"' for text in self.texts([each.name for each in self.columns])]
         places = ", ".join(str(place) for place in range(2, len(texts) + 2))
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
+
+
+def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
+    """Block, rows, and their digests' sum modulo 2^64, of what `Digest.blocks` gives.
+
+    A block has twelve bytes: its number in two, its rows in two (in eight more where these do not hold them), the sum
+    in eight.
+    """
+    found = []
+    at = 0
+    while at < len(packed):
+        block, rows = _BLOCK.unpack_from(packed, at)
+        at += _BLOCK.size
+        rows += _HALF
+        if rows == 2 * _HALF - 1:
+            (rows,) = _NUMBER.unpack_from(packed, at)
+            at += _NUMBER.size
+        (total,) = _NUMBER.unpack_from(packed, at)
+        at += _NUMBER.size
+        found.append((block, rows, str(total)))
+    return found
 
 
 def found_rows(
@@ -251,6 +296,11 @@ def hashed(method: Method, text: str, seed: int) -> str:
     return f"('x' || substr(md5(convert_to({text}, 'UTF8')), {1 + 16 * seed}, 16))::bit(64)::bigint"
 
 
+def _number(value: int) -> str:
+    """A bigint; a minus before a plain literal would be an operator of its own."""
+    return f"('{value}'::bigint)"
+
+
 def encoding(connection: Session) -> str:
     """What the database keeps texts in, such as UTF8."""
     return str(native(connection).info.parameter_status("server_encoding"))
@@ -272,19 +322,54 @@ def probe(connection: Session, method: Method) -> list[int] | None:
 def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     """Where blocks of about `ROWS_A_BLOCK` rows may end, from a sample of the pages. Empty where one block will do.
 
-    `rows`: about how many there are.
+    Of whole numbers that lie evenly, ends at even distances: they need not travel. `rows`: about how many there are.
     """
     wanted = min(rows // ROWS_A_BLOCK, MOST_BLOCKS)
     if wanted < 2:
         return []
     name = quoted(shape.key[0].name)
     percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
-    found = connection.execute(
+    sample = f"SELECT {name} AS k FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})"
+    if shape.key[0].type in WHOLE and wanted >= _BLOCKS_A_STRETCH * 8:
+        # Of bigints all over their range the distance is no bigint: then all of them are in one block.
+        found = connection.execute(
+            f"WITH s AS MATERIALIZED ({sample}), "
+            f"e AS (SELECT min(k)::bigint AS a, max(k) AS z, "
+            f"ceil((max(k)::numeric - min(k) + 1) / {wanted}) AS step FROM s), "
+            f"b AS (SELECT CASE WHEN step < {2**63 // wanted} THEN (k - a) / step::bigint END AS b, count(*) AS n "
+            f"FROM s, e GROUP BY 1), "
+            f"t AS (SELECT sum(n) AS n FROM b GROUP BY b / {_BLOCKS_A_STRETCH}) "
+            f"SELECT a, z, step, (SELECT sum(n) FROM b), (SELECT max(n) FROM b), (SELECT max(n) FROM t) FROM e".encode()
+        ).fetchone()
+        even = _even_bounds(*map(int, found), wanted=wanted) if found is not None and found[0] is not None else []
+        if even:
+            return even
+    quantiles = f"SELECT s.k, ntile({wanted}) OVER (ORDER BY s.k) AS n FROM ({sample}) AS s"
+    row = connection.execute(
         # Not by min(k): that of a uuid came with PostgreSQL 18.
-        f"SELECT DISTINCT ON (s.n) s.k::text FROM (SELECT {name} AS k, ntile({wanted}) OVER (ORDER BY {name}) AS n "
-        f"FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})) AS s WHERE s.n > 1 ORDER BY s.n, s.k".encode()
-    ).fetchall()
-    return list(dict.fromkeys(text for (text,) in found))
+        f"SELECT array_agg(b.k::text ORDER BY b.k) FROM (SELECT DISTINCT ON (q.n) q.k FROM ({quantiles}) AS q "
+        f"WHERE q.n > 1 ORDER BY q.n, q.k) AS b".encode()
+    ).fetchone()
+    assert row is not None
+    return list(dict.fromkeys(row[0] or ()))
+
+
+def _even_bounds(first: int, last: int, step: int, keys: int, block: int, stretch: int, *, wanted: int) -> list[str]:
+    """Ends between two keys at distances of `step`, where they part rows about as others would; else none.
+
+    Of a sample of `keys`, so many are in the fullest block, and in the fullest stretch of `_BLOCKS_A_STRETCH`.
+    """
+    if block * wanted > keys * _UNEVEN_BLOCK or stretch * wanted > keys * _BLOCKS_A_STRETCH * _UNEVEN_STRETCH:
+        return []
+    return [str(end) for end in range(first + step, last + 1, step)]
+
+
+def _even(bounds: Sequence[str]) -> tuple[int, int, int] | None:
+    """First, distance and last of bounds that have one distance, and no more between them than a bigint holds."""
+    begin, end = int(bounds[0]), int(bounds[-1])
+    step = (end - begin) // max(1, len(bounds) - 1)
+    even = step > 0 and end - begin < 2**63 and all(int(text) == begin + n * step for n, text in enumerate(bounds))
+    return (begin, step, end) if even else None
 
 
 def drawn(connection: Session, digest: Digest, rows: int, wanted: int) -> list[Key]:

@@ -8,6 +8,7 @@ from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.canonical import CanonicalDigest
+from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.source import snapshot
 
 TextRows = list[tuple[int, *tuple[str | None, ...]]]
@@ -20,7 +21,9 @@ class TableDigest(digest.Digest):
         return digest.pages(connection, self.shape)
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
-        return connection.execute(self.blocks(part).encode()).fetchall()
+        row = native(connection).cursor(binary=True).execute(self.blocks(part).encode()).fetchone()
+        assert row is not None
+        return digest.unpacked(row[0] or b"")
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> TextRows:
         return connection.execute(self.rows(blocks).encode()).fetchall()
