@@ -2,7 +2,8 @@
 reduce and stage.
 
 `steady` is beside the same drain by one process (`local[*]`). In `killed`, one worker and its executor get SIGKILL in
-the middle of every drain, and come back for the next; the slave must be equal to the master all the same.
+the middle of every drain, and come back for the next; the slave must be equal to the master all the same. `executors`
+is the CPU that executors spend on a change, two and four of them beside one.
 """
 
 import argparse
@@ -12,7 +13,9 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import machine
@@ -24,6 +27,7 @@ from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
 from devstack.ports import HOST, free_port
 from devstack.process import await_true, kill_family
+from sluice.counted import counted
 from spark_jobs import server
 from workload import mixes
 from workload.mixes import Mix
@@ -34,6 +38,7 @@ CONF = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
 }
+EXECUTORS = (1, 2, 4)
 STAGE_ABOVE = 10_000
 """Changes of a window above which the executors do the work; below, the driver is quicker by itself."""
 AFTER = 0.6
@@ -128,50 +133,88 @@ class Killing:
             self.cluster.kill_worker()
 
 
+class Side:
+    """Our side over a cluster of so many workers."""
+
+    def __init__(self, servers: Servers, args: argparse.Namespace, mix: Mix, workers: int, stack: ExitStack) -> None:
+        self.servers, self.mix = servers, mix
+        folder = servers.folder / f"spark {workers}"
+        folder.mkdir()
+        self.cluster = stack.enter_context(Cluster(folder, workers))
+        conf = {**CONF, "spark.authenticate.secret": self.cluster.secret}
+        of_cluster = argparse.Namespace(**{**vars(args), "spark_master": self.cluster.url})
+        self.ours = Ours(servers, of_cluster, mixes.DDL, conf, stage_above=STAGE_ABOVE)
+        stack.callback(self.ours.close)
+        self.ours.beside = self.cluster.roots
+        self.ours.start()
+
+    def measured(self, killing: Killing | None = None) -> Run:
+        """Raises `SideFailed` where the executors did not do it."""
+        run = drain(self.servers, self.ours, self.mix, killing or (lambda: None))
+        if "reduced by the driver" in self.ours.log.read_text(errors="replace"):
+            raise SideFailed(f"the executors could not do it:\n{self.ours.log.read_text()[-1500:]}")
+        return run
+
+
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a slave differs from its master, whatever was killed."""
     changes = max(20_000, int(1_000_000 * args.scale) // 100 * 100)
     mix = Mix("bulk", changes, min(10_000, changes // 100))
     wanted = args.figure or ("steady", "killed")
+    figures = []
+    with Servers(args) as servers:
+        if {"steady", "killed"} & {*wanted}:
+            figures += _of_two(servers, args, mix, wanted)
+        if "executors" in wanted:
+            figures += _of_executors(servers, args, mix)
+        setting = {**machine.describe(), **servers.describe(), "spark": {**CONF, "stage_above": STAGE_ABOVE}}
+    return Report("cluster", figures, setting)
+
+
+def _of_two(servers: Servers, args: argparse.Namespace, mix: Mix, wanted: Sequence[str]) -> list[Figure]:
+    """With two workers, all the time or until one is killed."""
+    figures = []
     with ExitStack() as stack:
-        servers = stack.enter_context(Servers(args))
-        folder = servers.folder / "spark"
-        folder.mkdir()
-        cluster = stack.enter_context(Cluster(folder))
         alone = _alone(servers, args, mix) if args.side != "ours" and "steady" in wanted else []
-        args.spark_master = cluster.url
-        conf = {**CONF, "spark.authenticate.secret": cluster.secret}
-        ours = Ours(servers, args, mixes.DDL, conf, stage_above=STAGE_ABOVE)
-        stack.callback(ours.close)
-        ours.beside = cluster.roots
-        ours.start()
-
-        def measured(killing: Killing | None = None) -> Run:
-            run = drain(servers, ours, mix, killing or (lambda: None))
-            if "reduced by the driver" in ours.log.read_text(errors="replace"):
-                raise SideFailed(f"the executors could not do it:\n{ours.log.read_text()[-1500:]}")
-            return run
-
-        steady = alternate("cluster", {"ours": measured}, args.rounds, args.warm_up)["ours"]
-        figures = []
+        side = Side(servers, args, mix, 2, stack)
+        steady = alternate("cluster", {"ours": side.measured}, args.rounds, args.warm_up)["ours"]
         if "steady" in wanted:
             figures.append(Figure(f"{mix.title}, two workers", "changes/s", steady, alone, "local[*]"))
         if "killed" in wanted:
             killed = []
             after = min(AFTER, min(run.seconds for run in steady) / 2)
             for _ in range(args.rounds):
-                run = measured(killing := Killing(cluster, after))
+                run = side.measured(killing := Killing(side.cluster, after))
                 while not killing.done:  # the drain was over before: another one, met earlier
                     if after < SOONEST:
                         raise SideFailed("the drain was over before a worker was killed: take a larger --scale")
                     after /= 2
-                    run = measured(killing := Killing(cluster, after))
+                    run = side.measured(killing := Killing(side.cluster, after))
                 killed.append(run)
-                cluster.add_worker()
+                side.cluster.add_worker()
             title = "the same, one worker killed: equal all the same"
             figures.append(Figure(title, "changes/s", killed, steady, "nothing killed"))
-        setting = {**machine.describe(), **servers.describe(), "spark": {**CONF, "stage_above": STAGE_ABOVE}}
-    return Report("cluster", figures, setting)
+    return figures
+
+
+def _of_executors(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Figure]:
+    """What executors spend on a change, one of them, two and four."""
+    runs: dict[int, list[Run]] = {}
+    for count in EXECUTORS:
+        with ExitStack() as stack:
+            side = Side(servers, args, mix, count, stack)
+            found = alternate(f"{count} executors", {"ours": side.measured}, args.rounds, args.warm_up)["ours"]
+        runs[count] = [replace(run, value=1e6 * _of_workers(run) / mix.changes) for run in found]
+    title = f"{mix.title}, CPU of "
+    unit, one = "µs/change", runs[EXECUTORS[0]]
+    return [
+        Figure(f"{title}{counted(count, 'executor')}", unit, runs[count], one, "one executor", True, goal=0.8)
+        for count in EXECUTORS[1:]
+    ]
+
+
+def _of_workers(run: Run) -> float:
+    return sum(seconds for part, seconds in run.cpu.items() if part.startswith("worker"))
 
 
 def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:
