@@ -96,9 +96,28 @@ def test_slaves_that_cannot_have_transformations_are_refused(folder: Path) -> No
     with pytest.raises(config.ConfigError, match=r"slaves\.dr2: gets changes of a recorded stream"):
         slaves = "dr1: {conn_id: s}\n  dr2: {conn_id: t, tables: {public.people: {where: id < 9}}}"
         read(folder, "public.people: {}", slaves, f"capture: stream, location: {folder}")
-    with pytest.raises(config.ConfigError, match=r"slaves\.dr1: has conflict_rules, and tables have where"):
-        read(
-            folder, "public.people: {where: id < 9}", "dr1: {conn_id: s, conflict_rules: {'public.*': {wins: master}}}"
-        )
     for vendor in ("mysql", "oracle"):
         read(folder, "public.people: {where: id < 9}", f"dr1: {{conn_id: s, vendor: {vendor}}}")
+
+
+@pytest.mark.parametrize(
+    ("line", "rules", "refused"),
+    [
+        ("public.people: {where: id < 9}", "public.*", "public.people"),
+        ("public.people: {exit: 'a.b:c'}", "public.people", "public.people"),
+        ("public.*: {where: id < 9}", "public.people", "public.people"),
+        ("public.p*: {where: id < 9}", "public.*", "public.p*"),
+        ("public.people: {where: id < 9}", "public.orders", None),
+        ("public.people: {columns: {a: {exclude: true}}, target: {name: folk}}", "public.*", None),
+    ],
+)
+def test_a_rule_for_conflicts_and_rows_that_are_left_out_exclude_each_other(
+    folder: Path, line: str, rules: str, refused: str | None
+) -> None:
+    slave = f"dr1: {{conn_id: s, conflict_rules: {{'{rules}': {{wins: master}}}}}}"
+    if refused is None:
+        read(folder, line, slave)
+        return
+    with pytest.raises(config.ConfigError) as raised:
+        read(folder, line, slave)
+    assert f"slaves.dr1: has conflict_rules for {refused}, and where or exit for the same" in str(raised.value)

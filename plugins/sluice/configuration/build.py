@@ -10,7 +10,8 @@ from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import SHORT_NAME, Endpoint, Replication, SlaveConfig
 from sluice.configuration.nodes import Node
 from sluice.configuration.placement import check
-from sluice.configuration.rule import TableRule
+from sluice.configuration.resolve import rule_for
+from sluice.configuration.rule import TablePattern, TableRule
 from sluice.configuration.section import Options, Section, option
 from sluice.configuration.table_lines import EACH_TABLE, tables
 from sluice.configuration.values import A_FOLDER, A_PREFIX, folder, one_of, prefix, read, text, whole
@@ -110,14 +111,25 @@ def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, 
     if not any(rule.transformation for rule in (*rules, *slave.tables)):
         return slave
     if master.stream:
-        problem = f"gets changes of a recorded stream (capture: {master.capture})"
-        remedy = "take where, columns and exit out: a recorded stream is applied as it is"
-    elif master.vendor != FIRST:
-        problem = f"gets tables of the vendor {master.vendor}"
-        remedy = f"take where, columns and exit out: a master of {FIRST} has them"
-    elif slave.conflict_rules:
-        problem, remedy = "has conflict_rules", "take one of the two out: conflict_rules decide between whole rows"
-    else:
-        return slave
-    section.wrong(f"{problem}, and tables have where, columns or exit", remedy)
+        problem = f"gets changes of a recorded stream (capture: {master.capture}), and tables have where, columns or exit"
+        section.wrong(problem, "take where, columns and exit out: a recorded stream is applied as it is")
+    elif both := _filtered_and_ruled(slave, tuple(rules)):
+        problem = f"has conflict_rules for {both}, and where or exit for the same"
+        section.wrong(problem, "take one of the two out: a row that was left out has no value that a rule could compare")
     return slave
+
+
+def _filtered_and_ruled(slave: SlaveConfig, lines: tuple[TableRule, ...]) -> TablePattern | None:
+    """Tables of which the slave gets some rows alone, and of which a rule decides conflicts; None for none."""
+    rules = (*slave.tables, *lines)
+    exact = {rule.pattern.table for rule in rules if not rule.pattern.wildcard}
+    exact |= {pattern.table for pattern, _ in slave.conflict_rules if not pattern.wildcard}
+    for table in sorted(exact):
+        rule = rule_for(table, slave.tables) or rule_for(table, lines)
+        if rule is not None and rule.filters and slave.conflict_rule(table) is not None:
+            return TablePattern(table.schema, table.name)
+    for rule in rules:
+        ruled = any(pattern.wildcard and pattern.schema == rule.pattern.schema for pattern, _ in slave.conflict_rules)
+        if rule.pattern.wildcard and rule.filters and ruled:
+            return rule.pattern
+    return None

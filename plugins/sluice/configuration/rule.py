@@ -145,3 +145,9 @@ class TableRule(Options):
         if not self.replicate and others:
             section.wrong(f"has {others} although replicate is false", "take out either replicate or the others")
         return self
+
+    @property
+    def filters(self) -> bool:
+        """Whether slaves may get some of the rows alone."""
+        found = self.transformation
+        return found is not None and (found.where is not None or found.exit is not None)

@@ -27,6 +27,13 @@ master: {schema: public, conn_id: b}
 slaves: {a: {schema: public, conn_id: a, existing_tables: current, conflict_rules: {public.*: RULE}}}
 tables: {'public.*': {}}
 """
+MAPPED = (
+    (FORTH, "{public.t: {target: {schema: far, name: T}, columns: {v: {rename: 'V v'}, mine: {exclude: true}}}}"),
+    (
+        BACK.replace("public.*: RULE", "far.*: RULE"),
+        "{far.T: {target: {schema: public, name: t}, columns: {'V v': {rename: v}}}}",
+    ),
+)
 NEWEST = "{newest: at}", "{newest: at}"
 A_PREVAILS = "{wins: master}", "{wins: slave}"
 ROWS = 40
@@ -166,3 +173,34 @@ def test_rows_that_differ_are_mended_by_the_rule_in_both_directions(net: Net) ->
     assert net.at("a", "SELECT v FROM public.t WHERE id <= 4 ORDER BY id") == [
         ("newer here",), ("newer there",), ("v",), ("v",)
     ]  # fmt: skip
+
+
+@pytest.mark.long
+def test_both_sides_may_have_a_table_otherwise(net: Net) -> None:
+    net.configure(*(text.replace("RULE", NEWEST[0]).replace("{'public.*': {}}", lines) for text, lines in MAPPED))
+    net.at("a", "CREATE TABLE public.t (id int PRIMARY KEY, at timestamptz, v text, w text, mine text)")
+    net.at("b", 'CREATE SCHEMA far; CREATE TABLE far."T" (id int PRIMARY KEY, at timestamptz, "V v" text, w text)')
+    rows = f"SELECT g, '2026-01-01', 'v', 'w' FROM generate_series(1, {ROWS}) g"
+    net.at("a", f"INSERT INTO public.t {rows}")
+    net.at("b", f'INSERT INTO far."T" {rows}')
+    net.at("a", "UPDATE public.t SET mine = 'hunter' || id")
+    # The application of the other side knows the table by the first one's names.
+    net.at("b", 'CREATE VIEW public.t AS SELECT id, at, "V v" AS v, w FROM far."T"')
+    for prefix, slave in (("AB_", "b"), ("BA_", "a")):
+        net.capture(prefix)
+        net.follow(prefix, slave)
+    with writers(net, seed=8) as done:
+        for _ in range(2):
+            start = sum(done)
+            with net.applying(("AB_", "b"), ("BA_", "a")) as running:
+                until(lambda: sum(done) > start + 1_000, running)  # noqa: B023
+    with net.applying(("AB_", "b"), ("BA_", "a")) as running:
+        net.await_current("AB_", "b", running)
+        net.await_current("BA_", "a", running)
+    theirs = net.at("b", 'SELECT id, at, "V v", w FROM far."T" ORDER BY 1')
+    assert net.at("a", "SELECT id, at, v, w FROM public.t ORDER BY 1") == theirs
+    images = net.at("b", "SELECT content, oldcontent, held FROM public.ab_rejects")
+    assert images and net.at("a", "SELECT FROM public.ba_rejects"), "the writers met no conflict"
+    assert "hunter" not in str(images)
+    kept = net.at("a", f"SELECT DISTINCT mine = 'hunter' || id FROM public.t WHERE id <= {ROWS}")
+    assert kept == [(True,)]
