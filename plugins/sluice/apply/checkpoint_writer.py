@@ -225,7 +225,8 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
         # What must not come again, or would be seen half done, is anchored with its data.
-        rare = cut or after.state is not before.state or before.catching_up or after.catching_up
+        moved = after.state is not before.state or after.tables != before.tables
+        rare = cut or moved or before.catching_up or after.catching_up
         self._next_anchor = after if rare or self._anchor_due() else None
         self._store().advance(before, self._next_anchor or self._row(after))
 

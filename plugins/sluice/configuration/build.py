@@ -111,11 +111,15 @@ def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, 
     if not any(rule.transformation for rule in (*rules, *slave.tables)):
         return slave
     if master.stream:
-        problem = f"gets changes of a recorded stream (capture: {master.capture}), and tables have where, columns or exit"
+        problem = (
+            f"gets changes of a recorded stream (capture: {master.capture}), and tables have where, columns or exit"
+        )
         section.wrong(problem, "take where, columns and exit out: a recorded stream is applied as it is")
     elif both := _filtered_and_ruled(slave, tuple(rules)):
         problem = f"has conflict_rules for {both}, and where or exit for the same"
-        section.wrong(problem, "take one of the two out: a row that was left out has no value that a rule could compare")
+        section.wrong(
+            problem, "take one of the two out: a row that was left out has no value that a rule could compare"
+        )
     return slave
 
 

@@ -1,7 +1,8 @@
 """An Oracle master and a slave, PostgreSQL unless a test says otherwise, under what runs in production."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from sluice import config
@@ -50,17 +51,18 @@ class OracleMasterRig(Rig):
         stage: int = 20_000,
         block_rows: int = 1_000,
         read: str = "committed",
+        lines: Mapping[str, str] = MappingProxyType({}),
         **slave: str,
     ) -> Self:
         """`tables`: statements of the master that make tables and rows, `;` and a line's end between them. All tables
-        of the account are captured."""
+        of the account are captured. `lines`: what the configuration says of them, by name."""
         infos = {"m": oracle_database(), "s": database()}
         master = cls.connect_master(infos["m"])
         for statement in tables.split(";\n"):
             if statement.strip():
                 master.run(statement.strip().rstrip(";"))
         wanted = "".join(
-            f'  "{table.schema}.{table.name}": {{}}\n'
+            f'  "{table.schema}.{table.name}": {lines.get(table.name, "{}")}\n'
             for table in vendor_of("oracle").rows.tables(master)
             if table.schema == master.schema
         )

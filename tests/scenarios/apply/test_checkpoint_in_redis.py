@@ -24,6 +24,7 @@ from sluice.model.checkpoint import Fenced
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import RejectStatus
+from sluice.model.table_state import TableState
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import purge
@@ -93,6 +94,23 @@ def test_the_position_goes_to_redis_and_not_to_the_slave(kept: Callable[..., Rig
     assert pair.checkpoint.position == anchor
     current(pair)
     assert pair.checkpoint.changes == 2, "nothing comes again after a clean stop"
+
+
+def test_a_table_that_is_left_out_stays_so_when_its_new_name_comes_again(kept: Callable[..., Rig]) -> None:
+    pair = kept(TABLE)
+    for name in ("late", "gone"):
+        pair.master.execute(f"CREATE TABLE public.{name} (id int PRIMARY KEY); INSERT INTO public.{name} VALUES (1)")
+        pair.capture_table(name)
+    current(pair)
+    known = take(pair)
+    pair.master.execute("ALTER TABLE public.late RENAME TO later; DROP TABLE public.gone")
+    current(pair)
+    put_back(pair, known)
+    pair.master.execute("UPDATE public.later SET id = 2; INSERT INTO public.t VALUES (1, 'a')")
+    current(pair)
+    found = pair.checkpoint.tables
+    assert dict(found.not_ready) == {TableName("public", "later"): TableState.ABSENT} and not found.former
+    assert pair.slave.execute("SELECT v FROM public.t").fetchall() == [("a",)]
 
 
 def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:

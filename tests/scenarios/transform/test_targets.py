@@ -100,9 +100,9 @@ def test_loaded_followed_compared_and_mended_under_other_names(shop: MakeShop, o
             "ALTER TYPE public.mood ADD VALUE 'glad'",
             "INSERT INTO public.people (name, mood) VALUES ('g', 'glad')",
         ):
-            here.master.execute(statement)
-            here.capture()
+            here.master.execute(statement.encode())
             here.await_current()
+        here.capture()
         fresh = here.update(tables=["sales.fresh"])
         here.prepare(fresh)
         here.load_to_normal(fresh)
@@ -116,6 +116,8 @@ def test_loaded_followed_compared_and_mended_under_other_names(shop: MakeShop, o
         assert found.finding.place == '"Shop ""x""".select'
         here.await_current()
         assert_there(here, places)
+        if "role" in options:  # without event triggers a new name shows by the next reconciling alone
+            return
         for before, after in (("sales.fresh", "newer"), ("public.people", "folk")):
             here.master.execute(f"ALTER TABLE {before} RENAME TO {after}".encode())
             here.await_current()
