@@ -3,6 +3,7 @@
 Any number of handles, in any process, may name the same directory: what runs is found by the server's own pid file.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -191,9 +192,10 @@ def clean_environment(*unwanted: str) -> dict[str, str]:
 
 
 def _die_with_parent(number: int) -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with a signal that stops the server quickly."""
-    import ctypes
+    """In the child, before exec: PR_SET_PDEATHSIG with a signal that stops the server quickly.
 
+    Nothing can be imported here: the server's account may be unable to read Python's files.
+    """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(1, number)

@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 import redis
 
+from devstack.postgres import PostgresServer
 from tests.scenarios.faults import hand as hands
 from tests.scenarios.faults.applies import Applies
-from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.hand import FILE_LIMITS, Hand
 from tests.scenarios.faults.plan import Fault, Strike, plan
 from tests.scenarios.faults.servers import Servers
 from workload.faults.proxy import Moment
@@ -82,6 +85,29 @@ def test_a_bad_connection_lasts_until_something_meets_it(servers: Servers, tmp_p
         hand_of(servers, tmp_path, halved, idle=idle).play()
         assert client.ping()
     assert next(turns) > 30
+
+
+def test_a_limit_on_files_is_met_though_the_servers_log_is_larger(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hands, "STRIKE_SECONDS", 10.0)
+    slave = servers.slave
+    assert isinstance(slave, PostgresServer)
+    with open(slave.log, "ab") as log:
+        log.write(b"\n" * FILE_LIMITS[Fault.FULL_DISK])
+    with slave.connect() as connection:
+        connection.execute("CREATE TABLE large AS SELECT repeat(n::text, 60) FROM generate_series(1, 1000) AS n")
+
+        def idle() -> None:
+            with suppress(psycopg.Error):
+                connection.execute("INSERT INTO large SELECT * FROM large LIMIT 1000")
+
+        hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FULL_DISK, place="slave", seconds=0.1), idle=idle)
+        try:
+            hand.play()
+        finally:
+            hand.heal()
+            connection.execute("DROP TABLE large")
 
 
 def test_a_run_in_which_nothing_is_applied_after_a_strike_fails(

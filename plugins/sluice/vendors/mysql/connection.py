@@ -17,7 +17,7 @@ from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CLIENT, FIELD_TYPE
 from pymysql.converters import conversions
 
-from sluice.database.errors import Contended, DatabaseError
+from sluice.database.errors import Contended, DatabaseError, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
@@ -29,6 +29,10 @@ SQL_MODE = (
 LOCK_SECONDS, DEFINITION_LOCK_SECONDS = 10, 30
 """How long a statement waits for a row, and for a table's definition. The server's own are 50 s and a day."""
 LOOK_UP_SECONDS, LOOK_UP_PAUSE = 1.0, 0.02
+SHORT = 250_000
+"""Characters of a statement that every server takes: none has less than 1 MiB unless somebody wanted so."""
+LARGEST = 1 << 30
+"""Bytes of a statement that a server can be made to take."""
 LEFT_OUT = 1684
 """The server's number of the warning that a table is left out of information_schema."""
 PIECE_BYTES = 256 * 1024
@@ -160,8 +164,25 @@ class MySQLSession:
         if self._lost:
             raise Contended(f"{self.place}: the server has undone this transaction")
         with self._classified(), self.driver.cursor() as cursor:
-            cursor.execute(query, _arguments(params))
+            text = cursor.mogrify(query, _arguments(params))
+            self._require_room(text)
+            cursor.execute(text)
             return Found(list(cursor.fetchall()), cursor.rowcount)
+
+    def _require_room(self, text: str) -> None:
+        """Raises `StatementFailed` for more than the server takes, which would end the session as a crash does."""
+        if len(text) > SHORT and (size := len(text.encode())) > self._most:
+            raise StatementFailed(
+                f"{self.place}: a value needs a statement of {size:,} bytes, and the server takes {self._most:,}. As "
+                f"an administrator: SET GLOBAL max_allowed_packet = {LARGEST}, and in the server's configuration."
+            )
+
+    @cached_property
+    def _most(self) -> int:
+        """Bytes of a statement."""
+        row = self.run("SELECT @@max_allowed_packet").fetchone()
+        assert row is not None
+        return int(row[0])
 
     def look_up(self, query: str, params: Mapping[str, Any] | None = None) -> "Found":
         """A query of information_schema. Raises `Contended` where a definition goes on changing.
@@ -302,7 +323,7 @@ def connect(
             connect_timeout=int(info.options.get("connect_timeout", "10")),
             conv=_CONVERSIONS,
             program_name=application,
-            max_allowed_packet=1 << 30,
+            max_allowed_packet=LARGEST,
             **_tls(info),
         )
     except (pymysql.Error, OSError, RuntimeError) as error:

@@ -61,11 +61,11 @@ class Digest:
             if kinds[name] in SHOWN:
                 part = self.text(name)
             elif kinds[name] is Kind.BINARY:
-                # In small pieces: the text of a large value is twice as long as a packet may be.
                 part = f"MD5(CONCAT('\\\\x', LOWER(HEX(t.{own.quoted}))))"
             else:
                 part = f"MD5({self.text(name)})"
-            parts.append(f"COALESCE({part}, ''), ','")
+            # Not COALESCE: a text that is too long for the server is NULL as well, and the row's shall be NULL then.
+            parts.append(f"IF(t.{own.quoted} IS NULL, '', {part}), ','")
         return f"CONCAT({', '.join(parts)})" if parts else "''"
 
     def row(self) -> str:
