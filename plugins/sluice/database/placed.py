@@ -7,10 +7,10 @@ where a slave has its tables, and nothing below knows that a master calls them o
 A `PlacedName` says both names to people.
 """
 
-from collections.abc import Callable, Mapping, Set, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Set, ValuesView
 from dataclasses import fields, is_dataclass, replace
-from types import FunctionType, GeneratorType, MethodType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from types import FunctionType, MethodType
+from typing import Any, Protocol, TypeVar, cast
 
 from sluice.configuration.placement import Placement
 from sluice.database.following import with_parent
@@ -18,15 +18,10 @@ from sluice.database.registry import vendor_of
 from sluice.database.schema import Constraint, DomainCheck, FreeSequence
 from sluice.database.vendor import Vendor
 from sluice.errors import SluiceError
-from sluice.model import table_definition
-from sluice.model.change import DEFINITIONS
 from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import BESIDE_TABLES, Defined, DefinedKind
 from sluice.model.names import TableName
 from sluice.model.views import View
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T")
 Names = Callable[[TableName], TableName]
@@ -124,14 +119,14 @@ class _Part:
             return [self._any(each, names) for each in value]
         if isinstance(value, Set):
             return {self._any(each, names) for each in value}
-        if isinstance(value, GeneratorType):
+        if isinstance(value, Iterator):
             return (self._any(each, names) for each in value)
         if isinstance(value, FunctionType | MethodType):
             back = self._placement.here if names == self._placement.there else self._placement.there
             return lambda *given: self._any(value(*(self._any(each, back) for each in given)), names)
         if is_dataclass(value) and not isinstance(value, type):
             return self._of_fields(value, names)
-        return _items(value, names) if hasattr(value, "column_names") else value
+        return value
 
     def _of_key(self, key: Any, value: Any, names: Names) -> object:
         """A value of a mapping, such as the definition of what has a place on the slave."""
@@ -148,12 +143,6 @@ class _Part:
         if isinstance(value, Constraint) and value.parent_name is not None:
             parent = names(value.parent)
             changed |= {"parent_schema": parent.schema, "parent_name": parent.name}
-        if getattr(value, "action", None) in DEFINITIONS:
-            changed |= {
-                label: _definition(text, names)
-                for label in ("content", "oldcontent")
-                if (text := getattr(value, label)) is not None
-            }
         return replace(value, **changed) if changed else value
 
 
@@ -164,23 +153,3 @@ def _as_it_is(name: TableName) -> TableName:
 def _stays(kind: DefinedKind) -> bool:
     """Whether what is of this kind has the master's name on every slave."""
     return kind is DefinedKind.DOMAINS or kind in BESIDE_TABLES
-
-
-def _definition(text: str, names: Names) -> str:
-    found = table_definition.parse(text)
-    shape = replace(found.shape, table=names(found.shape.table))
-    return table_definition.format_definition(replace(found, shape=shape))
-
-
-def _items(items: "pa.Table", names: Names) -> "pa.Table":
-    """Changes as rows of ITEMS, whose tables have other names."""
-    if not {"schema", "table"} <= set(items.column_names):
-        return items
-    import pyarrow as pa
-
-    pairs = zip(items.column("schema").to_pylist(), items.column("table").to_pylist(), strict=True)
-    tables = [names(TableName(schema, name)) for schema, name in pairs]
-    for label, texts in (("schema", [each.schema for each in tables]), ("table", [each.name for each in tables])):
-        place = items.column_names.index(label)
-        items = items.set_column(place, label, pa.array(texts, items.schema.field(place).type))
-    return items
