@@ -97,6 +97,20 @@ def test_names_and_values_of_any_kind_travel(rig: Callable[..., Rig]) -> None:
         assert pair.differences() == {}
 
 
+def test_tables_whose_names_differ_by_case_alone_are_two(rig: Callable[..., Rig]) -> None:
+    pair = rig(
+        'CREATE TABLE public."Items" (id int PRIMARY KEY, v text UNIQUE); '
+        'CREATE TABLE public."ITEMS" (id int PRIMARY KEY, n int UNIQUE)'
+    )
+    pair.load()
+    with pair.apply() as running:
+        running.await_normal_mode()
+        for table in ("Items", "ITEMS"):
+            pair.master.execute(f'INSERT INTO public."{table}" VALUES (1, 1)'.encode())
+            pair.await_current()
+        assert pair.differences() == {}
+
+
 def test_a_load_goes_on_while_the_master_is_written_to_and_again_in_part(rig: Callable[..., Rig]) -> None:
     pair = rig(
         "CREATE TABLE public.t (id int PRIMARY KEY, v text); CREATE TABLE public.o (id int PRIMARY KEY, v text); "

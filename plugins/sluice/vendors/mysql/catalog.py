@@ -12,17 +12,27 @@ from sluice.vendors.mysql import names
 from sluice.vendors.mysql.connection import MySQLSession, native
 
 _PRIMARY = "PRIMARY"
+OF_TRIGGERS = ("event_object_schema", "event_object_table")
+"""Columns that name the table of a trigger."""
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d", "RESTRICT": "r", "NO ACTION": "a"}
 
 
-def among(session: MySQLSession, tables: Sequence[TableName]) -> tuple[str, dict[str, object]]:
-    """The condition that `table_schema` and `table_name` name one of `tables`, and its parameters."""
+def among(
+    session: MySQLSession, tables: Sequence[TableName], columns: tuple[str, str] = ("table_schema", "table_name")
+) -> tuple[str, dict[str, object]]:
+    """The condition that two columns of information_schema name one of `tables`, and its parameters.
+
+    Byte by byte: to those columns `Items` and `ITEMS` are one name, and of a list with both the server looks for one.
+    """
     places = [(names.database_of(session, table.schema), table.name) for table in tables]
     values: dict[str, object] = {}
     for number, (database, name) in enumerate(places):
         values |= {f"d{number}": database, f"n{number}": name}
     pairs = ", ".join(f"(%(d{number})s, %(n{number})s)" for number in range(len(places)))
-    return f"(table_schema, table_name) IN ({pairs})", values
+    schema, name = columns
+    condition = f"(CAST({schema} AS BINARY), CAST({name} AS BINARY)) IN ({pairs})"
+    # By these the server finds one table without opening all.
+    return (f"({condition} AND {schema} = %(d0)s AND {name} = %(n0)s)" if len(places) == 1 else condition), values
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
@@ -73,7 +83,7 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
     if not tables:
         return []
     condition, values = among(session, tables)
-    referred = condition.replace("table_schema, table_name", "referenced_table_schema, referenced_table_name")
+    referred, _ = among(session, tables, ("referenced_table_schema", "referenced_table_name"))
     statement = sql_files.render("mysql", "foreign_keys", tables=f"({condition} OR {referred})")
     found: dict[tuple[TableName, str], tuple[TableName, str, str, list[str], list[str]]] = {}
     for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.look_up(

@@ -144,8 +144,7 @@ def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]
     """Triggers of replicated tables: nobody can switch them off."""
     if not tables:
         return []
-    condition, values = catalog.among(session, tables)
-    condition = condition.replace("table_schema, table_name", "event_object_schema, event_object_table")
+    condition, values = catalog.among(session, tables, catalog.OF_TRIGGERS)
     found = []
     for database, name, trigger in session.look_up(
         sql_files.render("mysql", "triggers", tables=condition), values

@@ -40,8 +40,7 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
         self, shapes: Mapping[TableName, TableShape], uniques: Mapping[TableName, tuple[OwnIndex, ...]]
     ) -> Iterable[SlaveTable]:
         session = native(self.connection)
-        condition, values = catalog.among(session, list(shapes))
-        condition = condition.replace("table_schema, table_name", "event_object_schema, event_object_table")
+        condition, values = catalog.among(session, list(shapes), catalog.OF_TRIGGERS)
         triggers = session.look_up(sql_files.render("mysql", "triggers", tables=condition), values).fetchall()
         watched = {names.table_of(session, database, name) for database, name, _ in triggers}
         for table, shape in shapes.items():
