@@ -62,11 +62,14 @@ def state(stack: Stack, slave: str) -> SlaveState:
     return found.state
 
 
-def test_a_list_needs_files(stack: Stack) -> None:
+def test_a_list_is_loaded_over_the_wire(stack: Stack) -> None:
     run = Run.begun(stack, slave="dr1, dr2")
-    run.await_state("settle", "failed")
-    assert "choose transfer files" in run.log("check")
-    assert run.state("begin") == "upstream_failed"
+    run.await_state("settle", "success")
+    assert (state(stack, "dr1"), state(stack, "dr2")) == (SlaveState.NORMAL, SlaveState.NORMAL)
+    with stack.master.connect("demo", "demo") as master:
+        for slave in ("dr1", "dr2"):
+            with link(stack, slave) as connection:
+                until(lambda connection=connection: content(connection) == content(master), 300)  # type: ignore[misc]
 
 
 def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Access) -> None:

@@ -22,6 +22,7 @@ slaves:
   dr1: {conn_id: demo_dr1}
 tables:
   shop.*: {}
+ddl: {indexes: warn}
 notify:
   tests.dags.notifying.ToFile: {path: FILE}
 """
