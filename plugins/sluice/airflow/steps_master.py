@@ -9,6 +9,7 @@ from sluice.airflow.step import FOR_EVER, step
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources
+from sluice.configuration.model import Replication
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
 from sluice.errors import Transient
@@ -62,10 +63,15 @@ def check_lightly(task: TaskContext) -> None:
 NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
 
 
+def _by_redo(replication: Replication) -> bool:
+    """Whether changes come from a stream, and the master's database gives the rows alone."""
+    return replication.master.stream is not None and bool(replication.master.conn_id)
+
+
 @step
 def install_resources(task: TaskContext) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
-    if task.replication.master.stream:
+    if _by_redo(task.replication):
         return NOTHING_INSTALLED
     with task.master() as master:
         place = task.replication.master
@@ -86,7 +92,7 @@ def show_plan(task: TaskContext) -> str:
 def reconcile(task: TaskContext) -> str:
     """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
     replication = task.replication
-    if replication.master.stream:
+    if _by_redo(replication):
         return NOTHING_INSTALLED
     planned = _planned(task)
     log.info("The plan for %s", planned)

@@ -318,7 +318,7 @@ class WindowApplier:
         for table, found_items in run.items():
             if table in alike:
                 changes.append(alike[table])
-                replayed[table] = partial(one_by_one, found_items, None)
+                replayed[table] = partial(one_by_one, found_items, None, self.sessions.images)
                 continue
             transform = self._transform(table)
             items = found_items

@@ -78,9 +78,11 @@ def export_snapshot(connection: Session) -> str:
     session = native(connection)
     if named := blocks.exported(session):
         return named
+    # Of the tables with such a name those with its columns: another one may be anybody's.
     text = (
-        "SELECT t.TABLE_NAME FROM ALL_TABLES t WHERE t.OWNER = :owner AND t.TABLE_NAME LIKE '%CHECKPOINT' "
-        "ORDER BY t.TABLE_NAME"
+        "SELECT c.TABLE_NAME FROM ALL_TAB_COLUMNS c WHERE c.OWNER = :owner AND c.TABLE_NAME LIKE '%CHECKPOINT' "
+        "AND c.COLUMN_NAME IN ('SLAVE', 'EPOCH', 'POSITION', 'TARGET', 'SLICE_KEY', 'CHANGES', 'TABLES') "
+        "GROUP BY c.TABLE_NAME HAVING COUNT(*) = 7 ORDER BY c.TABLE_NAME"
     )
     found = []
     for (name,) in session.run(text, {"owner": session.schema}).fetchall():
