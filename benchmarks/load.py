@@ -33,7 +33,7 @@ from benchmarks.side import SideFailed
 from devstack.home import REPOSITORY
 from devstack.postgres import binary
 from devstack.postgres_releases import binaries
-from sluice.apply.executor import Executor
+from sluice.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.pair import Pair

@@ -34,7 +34,7 @@ SETTINGS = {
 """Of all own servers, beside PostgreSQL's defaults: commits are durable."""
 OF_THE_MASTER = {"wal_level": "logical"}
 DATABASES = ("sluice_bench", "sluice_bench_native", "sluice_bench_rows", "sluice_bench_slony")
-"""Made on the servers, and dropped from foreign ones: ours, the reference's, two of other triggers."""
+"""Made on the servers: ours, the reference's, two of other triggers."""
 
 
 class NotMeantForThis(Terminal):
@@ -52,6 +52,8 @@ class Servers(AbstractContextManager["Servers"]):
         self.folder.chmod(0o711)
         self._own: dict[str, PostgresServer] = {}
         self._admin: dict[str, ConnectionInfo] = {}
+        self._made: set[tuple[str, str]] = set()
+        """Databases, by place and name."""
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
         self._spark: dict[str, ConnectServer] = {}
 
@@ -89,6 +91,7 @@ class Servers(AbstractContextManager["Servers"]):
         name = f"{name}_{place}"  # both may be on one server
         with self.admin(place) as admin:
             self._drop(admin, name)
+            self._made.add((place, name))
             admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
         return replace(self._admin[place], database=name)
 
@@ -143,11 +146,10 @@ class Servers(AbstractContextManager["Servers"]):
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _end(self) -> None:
-        for place in self._admin:
+        for place, name in self._made:
             if place not in self._own:
                 with suppress(psycopg.Error), self.admin(place) as admin:
-                    for name in DATABASES:
-                        self._drop(admin, f"{name}_{place}")
+                    self._drop(admin, name)
         for server in (*self._own.values(), self.redis):
             server.stop()
         for connect_server in self._spark.values():

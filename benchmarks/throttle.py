@@ -29,7 +29,7 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
 from sluice import config
-from sluice.apply.executor import Executor
+from sluice.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update
 

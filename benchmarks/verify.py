@@ -4,7 +4,8 @@
 table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all
 columns, with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It
 runs where `reladiff` is on the PATH. What travels between the databases and either tool is counted in a run of its own,
-by proxies in between. `floor`: ours beside one plain checksum query a side, both at the same time.
+by proxies in between. `floor`: ours beside one plain checksum query a side, both at the same time. `executors`, where
+it is asked for: by Spark's executors in a session that is up, beside the process of a comparison alone.
 """
 
 import argparse
@@ -21,17 +22,19 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.cpu import CpuWatch
-from benchmarks.load import DDL, FILL, TABLE
+from benchmarks.load import DDL, FILL, TABLE, started
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
 from devstack.ports import HOST
+from sluice.executor import Executor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify.compare import compare
+from sluice.verify.executor_reads import ByExecutors
 from sluice.verify.pinned_sessions import at_one_position
 from workload.faults.proxy import Proxy
 
@@ -95,8 +98,27 @@ def run(args: argparse.Namespace) -> Report:
                 figures.append(
                     Figure("the floor", "s", runs.get("ours", ()), runs["reference"], "plain checksums", True)
                 )
+        if "executors" in chosen:
+            figures.append(_by_executors(servers, ours, rows, args))
         setting: Mapping[str, object] = {**machine.describe(), **servers.describe(), "rows": rows}
     return Report("verify", figures, setting)
+
+
+def _by_executors(servers: Servers, ours: Ours, rows: int, args: argparse.Namespace) -> Figure:
+    """As the slave is by now, which has a hundred rows that differ."""
+    from spark_jobs.session import SparkExecutor
+
+    executor = SparkExecutor("sluice bench: verify", servers.spark(args.spark_master))
+    try:
+        started(executor)
+        by = {
+            "ours": partial(_ours, servers, ours, rows, 100, ours.infos, executor),
+            "reference": partial(_ours, servers, ours, rows, 100, ours.infos),
+        }
+        runs = alternate("executors", by, args.rounds, args.warm_up)
+    finally:
+        executor.stop()
+    return Figure(f"{NAMES['hundred']}, by executors", "s", runs["ours"], runs["reference"], "one process", True)
 
 
 def _travelled(tool: Tool, infos: Infos) -> Run:
@@ -107,13 +129,17 @@ def _travelled(tool: Tool, infos: Infos) -> Run:
         return Run(sum(proxy.bytes for proxy in proxies.values()) / 1000, run.seconds)
 
 
-def _ours(servers: Servers, ours: Ours, rows: int, expected: int, infos: Infos) -> Run:
+def _ours(
+    servers: Servers, ours: Ours, rows: int, expected: int, infos: Infos, executor: Executor | None = None
+) -> Run:
     schema, name = TABLE.split(".")
     pair = Pair.of(ours.pair.replication, ours.pair.slave.name, infos)
     with CpuWatch(servers.roots, ours.roots) as watch:
         begun = time.perf_counter()
         with at_one_position(pair, ours.store) as view:
-            finding = compare(view, TableName(schema, name))
+            table = TableName(schema, name)
+            reads = ByExecutors(view, table, executor) if executor is not None else None
+            finding = compare(view, table, reads=reads)
         seconds = time.perf_counter() - begun
     if finding.faults != expected or finding.rows_master != rows:
         raise SideFailed(f"{finding.faults} differences found instead of {expected}")

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from devstack.machine import NEEDS_JAVA, ensure_chromium, ensure_java
+from devstack.machine import NEEDS_JAVA, ensure_chromium, ensure_h2, ensure_java
 from devstack.postgres_releases import NEWEST, RELEASES
 from sluice.cli.arguments import STATUS as OF_REPLICATIONS
 from sluice.cli.command import add_subcommands, guarded, later
@@ -76,6 +76,7 @@ def prepare(args: argparse.Namespace) -> None:
         os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
     if args.command == "test":
         ensure_chromium()
+        ensure_h2()
 
 
 def parser() -> argparse.ArgumentParser:

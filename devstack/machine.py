@@ -18,6 +18,8 @@ from sluice.errors import Terminal
 
 NEEDS_JAVA = frozenset({"setup", "demo", "test", "bench", "soak", "up"})
 """Subcommands that start Spark, or prepare for it."""
+H2, H2_PACKAGE = Path("/usr/share/java/h2.jar"), "libh2-java"
+"""A database in Java, whose Oracle mode knows plain statements of Oracle's."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """Names of its program."""
 ACCOUNT = "sluice-postgres"
@@ -41,6 +43,13 @@ def ensure_chromium() -> None:
     if find_chromium() is None and not (apt_install(CHROMIUM[:2]) and find_chromium()):
         remedy = "Install it (on Debian: sudo apt-get install chromium)."
         print(f"sluice: there is no Chromium: the tests in tests/browser will fail. {remedy}", file=sys.stderr)
+
+
+def ensure_h2() -> None:
+    """On Debian and Ubuntu root is asked whether it shall be installed. Without it only tests on H2 fail."""
+    if not H2.exists() and not (apt_install([H2_PACKAGE]) and H2.exists()):
+        remedy = f"Install it (on Debian: sudo apt-get install {H2_PACKAGE})."
+        print(f"sluice: there is no {H2}: tests of Oracle's statements will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:

@@ -37,7 +37,9 @@ _COMMIT = re.compile(rb'"scn":(\d+)')
 _LOG_NAME = re.compile(r"(\d+)_(\d+)_(\d+)\.\w+\Z")
 
 
-def write_log(file: Path, lines: Sequence[bytes], *, thread: int, sequence: int, resetlogs: int) -> None:
+def write_log(
+    file: Path, lines: Sequence[bytes], *, thread: int, sequence: int, resetlogs: int, first_scn: int | None = None
+) -> None:
     """Recorded output in the form of an archived redo log, every block with its checksum."""
     data = b"".join(line + b"\n" for line in lines)
     scns = [int(found[1]) for line in lines if (found := _PLACE.search(line))]
@@ -45,7 +47,7 @@ def write_log(file: Path, lines: Sequence[bytes], *, thread: int, sequence: int,
         blocks.block(number, sequence, len(part).to_bytes(2, "little") + part)
         for number, part in enumerate((data[at : at + _PAYLOAD] for at in range(0, len(data), _PAYLOAD)), start=2)
     ]
-    header = blocks.LogHeader(thread, sequence, resetlogs, min(scns), max(scns) + 1, len(made) + 2)
+    header = blocks.LogHeader(thread, sequence, resetlogs, first_scn or min(scns), max(scns) + 1, len(made) + 2)
     temporary = file.with_name(f".{file.name}")
     temporary.write_bytes(blocks.first_block(512, len(made) + 1) + blocks.header_block(header) + b"".join(made))
     temporary.rename(file)
@@ -85,6 +87,7 @@ class StandIn:
         host, _, port = target["writer"]["uri"].rpartition(":")
         self.address = host, int(port)
         self.state = Path(source["state"]["path"])
+        self.swap = Path(source["memory"]["swap-path"])
         self.interval = float(source["state"].get("interval-s", 600))
         reader = source["reader"]
         self.logs = Path(reader["redo-log"][0] if "redo-log" in reader else reader["path-mapping"][1])
@@ -108,11 +111,16 @@ class StandIn:
         schemas = sorted(self.state.glob(f"{self.name}-chkpt-*.json"))
         if not schemas:
             fail(10052, "schema file missing")
+        for left in self.swap.glob("*.swap"):
+            say("WARN ", 10067, f"deleting old swap file from previous execution: {left}")
+            left.unlink()
         position = self.state / f"{self.name}-chkpt.json"
         if position.exists():
             values = json.loads(position.read_text())
             scn, self.first_log = int(values["scn"]), int(values.get("seq", 0))
             self.begin, self.client, self.again = scn, (scn, 0), True
+        else:
+            self.first_log = int(json.loads(schemas[-1].read_text()).get("seq", 0))
         with socket.create_server(self.address) as server:
             say("INFO ", 0, f"writer is starting with Writer: Network:{self.address[0]}:{self.address[1]}")
             while True:

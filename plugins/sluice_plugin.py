@@ -9,6 +9,9 @@ from sluice.airflow import run_note
 
 log = logging.getLogger("sluice")
 
+PLACE = "/sluice"
+"""Where the monitor is, below Airflow's own address."""
+
 
 def pages() -> list[dict[str, Any]]:
     """The monitor; none where Airflow offers no way to guard it."""
@@ -22,14 +25,18 @@ def pages() -> list[dict[str, Any]]:
     except ImportError as missing:
         log.warning("Sluice's pages are not served: %s", missing)
         return []
-    return [{"app": app, "url_prefix": "/sluice", "name": "Sluice"}]
+    return [{"app": app, "url_prefix": PLACE, "name": "Sluice"}]
 
 
 def middlewares() -> list[dict[str, Any]]:
-    """What lets the monitor call Airflow's public API from inside."""
+    """What lets the monitor call Airflow's public API from inside, and what leads to it."""
     from sluice.airflow.pages.in_process_api import KeepRoot
+    from sluice.airflow.pages.trailing_slash import TrailingSlash
 
-    return [{"middleware": KeepRoot, "args": [], "kwargs": {}, "name": "Sluice"}]
+    return [
+        {"middleware": KeepRoot, "args": [], "kwargs": {}, "name": "Sluice"},
+        {"middleware": TrailingSlash, "args": [PLACE], "kwargs": {}, "name": "Sluice's address"},
+    ]
 
 
 class SluicePlugin(AirflowPlugin):

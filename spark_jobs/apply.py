@@ -18,7 +18,7 @@ from spark_jobs.session import SparkExecutor
 def run(job: JobInput, stop: threading.Event) -> None:
     keep_pages_for_a_while()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
-    executor = SparkExecutor(f"sluice {pair}: apply", job.endpoint)
+    executor = SparkExecutor(f"sluice {pair}", job.endpoint)
     try:
         keep_applying(pair, job.connections, redis_store.connect(job.redis_url), executor, stop)
     finally:

@@ -12,7 +12,7 @@ from sluice.errors import Terminal
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession
 
 NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "cryptography", "boto3", "duckdb")
 """Modules that tasks import, beside pyspark and pyarrow, without which Spark runs no such task."""

@@ -5,8 +5,9 @@ TRANSITION; `choice`, what its form says (see `sluice.load.selection`); and wher
 as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
 become blocks), `folder`, `s3`, `key`. `others`: slaves that the same update is for, besides.
 
-Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
-When one fails, the others are stopped: what they stored is stored, and the next start goes on from there.
+Each loader is one Spark job of one task after another, named after the block with which it begins; all they share is
+BLOCKS on the slave. When one fails, the others are stopped: what they stored is stored, and the next start goes on from
+there.
 """
 
 import logging
@@ -19,15 +20,15 @@ from functools import partial
 from typing import Any
 
 from sluice import config
-from sluice.apply.executor import Executor
 from sluice.coordination import redis_store
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.executor import Executor
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
 from sluice.load.loader import load_worker
-from sluice.load.progress import estimates, progress
+from sluice.load.progress import estimates, next_block, progress
 from sluice.load.selection import Selection
 from sluice.load.shared_load import shared_worker
 from sluice.load.throttle import Throttle
@@ -50,6 +51,8 @@ TICK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STEADY_SECONDS = 60.0
 """A load that went well for so long begins its back-off anew."""
+TURN_SECONDS = 15.0
+"""So long a loader's job lasts: its executor is free for others then, and its name says how far the load is."""
 LONGEST_BACKOFF_SECONDS = 16.0
 """Beyond this pause the job ends; the task that started it decides whether to start it again."""
 
@@ -70,36 +73,30 @@ def run(job: JobInput, stop: threading.Event) -> None:
     update = Update.named(pair, update_id, Selection.from_dict(job.extra.get("choice", {})))
     transfer_folder, worker = _files(job.extra.get("files")), stores(update)
     throttle = partial(Throttle, update, redis_url=job.redis_url)
-    reads = True
-    if transfer_folder is not None and job.extra["files"]["step"] == "import":
-        reads = False
+    verb = job.extra["files"]["step"] if transfer_folder is not None else "load"
+    if transfer_folder is not None and verb == "import":
         worker = _imports(update, transfer_folder, transfer_folder.manifest())
         throttle = partial(throttle, reads_master=False)
     elif transfer_folder is not None:
         worker = _exports(update, transfer_folder)
         throttle = partial(throttle, stores=False)
-    executor = SparkExecutor(f"sluice {pair}: {_verb(job)}", job.endpoint)
+    executor = SparkExecutor(f"sluice {pair}", job.endpoint)
     pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
     others = [Update.named(pair, update_id, update.selection) for pair in pairs]
     try:
         if others and transfer_folder is None:
             load_together([update, *others], executor, stop, job.redis_url)
             return
-        load_through_outages(update, executor, stop, worker, throttle, reads=reads)
+        load_through_outages(update, executor, stop, worker, throttle, verb=verb)
         if transfer_folder is None:
             steps.arrive(update, redis_store.connect(job.redis_url))
-        elif job.extra["files"]["step"] == "export":
+        elif verb == "export":
             transfer_steps.seal(update, transfer_folder, others)
     except Terminal as error:
         _leave_word(update, str(error))
         raise
     finally:
         executor.stop()
-
-
-def _verb(job: JobInput) -> str:
-    """What Spark's pages call the work."""
-    return str(job.extra["files"]["step"]) if job.extra.get("files") else "load"
 
 
 def _files(values: dict[str, Any] | None) -> TransferFolder | None:
@@ -112,10 +109,11 @@ def _files(values: dict[str, Any] | None) -> TransferFolder | None:
 
 def stores(update: Update) -> Worker:
     """What a loader does that goes over the wire: blocks of the master straight into the slave's tables."""
-    return lambda loader, stopped: load_worker(update, loader, stopped)
+    return lambda loader, stopped: load_worker(update, loader, stopped, TURN_SECONDS)
 
 
 def _shares(updates: Sequence[Update]) -> Worker:
+    """In one turn: which slaves were too slow for the others is known only while the loader lasts."""
     return lambda loader, stopped: shared_worker(updates, loader, stopped)
 
 
@@ -151,11 +149,13 @@ def _join(stack: ExitStack, load: LoadJob, other: Update) -> bool:
 
 
 def _exports(update: Update, transfer_folder: TransferFolder) -> Worker:
-    return lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped)
+    return lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped, TURN_SECONDS)
 
 
 def _imports(update: Update, transfer_folder: TransferFolder, manifest: Manifest) -> Worker:
-    return lambda loader, stopped: import_worker(update, loader, transfer_folder, manifest, stopped)
+    return lambda loader, stopped: import_worker(
+        update, loader, transfer_folder, manifest, stopped, turn_seconds=TURN_SECONDS
+    )
 
 
 def load_through_outages(
@@ -165,12 +165,13 @@ def load_through_outages(
     worker: Worker,
     throttle: Callable[[int], Throttle] | None = None,
     *,
-    reads: bool = True,
+    verb: str = "load",
     others: Sequence[Update] = (),
 ) -> None:
     """Loads, spread like this; when a database goes away, again when it is back.
 
-    `throttle` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
+    `throttle` makes, of the number of workers, what holds them back. `verb`: `load`, `export`, or `import`, whose
+    workers read files and not the master.
     `others`: slaves that get the same blocks, as far as they can.
     """
     throttle = throttle or partial(Throttle, update)
@@ -181,9 +182,9 @@ def load_through_outages(
             with ExitStack() as stack:
                 load = stack.enter_context(LoadJob(update))
                 joined = [update, *(other for other in others if _join(stack, load, other))]
-                held = stack.enter_context(LoadSnapshot(update, reads=reads))
+                held = stack.enter_context(LoadSnapshot(update, reads=verb != "import"))
                 stack.enter_context(throttle(update.options.parallel))
-                _load(load, held, executor, stop, _shares(joined) if others else worker)
+                _load(load, held, executor, stop, _shares(joined) if others else worker, verb)
             return
         except LoadStopped:
             raise
@@ -197,25 +198,32 @@ def load_through_outages(
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, worker: Worker) -> None:
-    """Runs the loaders, ticks and tells the progress until all have ended."""
+def _load(
+    load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, worker: Worker, verb: str
+) -> None:
+    """Runs the loaders turn by turn, ticks and tells the progress until all have ended."""
     update, ended = held.update, threading.Event()
-    count = update.options.parallel
-    loaders = [
-        _Loader(load, number, executor, ended, worker, f"loader {number} of {count}") for number in range(1, count + 1)
-    ]
-    for loader in loaders:
-        loader.thread.start()
-    reported_at = time.monotonic()
+    loaders = [_Loader(load, number, executor, ended, worker) for number in range(1, update.options.parallel + 1)]
+    tables = [entry.table for entry in progress(update, expected={}).tables]
+    expected = estimates(update, tables)
+
+    def start(ready: Sequence[_Loader]) -> None:
+        found = progress(update, expected=expected).tables
+        for ahead, loader in enumerate(ready):
+            block = next_block(found, ahead, update.options.block_rows, imports=verb == "import")
+            loader.start(f"{verb} {block}".rstrip())
+
+    began = reported_at = time.monotonic()
     try:
-        tables = [entry.table for entry in progress(update, expected={}).tables]
-        expected = estimates(update, tables)
+        start(loaders)
         log.info("%s: %s, %s", update, counted(len(loaders), "loader"), counted(len(tables), "table"))
         while not all(loader.done for loader in loaders):
             ended.wait(TICK_SECONDS)
             ended.clear()
             for loader in loaders:
                 loader.check()
+            if ready := [loader for loader in loaders if loader.turn_over]:
+                start(ready)
             if stop.is_set():
                 raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to go on.")
             load.tick()
@@ -232,9 +240,9 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
         if not all(loader.done for loader in loaders):
             executor.cancel()
             for loader in loaders:
-                loader.thread.join(10.0)
-    reports = [loader.report for loader in loaders if loader.report]
-    rows, seconds = sum(report.rows for report in reports), max(report.seconds for report in reports)
+                loader.join(10.0)
+    reports = [report for loader in loaders for report in loader.reports]
+    rows, seconds = sum(report.rows for report in reports), time.monotonic() - began
     log.info(
         "%s: loaded: %s in %s, %.1f MB, %.1f s, %.0f rows/s",
         update, counted(rows, "row"), counted(sum(report.blocks for report in reports), "block"),
@@ -244,35 +252,48 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
 
 
 class _Loader:
-    """One loader: a thread of the driver that waits for its Spark job."""
+    """One loader: threads of the driver, one after another, each of which waits for a Spark job."""
 
-    def __init__(
-        self, load: LoadJob, number: int, executor: Executor, ended: threading.Event, worker: Worker, what: str
-    ):
+    def __init__(self, load: LoadJob, number: int, executor: Executor, ended: threading.Event, worker: Worker):
         self.load = load
         self.task = _task(worker, load.loader(number), executor.stopped)
         self.number = number
-        self.what = what
         self.executor = executor
         self.ended = ended
-        self.report: LoadReport | None = None
+        self.reports: list[LoadReport] = []
+        """Of each turn."""
         self.failure: SluiceError | None = None
+        self.turn_over = False
+        """Whether it is to be started again."""
         self.done = False
         """Said before `ended` is set: the thread itself lives a moment longer."""
         self.stopping = False
         """Its task will be cancelled, which is no failure."""
-        self.thread = threading.Thread(target=self._run, name=f"loader {number}", daemon=True)
+        self._thread: threading.Thread | None = None
+
+    def start(self, what: str) -> None:
+        """A turn; `what`: its job is called so."""
+        self.turn_over = False
+        self._thread = threading.Thread(target=self._run, args=(what,), name=f"loader {self.number}", daemon=True)
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Waits at most so long for the end of its turn."""
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def check(self) -> None:
         """Raises the loader's failure."""
         if self.failure is not None:
             raise self.failure
 
-    def _run(self) -> None:
+    def _run(self, what: str) -> None:
+        over = True
         try:
-            kind, outcome = self.executor.map(self.task, 1, self.what)[0]
+            kind, outcome = self.executor.map(self.task, 1, what)[0]
             if kind == "loaded":
-                self.report = outcome
+                self.reports.append(outcome)
+                over = outcome.over
             else:
                 self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
         except Exception as failure:  # nobody foresaw it, or Spark lost the task again and again
@@ -281,7 +302,7 @@ class _Loader:
                 reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
                 self.failure = Transient(f"{self.load.update}: loader {self.number} failed: {reason}")
         finally:
-            self.done = True
+            self.done, self.turn_over = over, not over
             self.ended.set()
 
 

@@ -17,21 +17,21 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote
 
 import pyarrow as pa
 
 from sluice import library
-from sluice.apply.executor import ExecutorsFailed
 from sluice.counted import counted
 from sluice.errors import Terminal
+from sluice.executor import ExecutorsFailed
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorsDiffer, Found, bring_packages, check_version, differ, look, unable
+from spark_jobs.job_name import JobName, naming_channels
 from spark_jobs.progress import TaskProgress
 from spark_jobs.server import ConnectServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession
 
 log = logging.getLogger("sluice.job")
 
@@ -49,10 +49,14 @@ PLAIN_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeSt
 """A job is one function over a range of numbers: nothing to optimise, and half the JVM's time for a job was that."""
 LONGEST_PAUSE_SECONDS = 15.0
 """Between two tries to get a session."""
+DISK_FULL = "make room where spark.local.dir leads (SPARK_LOCAL_DIRS)"
+"""What is to be done where Spark cannot write its files."""
+CANNOT_WRITE = re.compile(r"No space left on device|File too large|[Qq]uota exceeded|Missing data chunks for artifact")
+"""How Spark says it; the last is all that a client hears whose files did not find room."""
 
 
 class SparkExecutor:
-    """The executors behind an endpoint. `name` is what Spark's pages show of everything done here."""
+    """The executors behind an endpoint. With `name` begins what Spark's pages call everything done here."""
 
     def __init__(self, name: str, endpoint: Endpoint):
         self._name = name
@@ -61,6 +65,7 @@ class SparkExecutor:
         self._session: SparkSession | None = None
         self._parallelism = 1
         self._progress = TaskProgress()
+        self._named = JobName()
         self._refused: Terminal | None = None
         self._reason = "it has not answered yet"
         self._over = False
@@ -70,22 +75,22 @@ class SparkExecutor:
 
     @property
     def ready(self) -> bool:
-        """See `sluice.apply.executor.Executor`."""
+        """See `sluice.executor.Executor`."""
         return self._session is not None
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """See `sluice.apply.executor.Executor`: what is cancelled ends with its process."""
+        """See `sluice.executor.Executor`: what is cancelled ends with its process."""
         return _never
 
     @property
     def pages(self) -> str:
-        """See `sluice.apply.executor.Executor`: of a server of its own. Those of an endpoint its connection names."""
+        """See `sluice.executor.Executor`: of a server of its own. Those of an endpoint its connection names."""
         return (self._own.ui_url if self._own else None) or ""
 
     @property
     def progress(self) -> str:
-        """See `sluice.apply.executor.Executor`."""
+        """See `sluice.executor.Executor`."""
         return str(self._progress)
 
     @property
@@ -94,13 +99,14 @@ class SparkExecutor:
         return self._parallelism
 
     def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
-        """See `sluice.apply.executor.Executor`. Raises `ExecutorsFailed`."""
+        """See `sluice.executor.Executor`. Raises `ExecutorsFailed`."""
         session = self._awaited()
         try:
             results: list[T] = self._run(session, task, parts, what)
             return results
         except Exception as failure:
-            if not _of_spark(failure):
+            # A session that was cancelled meanwhile may fail in any way: its channel is closed.
+            if self._session is session and not _of_spark(failure):
                 raise
             self._lose(session, failure)
             raise ExecutorsFailed(f"Spark at {self._endpoint}: {_reason(failure)}.") from failure
@@ -133,13 +139,15 @@ class SparkExecutor:
         from pyspark import cloudpickle
         from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-        tags = {_tag(self._name), _tag(f"{self._name}: {what}") if what else _tag(self._name)}
+        called = f"{self._name}: {what}" if what else self._name
+        tags = {_tag(self._name), _tag(called)}
         for tag in tags:
             session.addTag(tag)
         try:
             pickled: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
             schema = StructType([StructField("number", LongType()), StructField("result", BinaryType())])
-            answers = session.range(0, parts, 1, parts).mapInArrow(_work(pickled, what), schema).toArrow()
+            with self._named(_plain(called)):
+                answers = session.range(0, parts, 1, parts).mapInArrow(_work(pickled, what), schema).toArrow()
         finally:
             for tag in tags:
                 session.removeTag(tag)
@@ -206,14 +214,15 @@ class SparkExecutor:
             self._own = ConnectServer.temporary(self._endpoint.master, self._endpoint.conf)
             self._own.start()
         url = self._endpoint.remote or (self._own.url if self._own else "")
-        from pyspark.sql import SparkSession
         from pyspark.sql.connect.client.retries import DefaultPolicy
+        from pyspark.sql.connect.session import SparkSession
 
         # What it comes to is told as an error.
         warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
-        if "user_id=" not in url:
-            url += f";user_id={quote(_plain(self._name))}"
-        session: SparkSession = SparkSession.builder.remote(url).create()
+        channel = naming_channels(url, self._named)
+        if channel.userId is None:
+            channel.set("user_id", "")  # the account's name would take the room of the job's
+        session: SparkSession = SparkSession.builder.channelBuilder(channel).create()
         # A server that is gone is noticed within seconds; whoever waits for it tries again himself.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
         session.registerProgressHandler(self._progress)  # type: ignore[arg-type]  # any callable does
@@ -249,7 +258,8 @@ class SparkExecutor:
                 check_version(str(self._endpoint), session.version)
                 for name, value in PLAIN_PLANS.items():
                     session.conf.set(name, value)
-                done.extend(Found(**values) for values in frame.toArrow().to_pylist())
+                with self._named(_plain(f"{self._name}: look at the executors")):
+                    done.extend(Found(**values) for values in frame.toArrow().to_pylist())
             except Exception as failure:
                 done.append(failure)
 
@@ -341,6 +351,8 @@ def _never() -> bool:
 def _reason(error: BaseException) -> str:
     """One line."""
     text = str(error)
+    if found := CANNOT_WRITE.search(text):
+        return f"its disk is full or may not be written to ({found[0]}): {DISK_FULL}"
     if said := re.search(r'details = "([^"\n]+)', text):
         return said[1].rstrip(".")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("SQLSTATE", "at "))]

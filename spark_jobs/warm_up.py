@@ -13,7 +13,7 @@ from spark_jobs.session import SparkExecutor
 
 def warm_up(endpoint: Endpoint) -> None:
     """Returns when a job has run. Raises `ExecutorsFailed`, `ExecutorsDiffer`."""
-    executor = SparkExecutor("sluice: warm-up", endpoint)
+    executor = SparkExecutor("sluice", endpoint)
     try:
         executor.map(lambda number: number, executor.parallelism, "warm up")
     finally:

@@ -21,6 +21,7 @@ IMPORTED = (
     "sluice.load.loader",
     "sluice.load.transfer.exporter",
     "sluice.load.transfer.importer",
+    "sluice.verify.executor_reads",
 )
 """What tasks need, beside the vendors."""
 PARTS: tuple[Callable[[Vendor], object], ...] = (
@@ -30,6 +31,7 @@ PARTS: tuple[Callable[[Vendor], object], ...] = (
     lambda vendor: vendor.rows,
     lambda vendor: vendor.applying,
     lambda vendor: vendor.load_target,
+    lambda vendor: vendor.digests,
 )
 """What they need of a vendor. Each is imported when it is first asked for: half a second in a new worker."""
 

@@ -20,6 +20,7 @@ QUERIES = {
     "types": f"""
         SELECT oid::regtype, typowner::regrole, typtype FROM pg_type WHERE typnamespace::regnamespace::text {OWN}""",
     "extensions": "SELECT extname, extversion FROM pg_extension",
+    "memberships": "SELECT roleid::regrole, member::regrole FROM pg_auth_members",
     "publications": "SELECT pubname FROM pg_publication",
     "dependencies": """
         SELECT pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, refobjsubid),

@@ -26,8 +26,10 @@ from devstack.redis import RedisServer
 from devstack.spark import SparkServer
 from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
+from tests import airflow_home  # noqa: F401  before a test module imports Airflow
 from tests.mysql_server import VARIABLE, GivenServer
 from tests.oracle import server as oracle_server
+from tests.oracle.h2 import H2
 from tests.oracle.ivorysql import ENVIRONMENT as IVORYSQL
 from tests.oracle.ivorysql import IvoryServer, installation
 from tests.scenarios.faults import seeds
@@ -78,6 +80,7 @@ TOGETHER = {
     "tests/scenarios/detached_apply/test_spark_executor.py": "one start of Spark",
     "tests/scenarios/feeds/test_change_source.py": "one start of Spark",
     "tests/scenarios/feeds/test_table_source.py": "one start of Spark",
+    "tests/scenarios/verify/test_by_executors.py": "one start of Spark",
 }
 """Folders and files that share what takes long to start: one worker gets all those of the same word."""
 
@@ -115,6 +118,11 @@ def pytest_configure(config: pytest.Config) -> None:
             f"{IVORYSQL}, the folder of an IvorySQL that was built. docs/oracle-slave.md starts one in a container"
         )
     given: dict[str, int] | None = getattr(config, "workerinput", None)
+    if given is None and config.option.oracle and (server := oracle_server.wanted()):
+        try:
+            server.awaited()
+        except oracle_server.NoAnswer as error:
+            raise pytest.UsageError(f"{oracle_server.ENVIRONMENT}: {error}") from None
     if given is not None:
         config.option.run_number = given["run_number"]
     elif config.option.run_number is None:
@@ -132,7 +140,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
         if outcomes:
             counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-            terminalreporter.write_line(f"on {name}, {server.version()}: {counts}")
+            try:
+                version = server.version()
+            except oracle_server.NoAnswer as error:
+                version = f"which does not answer ({error})"
+            terminalreporter.write_line(f"on {name}, {version}: {counts}")
 
 
 def _on_oracle(name: str) -> bool:
@@ -172,7 +184,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--oracle` only what runs there. Of a test marked `one_in`, the cases without their turn become `long`.
+    """With `--oracle` only what runs there. What has not its turn becomes `long`, see `_turns`.
 
     Long files come first: what is left at the end, while others have nothing more to do, should be short.
     """
@@ -182,12 +194,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _on_oracle(item.nodeid)]
     seen: Counter[str] = Counter()
     for item in items:
-        marker = item.get_closest_marker("one_in")
-        if marker is not None and item.get_closest_marker("long") is None:
-            test = item.nodeid.split("[", 1)[0]
-            if not has_turn(seen[test], marker.args[0], config.option.run_number):
+        among, cases = _turns(item)
+        if cases > 1 and item.get_closest_marker("long") is None:
+            if not has_turn(seen[among], cases, config.option.run_number):
                 item.add_marker(pytest.mark.long)
-            seen[test] += 1
+            seen[among] += 1
         if "spark" in getattr(item, "fixturenames", ()) and "one start of Spark" not in TOGETHER.get(_file(item), ""):
             raise pytest.UsageError(f"{_file(item)} uses the server of Spark: name it in TOGETHER of tests/conftest.py")
 
@@ -195,6 +206,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next((number for number, folder in enumerate(LONG) if folder in item.path.parts), len(LONG))
 
     items.sort(key=place)
+
+
+def _turns(item: pytest.Item) -> tuple[str, int]:
+    """Among what a test takes turns in the quick tier, and how many runs of it run all: the cases of a test marked
+    `one_in`, and in a file what runs on the oldest release, since all of that runs on the newest."""
+    if (marker := item.get_closest_marker("one_in")) is not None:
+        return item.nodeid.split("[", 1)[0], int(marker.args[0])
+    callspec = getattr(item, "callspec", None)
+    return _file(item), 3 if callspec and callspec.params.get("release") == OLDEST else 1
 
 
 def _file(item: pytest.Item) -> str:
@@ -360,6 +380,20 @@ def ivorysql_server() -> Iterator[IvoryServer]:
 def ivorysql(ivorysql_server: IvoryServer) -> Callable[[], ConnectionInfo]:
     """A factory: each call makes an empty database."""
     return lambda: ivorysql_server.database(f"slave_{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def h2_engine() -> Iterator[H2]:
+    """A running H2; ends with the session."""
+    engine = H2()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def h2(h2_engine: H2) -> Callable[[], ConnectionInfo]:
+    """A factory: each call makes an empty database."""
+    return lambda: h2_engine.database(f"slave_{next(_numbers)}")
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,6 @@ class Course:
         if struck is not None:
             struck.join()
         self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
-        replica.normal_since = time.monotonic()
 
     def join_others(self) -> None:
         """The other slaves, one after the other, while the first replicates."""

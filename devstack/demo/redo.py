@@ -33,9 +33,9 @@ from devstack.process import await_true
 from devstack.stack import Stack
 from sluice import config
 from sluice.apply.config_reload import keep_applying
-from sluice.apply.executor import ThreadExecutor
 from sluice.coordination import redis_store
 from sluice.errors import Terminal
+from sluice.executor import ThreadExecutor
 from sluice.pair import Pair
 from sluice.vendors.postgres.connection import connect
 

@@ -23,8 +23,7 @@ class Replica:
         self.info = info = stack.administration(name)
         self.observer = Observer(name, info, stack.redis_url)
         self.meter = LagMeter(info, beats)
-        self.update = InitialUpdate(stack.airflow.api(), name, PREFIX)
-        self.normal_since: float | None = None
+        self.update = InitialUpdate(stack.airflow.api(), [name], PREFIX)
         self.joining: tuple[float, float] | None = None
         """When other slaves joined, as times of `time.monotonic`."""
 

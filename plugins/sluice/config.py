@@ -33,7 +33,7 @@ from sluice.configuration.options import (
 from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
 from sluice.errors import Terminal
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, prefix_meant
 
 __all__ = [
     "ALL_ACTIONS",
@@ -118,6 +118,12 @@ def _of(found: Survey, prefix: str, places: Sequence[Path]) -> Replication:
         raise ConfigError(found.broken[wanted])
     known = (*(replication.prefix.name for replication in found.replications), *found.broken)
     raise UnknownPrefix(prefix, known, places, found.unread)
+
+
+def meant(text: str) -> str:
+    """The configured prefix that a person means: see `prefix_meant`."""
+    found = survey()
+    return prefix_meant(text, {*(one.prefix.name for one in found.replications), *found.broken})
 
 
 def load_all() -> list[Replication]:

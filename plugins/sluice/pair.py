@@ -20,6 +20,17 @@ class ConnectionNotGiven(Terminal):
         self.conn_id = conn_id
 
 
+class NamesChanged(Terminal):
+    """The master's rows have other names than the changes in the stream of its redo."""
+
+    def __init__(self, pair: "Pair"):
+        super().__init__(
+            f"{pair}: rows are read under the master's names, and the changes have them in small letters. Write "
+            "exact_names: true under redo and the tables as the master has them, capture into another location, then "
+            "start an initial update."
+        )
+
+
 @dataclass(frozen=True)
 class Pair:
     """What is worked on. It travels to Spark's executors, passwords included; never log it whole."""
@@ -29,8 +40,8 @@ class Pair:
     master_info: ConnectionInfo
     slave_info: ConnectionInfo
     rows_info: ConnectionInfo | None = field(default=None, kw_only=True)
-    """The master's database, from which an initial update reads rows, where `master_info` is the stream of its redo;
-    None where the configuration names none."""
+    """The master's database, from which rows are read, where `master_info` is the stream of its redo; None where the
+    configuration names none."""
 
     @classmethod
     def of(cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo]) -> "Pair":
@@ -50,6 +61,13 @@ class Pair:
             return Pair(replication, config, given(master.conn_id), there)
         rows = replace(given(master.conn_id), stream=stream.database) if master.conn_id else None
         return Pair(replication, config, stream, there, rows_info=rows)
+
+    def place_of_rows(self) -> ConnectionInfo:
+        """Where the master's rows are read. Raises `NamesChanged`."""
+        redo = self.replication.redo
+        if self.rows_info is not None and redo is not None and not redo.exact_names:
+            raise NamesChanged(self)
+        return self.rows_info or self.master_info
 
     @property
     def prefix(self) -> Prefix:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sluice.errors import Terminal
 
+_DOLLAR_QUOTE = re.compile(r"\$[a-z]+\$")
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
@@ -92,6 +93,12 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
     values = dict(placeholders)
+    # A name may hold what ends a text in dollar quotes.
+    for tag in set(_DOLLAR_QUOTE.findall(text)):
+        fresh = tag
+        while any(fresh in value for value in values.values()):
+            fresh = f"{fresh[:-1]}_$"
+        text = text.replace(tag, fresh)
     if "schema" in values and "%(" in text + "".join(values[name] for name in used - {"schema"} if name in values):
         values["schema"] = values["schema"].replace("%", "%%")
     return _PLACEHOLDER.sub(lambda match: values[match.group(1)], text)

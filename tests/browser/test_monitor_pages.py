@@ -375,6 +375,25 @@ PICTURES = {
 }
 
 
+LINES = """one => {
+    const text = document.createRange()
+    text.selectNodeContents(one)
+    return new Set([...text.getClientRects()].map(line => line.top)).size
+}"""
+"""How many lines an element's text takes."""
+
+
+def test_on_a_telephone_what_happened_has_the_width_of_the_page(monitor: Monitor, browser: Browser) -> None:
+    page = monitor.page(browser, viewport=NARROW)
+    page.goto(f"{monitor.url}/sluice/slaves/SHOP_/berlin/")
+    page.evaluate("document.getElementById('events').open = true")
+    row = page.locator("#events tbody tr").first
+    widths = [place.evaluate("one => one.clientWidth") for place in (row.locator("td.what"), row)]
+    assert widths[0] == widths[1]
+    assert row.locator("td.one").evaluate(LINES) == 1, "the moment"
+    page.context.close()
+
+
 @pytest.mark.long
 def test_the_pictures_of_the_documentation_are_made_here(
     monitor: Monitor,

@@ -55,8 +55,8 @@ def filled(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
     monkeypatch.setattr(look, "_slave", lambda replication, name: seen)
     monkeypatch.setattr(look, "_master", lambda replication: MasterLook(3, False, tables, backlog))
     threads = [
-        ThreadStatus("1_1", "running", 17, 4_711_000_000_000, 1.0),
-        ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "a <b> word " * 40, "Restore log 9 of thread 2."),
+        ThreadStatus("1_1", "running", 17, 4_711_000_000_000, 1.0, logs_behind=1_234),
+        ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "a <b> word " * 40, logs="Restore log 9 of thread 2."),
     ]
     with redis_store.connect(monitor.redis_url) as client:
         RedoState(client, SHOP).write(RedoStatus("a_host_" * 12, 3, time.time(), tuple(threads), "no redo <logs>"))

@@ -64,6 +64,12 @@ CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
         {of_master("purge_held"): 0},
     ),
     "SluiceNotCaptured": ("16m", {of_master("tables_not_captured"): 1}, {of_master("tables_not_captured"): 0}),
+    "SluiceRedoSilent": (
+        "5m",
+        {of_master("redo_heard_timestamp_seconds"): 1},
+        {of_master("redo_heard_timestamp_seconds"): 0},
+    ),
+    "SluiceRedoThreadFailed": ("6m", {of_master("redo_thread_failed"): 1}, {of_master("redo_thread_failed"): 0}),
     "SluiceConfigurationBroken": ("6m", {"sluice_broken_replications": 1}, {"sluice_broken_replications": 0}),
 }
 ALIVE = {"sluice_store_up": "1x3000", "sluice_read_timestamp_seconds": "0+240x3000"}

@@ -59,12 +59,12 @@ def test_a_conflict_is_told_in_the_log_of_the_task_at_the_gate_and_on_the_page(
     assert closure.name == ERROR
     captured = capfd.readouterr()
     log = captured.out + captured.err + caplog.text
-    token = application.post("/auth/token", json={"username": "anna", "password": "a-secret"}).json()["access_token"]
+    token = application.post("/auth/token", json={"username": "otto", "password": "a-secret"}).json()["access_token"]
     answer = application.get("/sluice/", headers={"Authorization": f"Bearer {token}"})
     page = html.unescape(re.sub(r"<[^>]*>", " ", answer.text))
     told = {"gate": closure.with_remedy, "log": log, "page": page}
     for place, text in told.items():
-        assert REASON.search(text), (place, text)
+        assert REASON.search(text), f"{place}: {text}"
         assert "clear the task apply" in text, (place, text)
         assert PASSWORD not in text and "hidden7" not in text, place
     assert pair.slave.execute("SELECT name FROM public.people WHERE id = 7").fetchone() == ("by another hand",)

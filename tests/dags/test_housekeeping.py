@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -251,7 +252,7 @@ def test_a_slave_in_a_failover_is_not_dropped_and_is_named_with_the_remedy(
     assert full.subject == "DEMO_ → a fills the master's disk"
     with redis_store.connect(redis_url) as client:
         found = ItemsState(client, DEMO).read()
-    shown = master_messages(config.load("DEMO_"), KnownMaster(found))
+    shown = master_messages(config.load("DEMO_"), KnownMaster(found), datetime.now(UTC))
     for text in (full.text, "\n".join(items(found)), "\n".join(message.text for message in shown)):
         assert "items_limit is reached, and it cannot be dropped now: Slave a is SWITCHING" in text
         assert "DAG failover, action abort" in text

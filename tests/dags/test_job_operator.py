@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from sluice.airflow.job_operator import ApplyOperator, LoadOperator, SparkJobOpe
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
 from sluice.errors import Terminal
+from tests.waiting import awaited
 
 
 class FakePayload(SparkJobOperator):
@@ -63,16 +64,8 @@ def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set
     yield runs
     for job in jobs.all_jobs():
         job.runner.send(signal.SIGKILL)
-        await_true(lambda job=job: not job.runner.alive())
+        awaited(lambda job=job: not job.runner.alive())
         jobs.clear_away(job)
-
-
-def await_true(condition: Callable[[], Any], seconds: float = 15) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "this never came true"
-        time.sleep(0.02)
-    return value
 
 
 def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict[str, Any]:
@@ -159,7 +152,7 @@ def test_a_load_whose_run_is_over_is_replaced_and_one_that_goes_on_is_respected(
 def test_a_lost_job_is_cleared_away_and_launched_again_with_its_attempt_counted() -> None:
     first = begin()
     os.kill(first.runner.pid, signal.SIGKILL)
-    await_true(lambda: first.state() is JobState.LOST)
+    awaited(lambda: first.state() is JobState.LOST)
     event = {"job_id": first.id, "next": "relaunch", "why": "It is gone.", "attempt": 3}
     with pytest.raises(TaskDeferred) as raised:
         Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
@@ -185,6 +178,22 @@ def test_a_job_that_asks_for_a_comparison_is_watched_again_whatever_comes_of_it(
         Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
     assert raised.value.trigger.job_id == job.id and job.state() is JobState.RUNNING
     assert compared == [("DEMO_", ["dr1"])]
+
+
+def test_a_job_that_ends_during_a_comparison_is_judged_by_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = begin()
+
+    def compare(*_: object) -> None:
+        job.runner.send(signal.SIGKILL)
+        awaited(lambda: job.state() is not JobState.RUNNING)
+
+    monkeypatch.setattr(definition_comparison, "compare_and_tell", compare)
+    event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
+    with pytest.raises(TaskDeferred) as raised:
+        Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
+    assert raised.value.trigger.job_id == job.id, "no other job was launched"
 
 
 def test_a_job_that_needs_a_person_fails_the_task_with_its_words(caplog: pytest.LogCaptureFixture) -> None:
@@ -232,7 +241,7 @@ def test_a_person_who_ends_the_task_before_it_defers_ends_the_job() -> None:
         operator.execute(context())
     operator.on_kill()
     job = watched(raised.value.trigger.job_id)
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
 
 
 def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None:
@@ -240,7 +249,7 @@ def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None
     assert end_orphans.function() == 0
     active_runs.clear()
     assert end_orphans.function() == 1
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
 
 
 def test_housekeeping_leaves_a_job_that_another_run_takes_over_meanwhile(
@@ -268,7 +277,7 @@ def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair
     second = begin(try_number=2)
     jobs.stop(second, "anna", "x")
     for job in (first, second):
-        await_true(lambda job=job: job.state() is JobState.ENDED)
+        awaited(lambda job=job: job.state() is JobState.ENDED)
         values = json.loads(job.file("result").read_text())
         job.file("result").write_text(json.dumps({**values, "ended": 1.0}))
     assert forget_jobs.function() == 1

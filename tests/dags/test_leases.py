@@ -31,7 +31,7 @@ def hold(client: Any, host: str, pid: int, seconds: float) -> None:
     client.set(KEY, json.dumps({"host": host, "pid": pid, "token": "t"}), px=int(seconds * 1000))
 
 
-def test_nobody_holds_it(client: Any) -> None:
+def test_a_lease_that_nobody_holds_has_no_foreign_holder(client: Any) -> None:
     assert foreign_holder(REPLICATION, "dr1") is None
 
 

@@ -128,6 +128,13 @@ def addresses() -> set[str]:
     return {route.path for route in SluicePlugin.fastapi_apps[0]["app"].routes}
 
 
+def test_the_address_without_a_slash_at_its_end_leads_to_the_monitor(client: TestClient, anna: Head) -> None:
+    answer = client.get("/sluice?find=dr1", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "sluice/?find=dr1")
+    assert client.get("/sluice", headers=anna).url.path == "/sluice/"
+    assert client.get("/sluices", headers=anna, follow_redirects=False).status_code != 307
+
+
 def test_strangers_see_nothing(client: TestClient, report: str) -> None:
     ours = [*pages(report), *(f"actions/{name}?prefix=DEMO_&slave=dr1" for name in ACTIONS)]
     for path in (*ours, "docs", "openapi.json", "nothing"):

@@ -59,7 +59,7 @@ def test_what_is_set_aside_is_listed(store: RejectStore, caplog: pytest.LogCaptu
     assert "set aside  public.t DELETE (1): found none" in caplog.text
 
 
-def test_a_person_drops(store: RejectStore) -> None:
+def test_what_a_person_drops_is_settled_in_that_persons_name(store: RejectStore) -> None:
     assert run("drop", "2") == "1 change dropped"
     (dropped,) = store.read([RejectStatus.DROPPED])
     assert (dropped.id, dropped.settled_by) == (2, "anna")

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, Self
 
 import psycopg
+from psycopg.adapt import Dumper
 
 from devstack.ports import HOST, free_port
 from devstack.postgres import PostgresServer
@@ -24,20 +25,24 @@ from sluice.database.errors import LockNotAvailable
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle import errors, sessions
-from sluice.vendors.oracle.session import CLAIM, Found, OracleSession, Value
+from sluice.vendors.oracle.session import CLAIM, EmptyLob, Found, OracleSession, Value
 from sluice.vendors.oracle.vendor import Oracle
 
 STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
 ENVIRONMENT = "SLUICE_TEST_IVORYSQL"
 _ITEM = re.compile(r"TYPE ITEM IS RECORD \((.*?)\);", re.DOTALL)
 _PACKAGE = re.compile(r"CREATE OR REPLACE PACKAGE (?:BODY )?(\w+)")
-SNAPSHOTS: dict[tuple[str, int], str] = {}
-"""By database and SCN, the name of what was committed then."""
+HOLDS = "holds SCN "
+HELD = """
+SELECT pg_catalog.split_part(application_name, ' ', 4)::pg_catalog.text FROM pg_catalog.pg_stat_activity
+WHERE datname = %(database)s AND application_name LIKE %(holds)s
+"""
+NEVER_HELD = "00000000-00000000-1"
 _BIND = re.compile(r"\"[^\"]*\"|'[^']*'|%|(?<!:):([A-Za-z]\w*)")
 CODES = {
     "23505": "ORA-00001", "23502": "ORA-01400", "23503": "ORA-02291", "23514": "ORA-02290", "22001": "ORA-12899",
     "22003": "ORA-01438", "22P02": "ORA-01722", "42P01": "ORA-00942", "42703": "ORA-00904", "42P07": "ORA-00955",
-    "55P03": "ORA-00054", "57014": "ORA-01013", "40P01": "ORA-00060", "P0001": "ORA-20000",
+    "55P03": "ORA-00054", "57014": "ORA-01013", "42501": "ORA-01031", "40P01": "ORA-00060", "P0001": "ORA-20000",
 }  # fmt: skip
 """What Oracle says in place of a SQLSTATE."""
 
@@ -47,6 +52,8 @@ REWRITTEN = {
     # Formats that are not known.
     r"TO_NUMBER\((SUBSTR\(.*?, \d+, 15\)), 'X{15}'\)": r"hex_number(\1)",
     r"TO_CHAR\(([^()]*), 'TM9'\)": r"plain_text(\1)",
+    # TO_CHAR with a format makes a double of a number: digits beyond the fifteenth are lost.
+    r"TO_CHAR\(((?:\w+\.)?\"[^\"]*\"), '(FM9*0\.0+)'\)": r"pg_catalog.to_char((\1)::pg_catalog.numeric, '\2')",
     r"EXTRACT\((\w+) FROM ([^()]+)\)": r"part_of('\1', (\2)::text)",
     r"XMLSERIALIZE\(CONTENT ([^()]+) AS CLOB\)": r"(\1)::text",
     r"\b(USER|ALL)_SOURCE\b": "trigger_source",
@@ -98,6 +105,7 @@ REWRITTEN_IN_BLOCKS = {
     # Functions under other names.
     r"UTL_RAW\.TRANSLATE\(l_bytes, c_control, c_number_sign\)": "without_control(l_bytes)",
     r"UTL_RAW\.LENGTH": "raw_length",
+    r"UTL_RAW\.COMPARE": "raw_compare",
     r"UTL_RAW\.CAST_TO_VARCHAR2": "text_of_raw",
     r"TO_CHAR\(p_value, 'TM9', c_point\)": "plain_text(p_value)",
     r"EXTRACT\((\w+) FROM p_value\)": r"part_of('\1', p_value::text)",
@@ -162,6 +170,16 @@ class IvoryServer(PostgresServer):
         return made
 
 
+class EmptyLobDumper(Dumper):
+    """An empty LOB as a literal: '' would be NULL."""
+
+    def dump(self, obj: EmptyLob) -> bytes:
+        return self.quote(obj)
+
+    def quote(self, obj: EmptyLob) -> bytes:
+        return b"EMPTY_CLOB()" if obj is EmptyLob.TEXT else b"EMPTY_BLOB()"
+
+
 class IvorySession(OracleSession):
     """A session of the tests: as Oracle's, over PostgreSQL's wire."""
 
@@ -181,6 +199,7 @@ class IvorySession(OracleSession):
             password=info.password,
             application_name=application,
         )
+        driver.adapters.register_dumper(EmptyLob, EmptyLobDumper)
         return cls(driver, info, options)
 
     @cached_property
@@ -236,16 +255,25 @@ class IvorySession(OracleSession):
         return type(self).open(self.info, "as of an SCN", self.options).driver
 
     def _moment(self) -> int:
+        with self._statement(self.driver):
+            row = psycopg.ClientCursor(self.driver).execute("SELECT scn.NEXTVAL FROM DUAL").fetchone()
+        assert row is not None
+        scn = int(row[0])
+        self._forget(2)
+        self._moments[scn] = self.hold(scn)
+        return scn
+
+    def hold(self, scn: int) -> psycopg.Connection[Any]:
+        """What is committed now is the state as of `scn`, for every process, until the connection is closed.
+
+        Its name says the snapshot's, which others find by the SCN.
+        """
         driver = self._connected()
         driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         row = driver.execute("SELECT pg_catalog.pg_export_snapshot()::pg_catalog.text").fetchone()
-        with self._statement(self.driver):
-            number = psycopg.ClientCursor(self.driver).execute("SELECT scn.NEXTVAL FROM DUAL").fetchone()
-        assert row is not None and number is not None
-        SNAPSHOTS[self.info.database, int(number[0])] = str(row[0])
-        self._forget(2)
-        self._moments[int(number[0])] = driver
-        return int(number[0])
+        assert row is not None
+        driver.execute(f"SET application_name = '{HOLDS}{scn} {row[0]}'".encode())
+        return driver
 
     def _forget(self, kept: int) -> None:
         """All moments but the last so many, and the one that is seen."""
@@ -255,9 +283,11 @@ class IvorySession(OracleSession):
 
     def see(self, scn: int) -> None:
         if scn not in self._moments:
+            with self._statement(self.driver):
+                row = self.driver.execute(HELD, {"database": self.info.database, "holds": f"{HOLDS}{scn} %"}).fetchone()
+            name = row[0] if row is not None else NEVER_HELD
             driver = self._connected()
             driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            name = SNAPSHOTS.get((self.info.database, scn), "00000000-00000000-1")
             try:
                 driver.execute(f"SET TRANSACTION SNAPSHOT '{name}'".encode())
             except psycopg.Error as error:
@@ -390,7 +420,7 @@ def _wire(query: str) -> bytes:
 
 
 def _own(values: Mapping[str, Value]) -> dict[str, Value]:
-    return {name: None if value == "" else value for name, value in values.items()}
+    return {name: None if value in ("", b"") else value for name, value in values.items()}
 
 
 def _name_of(driver: psycopg.Connection[Any], oid: int) -> str:
@@ -403,7 +433,7 @@ def _name_of(driver: psycopg.Connection[Any], oid: int) -> str:
 
 def _read(value: Any, type_name: str) -> Any:
     """As the driver of Oracle's has it."""
-    if value is None or value == "":
+    if value in (None, "", b""):
         return None
     if type_name in ("number", "numeric"):
         number = float(value)

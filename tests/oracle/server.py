@@ -4,19 +4,28 @@ An account of an administrator's: each test gets an account of its own, which is
 """
 
 import os
+import re
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 import oracledb
 
+from sluice import sql_files
 from sluice.model.connection import ConnectionInfo
 from tests.oracle import ivorysql
 
 ENVIRONMENT = "SLUICE_TEST_ORACLE"
-PRIVILEGES = ("CREATE SESSION", "CREATE TABLE", "CREATE SEQUENCE", "CREATE VIEW", "CREATE PROCEDURE", "CREATE TRIGGER")
-PACKAGES = ("DBMS_LOCK", "DBMS_CRYPTO")
+START_SECONDS = 60.0
+"""How long a server that was just started may take to answer."""
+_REFUSED = ("ORA-01017", "ORA-01031", "ORA-28000", "ORA-28001", "ORA-28009")
+"""What does not pass by waiting."""
+
+
+class NoAnswer(Exception):
+    """The server does not answer, or does not take the account."""
 
 
 @dataclass
@@ -52,11 +61,24 @@ class OracleServer:
             port=info.port,
             service_name=info.database,
             mode=mode,
+            tcp_connect_timeout=START_SECONDS,
         )
 
     def version(self) -> str:
-        with self.administrator() as connection:
-            return f"Oracle {connection.version}"
+        return self.awaited(0)
+
+    def awaited(self, seconds: float = START_SECONDS) -> str:
+        """Its release, when it answers within `seconds`. Raises `NoAnswer`."""
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                with self.administrator() as connection:
+                    return f"Oracle {connection.version}"
+            except (oracledb.Error, OSError) as error:
+                reason = " ".join(str(error).split())
+            if time.monotonic() > until or reason.startswith(_REFUSED):
+                raise NoAnswer(f"{self._parts.place}: {reason}")
+            time.sleep(0.5)
 
     def database(self) -> ConnectionInfo:
         """An account with an empty schema."""
@@ -64,9 +86,9 @@ class OracleServer:
         with self.administrator() as connection, connection.cursor() as cursor:
             cursor.execute(f'CREATE USER {name} IDENTIFIED BY "{password}"')
             self.made.append(name)
-            cursor.execute(f"GRANT {', '.join(PRIVILEGES)}, UNLIMITED TABLESPACE TO {name}")
-            for package in PACKAGES:
-                cursor.execute(f"GRANT EXECUTE ON SYS.{package} TO {name}")
+            cursor.execute(f"GRANT UNLIMITED TABLESPACE TO {name}")
+            for statement in grants(name):
+                cursor.execute(statement)
         info = self._parts
         return ConnectionInfo("oracle", info.host, info.port, info.database, name, password, dict(info.options))
 
@@ -75,6 +97,12 @@ class OracleServer:
             for name in self.made:
                 cursor.execute(f"DROP USER {name} CASCADE")
         self.made.clear()
+
+
+def grants(account: str) -> list[str]:
+    """What an account of a master or of a slave is granted: the statements of grants.sql."""
+    text = re.sub(r"--.*", "", sql_files.render("oracle", "grants", account=account))
+    return [statement.strip() for statement in text.split(";\n") if statement.strip()]
 
 
 def wanted() -> OracleServer | None:

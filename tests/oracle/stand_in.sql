@@ -15,7 +15,8 @@ $$ LANGUAGE sql STABLE
 CREATE VIEW all_tables AS
 SELECT owner_name(n) AS owner, ora_name(c.relname) AS table_name,
        CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples END AS num_rows, 100 AS avg_row_len,
-       CASE c.relpersistence WHEN 't' THEN 'Y' ELSE 'N' END AS temporary, 'NO' AS external, 'N' AS secondary, 'NO' AS nested
+       CASE c.relpersistence WHEN 't' THEN 'Y' ELSE 'N' END AS temporary, 'NO' AS external, 'N' AS secondary, 'NO' AS nested,
+       NULL::text AS iot_type
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r'
 /
@@ -113,6 +114,13 @@ CREATE FUNCTION plain_text(value number) RETURNS text AS $$ SELECT $1::text $$ L
 /
 CREATE FUNCTION to_binary_double(value text) RETURNS binary_double AS $$ SELECT $1::binary_double $$ LANGUAGE sql
 /
+CREATE FUNCTION to_binary_double(value pg_catalog.numeric) RETURNS binary_double AS $$ SELECT $1::binary_double $$ LANGUAGE sql
+/
+CREATE FUNCTION empty_clob() RETURNS clob AS $$ SELECT pg_catalog.repeat('x', 0)::clob $$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION empty_blob() RETURNS blob AS $$ SELECT pg_catalog.decode(pg_catalog.repeat('x', 0), 'hex')::blob $$
+LANGUAGE sql IMMUTABLE
+/
 CREATE FUNCTION to_blob(value bytea) RETURNS blob AS $$ SELECT $1::blob $$ LANGUAGE sql IMMUTABLE
 /
 CREATE DOMAIN pls_integer AS integer
@@ -132,9 +140,7 @@ CREATE PACKAGE DBMS_LOB IS
     FUNCTION INSTR(a clob, wanted VARCHAR2) RETURN NUMBER;
     FUNCTION SUBSTR(a clob, amount NUMBER, place NUMBER) RETURN VARCHAR2;
     FUNCTION SUBSTR(a blob, amount NUMBER, place NUMBER) RETURN raw;
-    PROCEDURE CREATETEMPORARY(a IN OUT clob, cached BOOLEAN, duration NUMBER);
     PROCEDURE CREATETEMPORARY(a IN OUT blob, cached BOOLEAN, duration NUMBER);
-    PROCEDURE WRITEAPPEND(a IN OUT clob, amount NUMBER, given VARCHAR2);
     PROCEDURE APPEND(a IN OUT clob, given clob);
     PROCEDURE FREETEMPORARY(a IN OUT clob);
     PROCEDURE FREETEMPORARY(a IN OUT blob);
@@ -168,19 +174,9 @@ CREATE PACKAGE BODY DBMS_LOB IS
         RETURN pg_catalog.substr(a::pg_catalog.bytea, place::integer, amount::integer)::raw;
     END;
 
-    PROCEDURE CREATETEMPORARY(a IN OUT clob, cached BOOLEAN, duration NUMBER) IS
-    BEGIN
-        a := NULL;
-    END;
-
     PROCEDURE CREATETEMPORARY(a IN OUT blob, cached BOOLEAN, duration NUMBER) IS
     BEGIN
         a := NULL;
-    END;
-
-    PROCEDURE WRITEAPPEND(a IN OUT clob, amount NUMBER, given VARCHAR2) IS
-    BEGIN
-        a := a || given;
     END;
 
     PROCEDURE APPEND(a IN OUT clob, given clob) IS

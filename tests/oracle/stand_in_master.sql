@@ -39,10 +39,19 @@ CREATE VIEW user_tables AS SELECT t.table_name, t.avg_row_len FROM all_tables t 
 CREATE VIEW user_errors AS SELECT 'a' AS name, 'b' AS type, 1 AS sequence, 1 AS line, 'ERROR' AS attribute, 'x' AS text FROM DUAL
 WHERE 1 = 0
 /
--- A transaction has a lock on its own number, from when it has one until it ends.
+-- A transaction has a lock on its own number, from when it has one until it ends. The SCN with which it began is that of
+-- the last moment that is held since before it (tests/oracle/ivorysql.py).
 CREATE VIEW gv$transaction AS
-SELECT 0 AS xidusn, 0 AS xidslot, l.transactionid::pg_catalog.text AS xidsqn FROM pg_locks l
+SELECT 1 AS inst_id, 0 AS xidusn, 0 AS xidslot, l.transactionid::pg_catalog.text AS xidsqn, a.xact_start AS start_date,
+       l.pid AS ses_addr,
+       (SELECT MAX(pg_catalog.split_part(h.application_name, ' ', 3)::pg_catalog.int8) FROM pg_stat_activity h
+        WHERE h.datname = a.datname AND h.application_name LIKE 'holds SCN %' AND h.xact_start <= a.xact_start) AS start_scn
+FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+/
+CREATE VIEW gv$session AS
+SELECT 1 AS inst_id, a.pid AS saddr, a.pid AS sid, 7 AS serial#, a.usename AS username, a.application_name AS program
+FROM pg_stat_activity a
 /
 CREATE VIEW dba_2pc_pending AS
 SELECT '0.0.' || p.transaction::pg_catalog.text AS local_tran_id, 'prepared' AS state FROM pg_prepared_xacts p
@@ -72,6 +81,8 @@ CREATE FUNCTION to_char(value binary_double, format varchar2, settings varchar2)
 $$ LANGUAGE sql
 /
 CREATE FUNCTION raw_length(value bytea) RETURNS integer AS $$ SELECT pg_catalog.octet_length($1) $$ LANGUAGE sql IMMUTABLE
+/
+CREATE FUNCTION raw_compare(one bytea, other bytea) RETURNS integer AS $$ SELECT CASE WHEN $1 = $2 THEN 0 ELSE 1 END $$ LANGUAGE sql
 /
 CREATE FUNCTION text_of_raw(value bytea) RETURNS varchar2 AS $$ SELECT pg_catalog.convert_from($1, 'UTF8')::varchar2 $$ LANGUAGE sql
 /

@@ -10,8 +10,9 @@ from sluice.database import errors as kinds
 from sluice.errors import Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle import errors
-from sluice.vendors.oracle.connection import LONG_TEXT, connect, sizes
-from sluice.vendors.oracle.session import binds_of, native_parameters
+from sluice.vendors.oracle.column_texts import ColumnTexts
+from sluice.vendors.oracle.connection import RAW_BYTES, TEXT_BYTES, bound, connect, sizes, without_and_with_lobs
+from sluice.vendors.oracle.session import EmptyLob, binds_of, native_parameters
 
 PLACE = "sluice@db:1521/FREEPDB1"
 
@@ -55,6 +56,26 @@ def test_a_session_that_died_is_unreachable_whatever_the_driver_calls_it() -> No
     assert isinstance(errors.converted(raised(600, "internal error code"), PLACE), Terminal)
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (driver_errors.ERR_CALL_TIMEOUT_EXCEEDED, kinds.Contended),
+        (driver_errors.ERR_CONNECTION_CLOSED, kinds.DatabaseUnreachable),
+        (driver_errors.ERR_NOT_CONNECTED, kinds.DatabaseUnreachable),
+    ],
+)
+def test_what_the_driver_itself_gives_up_is_tried_again(number: int, kind: type[Exception]) -> None:
+    """A call that took too long leaves the session alive; a connection that is gone does not."""
+    info = driver_errors._create_err(number, timeout=5)
+    found = errors.converted(info.exc_type(info), PLACE)
+    assert type(found) is kind and isinstance(found, Transient)
+
+
+def test_a_statement_that_was_cancelled_is_tried_again() -> None:
+    found = errors.converted(raised(1013, "user requested cancel of current operation"), PLACE)
+    assert type(found) is kinds.Contended
+
+
 def test_what_wraps_an_error_does_not_hide_it() -> None:
     wrapped = "ORA-04088: error during execution of trigger 'S.T'\nORA-20001: not here\nORA-06512: at \"S.T\", line 3"
     said = errors.refusal(errors.converted(oracledb.DatabaseError(driver_errors._Error(wrapped)), PLACE))
@@ -84,8 +105,43 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 
 def test_values_that_the_driver_would_take_for_another_type_are_named() -> None:
     """It binds a datetime as a DATE, which has no fraction, and a long text as a LONG, which few statements take."""
-    found = sizes([{"a": "x", "t": datetime(2024, 1, 1, tzinfo=UTC)}, {"a": "x" * (LONG_TEXT + 1), "b": b"x" * 9_000}])
+    longest, most = "😀" * (TEXT_BYTES // 4), b"x" * RAW_BYTES
+    assert sizes([{"a": longest, "b": most}]) == {}
+    found = sizes([{"t": datetime(2024, 1, 1, tzinfo=UTC), "a": longest}, {"a": longest[1:] + "éé!", "b": most + b"x"}])
     assert found == {"t": oracledb.DB_TYPE_TIMESTAMP, "a": oracledb.DB_TYPE_CLOB, "b": oracledb.DB_TYPE_BLOB}
+
+
+def test_an_empty_lob_is_bound_as_a_lob_which_else_would_be_null() -> None:
+    """The driver makes a LOB of what is bound as one, and NULL of any other empty text."""
+    text, data = ColumnTexts("C", "CLOB"), ColumnTexts("B", "BLOB")
+    rows = [{"c": text.bind(""), "b": data.bind("\\x")}, {"c": text.bind(None), "b": data.bind(None)}]
+    assert sizes(rows) == {"c": oracledb.DB_TYPE_CLOB, "b": oracledb.DB_TYPE_BLOB}
+    assert [bound(row) for row in rows] == [{"c": "", "b": b""}, {"c": None, "b": None}]
+    assert (ColumnTexts("V", "VARCHAR2(9 CHAR)").bind(""), ColumnTexts("R", "RAW(9)").bind("\\x")) == (None, None)
+
+
+def test_rows_that_need_a_lob_go_apart_from_those_that_need_none() -> None:
+    rows = [{"c": "x", "n": 1}, {"c": EmptyLob.TEXT, "n": 2}, {"c": None, "n": 3}, {"c": "x" * 5_000, "n": 4}]
+    assert without_and_with_lobs(rows) == [[0, 2], [1, 3]]
+    assert without_and_with_lobs(rows[:1]) == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text", "bound_as"),
+    [
+        ("CHAR(4 CHAR)", "é", "é   "), ("CHAR(4 BYTE)", "é", "é  "), ("NCHAR(4)", "😀", "😀  "),
+        ("CHAR(2 CHAR)", "ab", "ab"), ("VARCHAR2(4 CHAR)", "a", "a"), ("CHAR(4 CHAR)", "a  ", "a   "),
+        ("CHAR(2 BYTE)", "", "  "),
+    ],
+)  # fmt: skip
+def test_a_text_of_fixed_length_is_bound_with_its_blanks(type_name: str, text: str, bound_as: str) -> None:
+    """The server pads a literal for a comparison, but no parameter."""
+    assert ColumnTexts("C", type_name).bind(text) == bound_as
+
+
+def test_a_lob_is_compared_with_one_of_its_own_kind() -> None:
+    for kind in ("CLOB", "NCLOB", "BLOB"):
+        assert f'DBMS_LOB.COMPARE(t."C", TO_{kind}(:v)) = 0' in ColumnTexts("C", kind).same("t", ":v")
 
 
 def test_parameters_of_all_vendors_become_oracles_and_no_reserved_word_is_one() -> None:

@@ -23,6 +23,13 @@ def test_a_file_was_parsed_as_it_is(name: str) -> None:
         assert unit in record and record[unit]["sha256"] == parse.digest(text), f"{unit} has changed: {AGAIN}"
 
 
+def test_the_triggers_that_a_server_made_were_parsed_as_they_are() -> None:
+    record, found = parse.record(), parse.made_triggers()
+    assert len(found) == 2
+    for name, text in found.items():
+        assert record[name]["sha256"] == parse.digest(text), f"{name} has changed: {AGAIN}"
+
+
 def test_the_record_holds_nothing_else_and_names_what_is_refused() -> None:
     record = parse.record()
     assert set(record) == set(parse.units()), AGAIN

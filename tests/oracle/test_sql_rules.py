@@ -1,13 +1,18 @@
-"""What holds of include/sql/oracle as a whole: prefixes, second runs, what uninstalling and the grants name."""
+"""What holds of include/sql/oracle as a whole: prefixes, second runs, what uninstalling and the grants name, names of
+parameters."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import sluice.vendors.oracle
 from sluice import sql_files
+from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.source.server import Server
-from tests.oracle import sql_units
+from tests.oracle import server, sql_units
 
 FILES = {
     name: (sql_files.folder() / "oracle" / f"{name}.sql").read_text(encoding="ascii") for name in sql_units.names()
@@ -53,6 +58,11 @@ def test_items_has_the_columns_that_other_programs_read() -> None:
     ]
 
 
+def test_the_view_and_the_catalogue_take_a_key_from_the_same_kinds_of_indexes() -> None:
+    (kinds,) = re.findall(r"i\.INDEX_TYPE IN \(([^)]*)\)", CODE["cols_view"])
+    assert tuple(re.findall(r"'([^']*)'", kinds)) == catalog.OF_COLUMNS
+
+
 def test_every_view_of_the_server_that_is_read_is_granted() -> None:
     # On an ASM instance nothing can be granted: its accounts are administrators.
     of_masters = [text for name, text in CODE.items() if not name.startswith("asm_")]
@@ -67,9 +77,15 @@ def test_every_view_of_the_server_that_is_read_is_granted() -> None:
 
 
 def test_every_package_that_blocks_call_is_granted() -> None:
-    blocks = [CODE[name] for name in ("origin", "code", "capture", "structure", "uninstall")]
+    blocks = [CODE[name] for name in ("origin", "code_body", "capture", "structure", "uninstall")]
     called = {package for text in blocks for package in re.findall(r"\b((?:DBMS|UTL)_\w+)\.", text)}
     assert called and called <= set(re.findall(r"GRANT EXECUTE ON SYS\.(\w+) TO", CODE["grants"]))
+
+
+def test_accounts_of_the_tests_get_what_an_administrator_is_told_to_grant() -> None:
+    granted = server.grants("TRIED")
+    assert "GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO TRIED" in granted and len(granted) > 15
+    assert all(re.fullmatch(r"GRANT [^;]+ TO TRIED", statement) for statement in granted)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -80,6 +96,36 @@ def test_a_head_says_who_calls_the_file_and_with_which_privileges(name: str) -> 
         assert hasattr(Server, method)
 
 
+_RESERVED = """
+access add all alter and any as asc audit between by char check cluster column column_value comment compress
+connect create current date decimal default delete desc distinct drop else exclusive exists file float for
+from grant group having identified immediate in increment index initial insert integer intersect into is level
+like lock long maxextents minus mlslabel mode modify nested_table_id noaudit nocompress not nowait null number
+of offline on online option or order pctfree prior public raw rename resource revoke row rowid rownum rows
+select session set share size smallint start successful synonym sysdate table then to trigger uid union unique
+update user validate values varchar varchar2 view whenever where with
+"""
+RESERVED = frozenset(_RESERVED.split())
+"""Words of Oracle's SQL that no parameter can have as its name: ORA-01745."""
+
+
+def texts_of_statements() -> Iterator[tuple[str, str]]:
+    """The files, and the texts in the modules of the vendor, which have statements among them."""
+    for name in sql_units.names():
+        yield name, "\n".join(sql_units.units(name).values())
+    for module in sorted(VENDOR.rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield module.stem, node.value
+
+
+def test_no_parameter_has_a_reserved_word_as_its_name() -> None:
+    found = [(name, bind) for name, text in texts_of_statements() for bind in re.findall(r"(?<![:\w?]):(\w+)", text)]
+    assert ("compile_errors", "beginning") in found and ("tables_registry", "repl_key") in found
+    assert [(name, bind) for name, bind in found if bind.lower() in RESERVED] == []
+
+
+VENDOR = Path(sluice.vendors.oracle.__file__).parent
 PAGES = [Path(__file__).resolve().parents[2] / "docs" / f"{name}.md" for name in ("oracle", "oracle-slave")]
 
 

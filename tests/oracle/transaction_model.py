@@ -17,7 +17,7 @@ What is modelled, weaker than Oracle where its documentation promises nothing:
 """
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.vendors.oracle.queue_position import Incarnation
@@ -49,6 +49,8 @@ class Transaction:
     instance: int
     parent: "Transaction | None" = None
     began: bool = False
+    start: int = 0
+    """The SCN with which it began; that of its first redo is not below."""
     listed: bool = False
     prepared: bool = False
     """In the list of prepared ones."""
@@ -179,6 +181,7 @@ class World:
                 self._commit(it) if chance < 0.48 else self._roll_back(it)
         elif not it.began and not (self.settings.key_first and it.drawn is None and self.accepts):
             it.began = it.listed = True
+            it.start = self.scn[it.instance]
         elif it.drawn is not None:
             it.rows.append(it.drawn)
             it.drawn = None
@@ -282,11 +285,11 @@ class Reader:
         self._meanwhile()
         return self.world.draw(self.instance)
 
-    def listed(self) -> Collection[int]:
-        found: set[int] = set()
+    def listed(self) -> Mapping[int, int]:
+        found: dict[int, int] = {}
         for number in range(self.world.settings.instances):
             self._meanwhile()
-            found |= {it.xid for it in self.world.transactions if it.listed and it.instance == number}
+            found |= {it.xid: it.start for it in self.world.transactions if it.listed and it.instance == number}
         return found
 
     def prepared(self) -> Collection[int]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from unittest import mock
 
 import psycopg
@@ -30,8 +30,15 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
+from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
-from tests.rig.rig import Applying, Rig, rows_of
+from tests.rig.rig import Rig, rows_of
+
+
+class Fails(Protocol):
+    """An apply in a thread, or the pair of one in a process of its own."""
+
+    failure: BaseException | None
 
 
 @dataclass
@@ -129,7 +136,7 @@ class Net:
     def state(self, prefix: str, slave: str) -> SlaveState:
         return self.rig(prefix, slave).state()
 
-    def await_current(self, prefix: str, slave: str, running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
+    def await_current(self, prefix: str, slave: str, running: Iterable[Fails] = (), seconds: float = 60.0) -> None:
         """Returns when the slave is NORMAL and has applied all that its master has committed by now."""
         now = self.rig(prefix, slave).now()
 
@@ -140,6 +147,12 @@ class Net:
             )
 
         until(current, running, seconds)
+
+    def await_progress(self, prefix: str, slave: str, running: Iterable[Fails]) -> None:
+        """Returns when the slave has got on, while its master is written to."""
+        checkpoints = self.rig(prefix, slave).checkpoints
+        before = checkpoints.configured().position
+        until(lambda: checkpoints.configured().position != before, running)
 
     def items(self, prefix: str) -> int:
         one = self.replications[prefix]
@@ -157,7 +170,7 @@ class Net:
             session.close()
 
 
-def until(condition: Callable[[], bool], running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], running: Iterable[Fails] = (), seconds: float = 60.0) -> None:
     """Waits; raises what ended one of the applies meanwhile."""
     end = time.monotonic() + seconds
     while not condition():

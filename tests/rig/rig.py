@@ -5,12 +5,10 @@ of which the slave is yet to be loaded.
 """
 
 import os
-import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,13 +21,13 @@ import redis
 import yaml
 
 from sluice import config
-from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.executor import ThreadExecutor
 from sluice.capture import resources
 from sluice.config import Replication
 from sluice.control.blocks import block_map
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
+from sluice.executor import ThreadExecutor
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
@@ -47,6 +45,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
+from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
 
 HELD = 7
@@ -304,9 +303,9 @@ class Rig:
 
     # -- applies
 
-    def apply(self, **options: Any) -> "Applying":
+    def apply(self, parallelism: int = 2) -> Applying:
         """An apply in a thread of this process; use it as a context."""
-        return Applying(self, **options)
+        return Applying(self, ThreadExecutor(parallelism))
 
     def now(self) -> Position:
         """Where the master stands."""
@@ -315,12 +314,9 @@ class Rig:
     def await_current(self, seconds: float = 120.0) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
         now = self.now()
-        self.await_that(
-            lambda: bool((found := self.checkpoints.read()) and found.position and found.position.covers_all_of(now)),
-            seconds,
-        )
+        self.await_that(lambda: (applied := self.applied) is not None and applied.covers_all_of(now), seconds)
 
-    def await_applied(self, running: "Applying", seconds: float = 120.0) -> None:
+    def await_applied(self, running: Applying, seconds: float = 120.0) -> None:
         """The same, wherever the apply keeps its checkpoint."""
         now = self.now()
         self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
@@ -331,7 +327,7 @@ class Rig:
             lambda: (found := self.checkpoint).state is SlaveState.NORMAL and not found.tables.loading, seconds
         )
 
-    def await_normal_mode(self, running: "Applying") -> None:
+    def await_normal_mode(self, running: Applying) -> None:
         """Returns when all is applied and changes must match the slave's rows."""
         self.await_current()
         self.await_that(lambda: running.in_normal_mode)
@@ -363,6 +359,20 @@ class Rig:
         found = self.checkpoints.read()
         assert found is not None
         return found
+
+    @property
+    def applied(self) -> Position | None:
+        """What the slave has applied, as its checkpoint says, wherever that is kept."""
+        stored = self.stored_checkpoint.read() if self.pair.slave.checkpoint == "redis" else None
+        if stored is not None:
+            return stored.position
+        found = self.checkpoints.read()
+        return found.position if found else None
+
+    @property
+    def stored_checkpoint(self) -> StoredCheckpoint:
+        """That in Redis."""
+        return StoredCheckpoint(self.store, self.pair.prefix, self.name)
 
     def state(self) -> SlaveState:
         found = self.checkpoints.read()
@@ -400,42 +410,6 @@ class Rig:
     def close(self) -> None:
         self.master.close()
         self.slave.close()
-
-
-class Applying(AbstractContextManager["Applying"]):
-    """An apply that runs in a thread. What ended it is raised by an await of the rig, else on leaving."""
-
-    def __init__(self, rig: Rig, parallelism: int = 2):
-        self.rig = rig
-        self.stop = threading.Event()
-        self.loop = ApplyLoop(rig.pair, redis_store.connect(rig.redis_url), ThreadExecutor(parallelism), self.stop)
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.failure: BaseException | None = None
-
-    def __enter__(self) -> "Applying":
-        self.rig.failure = None
-        self.thread.start()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.stop.set()
-        self.thread.join(timeout=60)
-        assert not self.thread.is_alive(), "the apply did not stop"
-        if error is None and self.failure is not None and self.failure is not self.rig.raised:
-            raise self.failure
-
-    @property
-    def in_normal_mode(self) -> bool:
-        """Whether it has taken over, which decides the mode, and safe mode is over."""
-        checkpoint = self.loop.checkpoint
-        told = checkpoint is not None and self.loop.report.status.read().get("epoch") == checkpoint.epoch
-        return told and not self.loop.mode.on
-
-    def _run(self) -> None:
-        try:
-            self.loop.run()
-        except BaseException as error:
-            self.failure = self.rig.failure = error
 
 
 def rows_of(connection: psycopg.Connection[Any], table: TableName, master: psycopg.Connection[Any]) -> list[str]:

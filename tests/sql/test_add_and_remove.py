@@ -1,9 +1,11 @@
 """`add` and `remove` on real servers: what they print and run, and that nothing stays of it."""
 
 import argparse
+import shlex
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,14 +18,16 @@ from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
-from sluice.cli import add, remove, sides
+from sluice.cli import add, grants, remove, sides
 from sluice.cli.connections import NoSuchConnection
 from sluice.cli.console import Unanswered
+from sluice.cli.sides import NoPassword
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.database.addresses import BadAddress, PasswordShown
+from sluice.database.errors import StatementFailed
 from sluice.database.registry import reach
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
@@ -34,8 +38,11 @@ from sluice.vendors.postgres.accounts import parse
 from sluice.vendors.postgres.connection import quoted
 from tests.catalogue import catalogue, differences
 from tests.rig.console import Told
+from tests.rig.net import until
 
 PREFIX = Prefix("SHOP_")
+ACCOUNT = 'Re"pl %s $sluice$ '.ljust(63, "x")
+"""Of the longest name that there is."""
 
 
 @dataclass
@@ -81,7 +88,7 @@ def shop(
 ) -> Iterator[Shop]:
     folder = tmp_path / "replications"
     folder.mkdir()
-    made = Shop(postgres, 'Shop "of" Ann', "shöp copy", "Shop Owner", 'Re"pl', folder)
+    made = Shop(postgres, 'Shop "of" %s', "shöp copy", "table", ACCOUNT, folder)
     names = [made.master, made.slave]
     with postgres.connect() as connection:
         connection.execute(f"CREATE ROLE {quoted(made.owner)}")
@@ -138,7 +145,7 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
         f"CREATE DATABASE {quoted(shop.slave)} OWNER {quoted(shop.account)} ENCODING 'UTF8'",
         f"GRANT SET ON PARAMETER session_replication_role TO {quoted(shop.account)};",
         'ON SCHEMA "Mixed Case" TO',
-        'ALTER DEFAULT PRIVILEGES FOR ROLE "Shop Owner" IN SCHEMA "Mixed Case"',
+        'ALTER DEFAULT PRIVILEGES FOR ROLE "table" IN SCHEMA "Mixed Case"',
     ):
         assert part in console.text, console.text
     assert "PASSWORD" not in console.text
@@ -148,7 +155,8 @@ def test_what_was_printed_is_all_that_an_account_needs(shop: Shop, monkeypatch: 
     console = added(shop, monkeypatch)
     assert "of the account" not in console.text
     assert console.text.count("GRANT SET ON PARAMETER session_replication_role") == 1
-    assert "airflow connections add shop_dr1 " in console.text
+    (command,) = [line for line in console.text.splitlines() if "airflow connections add shop_dr1 " in line]
+    assert {f"--conn-schema={shop.slave}", f"--conn-login={shop.account}"} <= set(shlex.split(command))
     found = config.survey(shop.folder)
     assert not found.mistakes
     (replication,) = found.replications
@@ -208,7 +216,8 @@ def test_remove_leaves_the_catalogue_as_it_was(
     for name in (shop.master, shop.slave):
         with shop.administrator(name) as connection:
             before[name] = catalogue(connection)
-    monkeypatch.setattr(sides, "accounts_password", lambda console, side: _with(side.info, "of the account"))
+    for name, database in (("shop_master", shop.master), ("shop_dr1", shop.slave)):
+        shop.passwords[name] = replace(shop.server.info(database), user=shop.account, password="of the account")
     added(shop, monkeypatch, *(["--event-triggers"] if event_triggers else []))
     (replication,) = config.survey(shop.folder).replications
     with reach(shop.passwords["shop_master"], "test") as session:
@@ -231,6 +240,37 @@ def test_remove_leaves_the_catalogue_as_it_was(
             assert differences(before[name], catalogue(connection)) == []
     assert client.keys() == ["sluice:SHOP_2_:dr1:status"]
     assert [file.name for file in shop.folder.iterdir()] == ["SHOP.yaml.removed"]
+
+
+@pytest.mark.parametrize("revoke", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_what_was_removed_is_added_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, revoke: bool) -> None:
+    """The connections that alone had the account's password went with the removal."""
+    added(shop, monkeypatch)
+    options = ["--revoke", "--admin", "postgres"] if revoke else []
+    remove.run(parsed("remove", "SHOP", *options), Told(yes=True), shop.where())
+    tables = {"Tables to replicate": '"Mixed Case".*'}
+    with reach(shop.passwords["shop_master"], "test"):
+        shop.passwords.clear()
+        with pytest.raises(Unanswered, match="Password of the account"):  # somebody is logged in with the old one
+            shop.add(Told(tables), *sides_of(shop), "--admin", "postgres")
+    with pytest.raises(NoPassword, match=r'^The account Re"pl .* of master \(.* new one: psql -c .\\password "Re""pl '):
+        shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")
+    console = Told({"A password for the account": "another one", **tables})
+    assert shop.add(console, *sides_of(shop), "--admin", "postgres") == ["dr1"]
+    assert console.text.count("has a new password") == 1, "both sides are on one server"
+    assert "another one" not in console.text
+
+
+def test_a_refused_administrator_is_named_with_what_to_do(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    with pytest.raises(NoPassword) as refused:
+        shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")
+    text = str(refused.value)
+    assert (
+        text.startswith("The administrator postgres of master (postgres@") and "password authentication failed" in text
+    )
+    assert "taken from PGPASSWORD or ~/.pgpass" in text and "--admin master=LOGIN names another one." in text
+    assert "Airflow" not in text and "is not there yet" not in text
 
 
 def test_one_slave_goes_and_the_others_stay(shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
@@ -256,11 +296,70 @@ def test_one_slave_goes_and_the_others_stay(shop: Shop, monkeypatch: pytest.Monk
             connection.execute("DROP DATABASE other WITH (FORCE)")
 
 
-def test_nothing_is_removed_without_a_yes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    added(shop, monkeypatch)
-    with pytest.raises(Terminal, match="Nothing was removed"):
-        remove.run(parsed("remove", "SHOP"), Told(agrees=False), shop.where())
-    assert (shop.folder / "SHOP.yaml").exists()
+def test_nothing_is_removed_without_a_yes_and_with_it_what_was_never_installed_leaves_no_trace(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.administrator(shop.master) as connection:
+        before = catalogue(connection)
+        added(shop, monkeypatch)
+        with pytest.raises(Terminal, match="Nothing was removed"):
+            remove.run(parsed("remove", "SHOP"), Told(agrees=False), shop.where())
+        assert (shop.folder / "SHOP.yaml").exists()
+        remove.run(parsed("remove", "SHOP", "--revoke", "--admin", "postgres"), Told(yes=True), shop.where())
+        assert differences(before, catalogue(connection)) == []
+
+
+def test_a_wildcard_that_means_no_table_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = added(shop, monkeypatch, "--tables", '"Mixed Case".e*', "--tables", "mixde.*")
+    assert "tables named mixde.*: no table there has such a name. Correct the line" in console.text
+    assert '"Mixed Case".e*: no table' not in console.text
+
+
+class Busy(Told):
+    """While it is asked whether the statements shall run, the application changes a table that they are for."""
+
+    def __init__(self, shop: Shop):
+        super().__init__(answers={"A password for the new account": "of the account"}, yes=True)
+        self.shop = shop
+        self.met = threading.Event()
+        self.application = threading.Thread(target=self._change, daemon=True)
+        self.changing = threading.Event()
+
+    def confirm(self, question: str, option: str = "--yes") -> bool:
+        self.application.start()
+        assert self.changing.wait(30)
+        return True
+
+    def _change(self) -> None:
+        master = self.shop.master
+        with (
+            self.shop.administrator(master) as watching,
+            self.shop.administrator(master) as application,
+            application.transaction(),
+        ):
+            application.execute('ALTER TABLE "Mixed Case"."Or""der" ADD note text')
+            self.changing.set()
+            until(lambda: watching.execute(GRANT_WAITS).fetchone() is not None)
+            self.met.set()
+
+
+GRANT_WAITS = """
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'GRANT SELECT, TRIGGER%'
+"""
+
+
+def test_what_the_application_alters_at_the_same_moment_is_granted_all_the_same(shop: Shop) -> None:
+    console = Busy(shop)
+    assert shop.add(console, *sides_of(shop), "--admin", "postgres") == ["dr1"]
+    console.application.join(30)
+    assert console.met.is_set(), "no GRANT met the ALTER TABLE"
+
+
+def test_what_fails_in_an_administrators_session_is_told_as_it_is(shop: Shop) -> None:
+    side = sides.Side("master", "shop_master", shop.server.info(shop.master), admin=shop.server.info(shop.master))
+    with pytest.raises(StatementFailed, match="division by zero"):
+        grants.carried_out(side, ["SELECT 1/0"])
 
 
 def test_a_file_of_somebody_else_is_never_overwritten(shop: Shop) -> None:
@@ -294,10 +393,6 @@ def test_a_url_names_what_it_names() -> None:
     found = parse("postgresql://db.example:5433/Shop%20%22x%22?sslmode=require", "sluice")
     assert (found.host, found.port, found.database, found.user) == ("db.example", 5433, 'Shop "x"', "sluice")
     assert dict(found.options) == {"sslmode": "require"}
-
-
-def _with(info: ConnectionInfo, password: str) -> ConnectionInfo:
-    return ConnectionInfo(info.vendor, info.host, info.port, info.database, info.user, password)
 
 
 def _at(info: ConnectionInfo, database: str) -> ConnectionInfo:

@@ -31,6 +31,7 @@ ODD = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ODD)
 def test_tables_and_columns_of_odd_names_travel(master: Master, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'

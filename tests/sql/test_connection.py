@@ -283,6 +283,7 @@ def test_a_slave_that_is_read_only_for_others_is_written_to(info: ConnectionInfo
         connection.execute(f'ALTER DATABASE "{info.database}" SET default_transaction_read_only = on'.encode())
     with connect(info, application="test") as connection:
         connection.execute("CREATE TABLE public.t (id int)")
+        assert connection.execute("SHOW transaction_read_only").fetchone() == ("off",)
 
 
 def test_a_name_cannot_break_out_of_the_options(info: ConnectionInfo) -> None:

@@ -30,7 +30,7 @@ from sluice.vendors.postgres.source import resources
 Connection = psycopg.Connection[Any]
 
 PREFIX = Prefix("DEMO_")
-SCHEMA = 'Its "own"'
+SCHEMA = 'Its "own" $s$ $sluice$'
 PLACE = quoted(SCHEMA)
 ATTACKER, GROUP, MEMBER = quoted('At"tacker'), quoted("A Group"), quoted("A Member")
 ROLES = (ATTACKER, GROUP, MEMBER)

@@ -29,6 +29,7 @@ ACCOUNT, OWNER = quoted('Sluice\'s "Account"'), quoted('Table "Owner"')
 SILENCE = "SET on the parameter session_replication_role"
 SCHEMA, RESOURCES = quoted('Odd "Schema'), quoted("select")
 PERSON, ORDER, EVENTS, PART = f'{SCHEMA}."Per son"', 'public."order"', f"{SCHEMA}.events", f'{SCHEMA}."events 1"'
+CALLS = f'{SCHEMA}."Calls"'
 BETWEEN = f'{SCHEMA}."Events, between"'
 
 CONFIG = """
@@ -101,7 +102,7 @@ def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_
             )
         there.execute(
             f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}; GRANT ALL ON SCHEMA public TO {OWNER};"
-            f"SET ROLE {OWNER}; {TABLES}"
+            f"SET ROLE {OWNER}; {TABLES} CREATE SEQUENCE {CALLS};"
             f"CREATE TABLE {EVENTS} (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);"
             f"CREATE TABLE {BETWEEN} PARTITION OF {EVENTS} FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id);"
             f"CREATE TABLE {PART} PARTITION OF {BETWEEN} FOR VALUES FROM (0) TO (1000); RESET ROLE".encode()
@@ -168,6 +169,7 @@ MASTER = [
     (f"REVOKE TRIGGER ON {EVENTS} FROM {ACCOUNT}", f"TRIGGER on {EVENTS}"),
     (f"REVOKE TRIGGER ON {BETWEEN} FROM {ACCOUNT}", f"TRIGGER on {BETWEEN}"),
     (f"REVOKE SELECT ON public.order_id_seq FROM {ACCOUNT}", "SELECT on the sequence", WARNING),
+    (f"REVOKE SELECT ON {CALLS} FROM {ACCOUNT}", f"SELECT on the sequence {CALLS}", WARNING),
     (
         f"ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER} IN SCHEMA {SCHEMA} REVOKE TRIGGER ON TABLES FROM {ACCOUNT}",
         f"default privileges on tables that {OWNER}",

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from sluice.database.digests import Compared
+from sluice.database.rows import TableChanged
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import fetch_rows
@@ -45,7 +46,7 @@ def test_a_table_that_was_changed_since_has_no_rows_to_give(
 ) -> None:
     with of_one_snapshot(database()) as (reader, other):
         other.execute(statement.encode())
-        with pytest.raises(fetch_rows.TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
+        with pytest.raises(TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
             fetch_rows.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)])
 
 

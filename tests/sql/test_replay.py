@@ -10,14 +10,13 @@ import pytest
 from sluice.apply import net_changes
 from sluice.database import xml_images
 from sluice.database.apply import Replayed
-from sluice.database.conflicts import ChangeRefused, ColumnMissing, Drift
+from sluice.database.conflicts import ChangeRefused, ColumnMissing, Drift, ValueUnfit
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.target import replay
 from sluice.vendors.postgres.target.replay import Replayer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
-from sluice.vendors.postgres.target.stage import ValueUnfit
 from tests.unit.changes import History
 
 pytestmark = pytest.mark.releases

@@ -13,7 +13,7 @@ from sluice.capture import resources as installing
 from sluice.capture import uninstall
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import resources
 from sluice.vendors.postgres.source.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
 from tests.sql.master import Master, ddl, wanted
@@ -262,6 +262,19 @@ def test_uninstall_removes_all_of_a_prefix_and_nothing_else(bare: Master) -> Non
     assert not remove(bare)
     assert remove(other)
     assert {row[1] for row in bare.rows(EVERYTHING) if row[0] == "relation"} == {"t r", "t_pkey i", "demo_mine r"}
+
+
+def test_an_account_whose_sessions_fire_no_triggers_captures_and_uninstalls_all_the_same(bare: Master) -> None:
+    """Before PostgreSQL 15 the account of a slave is one, which a failover makes a master."""
+    bare.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    bare.sql(f"ALTER DATABASE {quoted(bare.info.database)} SET session_replication_role = replica")
+    bare.install()
+    bare.register("t")
+    bare.sql("INSERT INTO t VALUES (1)")  # in a session that began before
+    assert [item.action for item in bare.items(ddl=True)] == ["CREATE", "CREATE", "INSERT"]
+    assert remove(bare)
+    assert bare.rows("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal") == []
+    assert bare.rows("SELECT proname FROM pg_proc WHERE proname LIKE 'demo%'") == []
 
 
 def test_the_list_of_functions_to_remove_is_complete() -> None:

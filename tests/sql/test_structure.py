@@ -174,6 +174,7 @@ def test_rewritten_rows_of_a_keyless_table_are_replaced(any_master: Master) -> N
     assert Model().replay(any_master.items()).contents("log") == any_master.contents("log")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -292,6 +293,7 @@ def test_a_registered_table_takes_the_name_of_a_dropped_one(any_master: Master) 
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "drop",
     ["", "DROP TABLE orders_old before", "DROP TABLE orders_old"],

@@ -31,7 +31,7 @@ class JsonImages:
         for text in contents.to_pylist():
             rows.append(self.row(text))
             if list(rows[-1]) != list(names):
-                raise MixedShapes(names, text)
+                raise MixedShapes(names)
         return [pa.array([row[name] for row in rows], _TEXT) for name in names]
 
     def overlay(

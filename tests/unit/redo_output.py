@@ -1,7 +1,7 @@
 """Writes what OpenLogReplicator 1.9.0 writes, with the format of docs/redo.md, for tests."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def checkpoint(scn: int) -> str:
 
 
 def schema_checkpoint(
-    keys: dict[tuple[str, str], Sequence[str]], incarnations: Sequence[tuple[int, int]] = ((RESETLOGS, BEGAN),)
+    keys: Mapping[tuple[str, str], Sequence[str]], incarnations: Sequence[tuple[int, int]] = ((RESETLOGS, BEGAN),)
 ) -> dict[str, Any]:
     """As far as keys and incarnations go. `keys`: owner and table → columns of the primary key."""
     users = sorted({owner for owner, _ in keys})

@@ -4,8 +4,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Commit, parse
-from sluice.vendors.stream.redo.merger import State
+from sluice.vendors.stream.lines import Change, Commit, parse
+from sluice.vendors.stream.redo.merge_state import State
+
+
+def changes(stream: Path) -> list[Change]:
+    """What the stream holds."""
+    files = Files(stream)
+    names = files.names()
+    found: list[Change] = []
+    for file in names:
+        index = files.index(file, names)
+        read = file.read_bytes()[: index.last.offset]
+        found += [line for raw in read.splitlines() if isinstance(line := parse(raw), Change)]
+    return found
 
 
 def assert_ends_show_what_they_say(stream: Path, commits: Iterable[int]) -> None:

@@ -82,6 +82,16 @@ def lines(scenario: str) -> list[str]:
     return made
 
 
+def transactions(scenario: str) -> list[list[str]]:
+    """The lines of each, in the order of commits."""
+    found: list[list[str]] = []
+    for line in lines(scenario):
+        if '"op":"begin"' in line:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
 def keys(scenario: str) -> dict[tuple[str, str], list[str]]:
     return {(OWNER, table): KEYS.get(table, ["ID"]) for table in columns(scenario)}
 

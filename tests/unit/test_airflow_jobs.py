@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from sluice.airflow import job_runner, jobs
 from sluice.airflow.job import Job, JobState, Kind, Owner
 from sluice.airflow.job_output import JobOutput
 from sluice.airflow.process_identity import ProcessIdentity, session_members
+from tests.waiting import awaited
 
 OWNER = Owner("cdc_apply", "run1", "apply")
 MODULE = "tests.unit.fake_job"
@@ -27,20 +28,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for job in jobs.all_jobs():
         if job.runner.alive():
             os.kill(job.runner.pid, signal.SIGKILL)
-        await_true(lambda job=job: not job.runner.alive())
+        awaited(lambda job=job: not job.runner.alive())
         jobs.clear_away(job)
 
 
 def launch(slave: str = "dr1", **wish: Any) -> Job:
     return jobs.launch(Kind.APPLY, "DEMO_", slave, OWNER, wish, module=MODULE)
-
-
-def await_true(condition: Callable[[], Any], seconds: float = 10) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "this never came true"
-        time.sleep(0.02)
-    return value
 
 
 def said(job: Job, word: str) -> str:
@@ -50,14 +43,14 @@ def said(job: Job, word: str) -> str:
         lines = job.log.read_text().splitlines() if job.log.exists() else []
         return next((line.removeprefix(word).strip() for line in lines if line.startswith(word)), None)
 
-    return str(await_true(find))
+    return str(awaited(find))
 
 
 def test_a_job_runs_detached_and_its_end_is_recorded() -> None:
     job = launch(sleep=0.5, exit=3, log=["2026-01-02T03:04:05.678Z INFO all is well"])
     assert job.state() is JobState.RUNNING
     assert os.getsid(job.runner.pid) == job.runner.pid != os.getsid(0)
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
     result = job.result()
     assert result is not None
     assert (result.rc, result.message, result.asked) == (3, "all is well", False)
@@ -73,7 +66,7 @@ def test_last_words_are_the_last_error_even_when_noise_follows() -> None:
             "26/01/02 03:04:07 noise of the JVM",
         ],
     )
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
     result = job.result()
     assert result is not None
     assert (result.rc, result.message) == (78, "Table a.b lacks column c. Add it.")
@@ -99,32 +92,26 @@ def test_a_killed_driver_ends_the_job_with_all_its_processes() -> None:
     job = launch(sleep=60, child=True)
     child = int(said(job, "child"))
     os.kill(int(said(job, "driver")), signal.SIGKILL)
-    began = time.monotonic()
-    await_true(lambda: job.state() is JobState.ENDED)
-    assert time.monotonic() - began < 10
+    awaited(lambda: job.state() is JobState.ENDED)
     result = job.result()
     assert result is not None and result.rc == 137
-    await_true(lambda: ProcessIdentity.of(child) is None)
+    awaited(lambda: ProcessIdentity.of(child) is None)
 
 
 def test_a_killed_runner_is_noticed_and_takes_the_driver_with_it() -> None:
     job = launch(sleep=60, child=True)
     child, driver = int(said(job, "child")), int(said(job, "driver"))
     os.kill(job.runner.pid, signal.SIGKILL)
-    began = time.monotonic()
-    await_true(lambda: job.state() is JobState.LOST)
-    assert time.monotonic() - began < 10
-    await_true(lambda: ProcessIdentity.of(driver) is None)
+    awaited(lambda: job.state() is JobState.LOST)
+    awaited(lambda: ProcessIdentity.of(driver) is None)
     jobs.clear_away(job)
-    await_true(lambda: ProcessIdentity.of(child) is None)
+    awaited(lambda: ProcessIdentity.of(child) is None)
 
 
-def test_stop_returns_at_once_and_the_job_ends_by_itself() -> None:
+def test_a_job_that_is_told_to_stop_ends_by_itself() -> None:
     job = launch(sleep=60)
     said(job, "driver")
-    began = time.monotonic()
     jobs.stop(job, "anna", "maintenance")
-    assert time.monotonic() - began < 5
     jobs.await_end(job, 10)
     result, request = job.result(), job.stop_request()
     assert result is not None and result.asked and result.rc == 143
@@ -135,7 +122,7 @@ def test_a_stop_request_alone_reaches_the_runner() -> None:
     job = launch(sleep=60)
     said(job, "driver")
     job.request_stop("anna", "from another host")
-    await_true(lambda: job.state() is JobState.ENDED, 5)
+    awaited(lambda: job.state() is JobState.ENDED, 5)
 
 
 def test_a_driver_that_ignores_the_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +131,12 @@ def test_a_driver_that_ignores_the_end_is_killed_after_the_grace_period(monkeypa
     jobs.stop(job, "anna", "maintenance")
     jobs.await_end(job, 0.5)  # then kills the runner, and with it the driver
     assert job.state() is JobState.LOST
-    await_true(lambda: ProcessIdentity.of(driver) is None)
+    awaited(lambda: ProcessIdentity.of(driver) is None)
 
 
 def test_the_live_job_of_a_pair_is_found_and_others_are_not() -> None:
     ended, other, job = launch(), launch("dr2", sleep=60), launch(sleep=60)
-    await_true(lambda: ended.state() is JobState.ENDED)
+    awaited(lambda: ended.state() is JobState.ENDED)
     assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == job
     assert jobs.live(Kind.APPLY, "DEMO_", "dr2") == other
     assert jobs.live(Kind.LOAD, "DEMO_", "dr1") is None
@@ -164,7 +151,7 @@ def test_a_record_from_another_host_is_judged_by_its_heartbeat() -> None:
     remote = Job.read(job.id)
     assert remote is not None and remote.state() is JobState.RUNNING
     os.kill(job.runner.pid, signal.SIGKILL)
-    await_true(lambda: not job.runner.alive())
+    awaited(lambda: not job.runner.alive())
     old = time.time() - 60
     os.utime(job.file("alive"), (old, old))
     assert remote.state() is JobState.LOST
@@ -208,7 +195,7 @@ def test_output_is_read_once_across_readers_and_whole_lines_only() -> None:
 
 def test_output_is_complete_across_rotations(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = launch(sleep=0)
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
     reader = JobOutput(job.id)
     while reader.read(rest=True):
         continue
@@ -228,7 +215,7 @@ def test_output_is_complete_across_rotations(home: Path, monkeypatch: pytest.Mon
 
 def test_a_flood_of_output_is_kept_and_does_not_stop_the_job() -> None:
     job = launch(flood=50_000)
-    await_true(lambda: job.state() is JobState.ENDED, 30)
+    awaited(lambda: job.state() is JobState.ENDED, 30)
     result = job.result()
     assert result is not None and result.rc == 0
     assert job.log.read_text().count("\n") == 50_002
@@ -236,6 +223,6 @@ def test_a_flood_of_output_is_kept_and_does_not_stop_the_job() -> None:
 
 def test_forgetting_a_job_removes_all_its_files(home: Path) -> None:
     job = launch()
-    await_true(lambda: job.state() is JobState.ENDED)
+    awaited(lambda: job.state() is JobState.ENDED)
     jobs.forget(job)
     assert [file for file in home.rglob("*") if file.is_file() and job.id in file.name] == []

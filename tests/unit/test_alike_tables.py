@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sluice.apply import alike_tables, net_changes
 from sluice.apply.window_runs import Run
 from sluice.database import xml_images
-from sluice.database.net_changes import NetChanges
+from sluice.database.net_changes import KINDS, NetChanges
 from sluice.model.names import TableName
 from tests.examples import examples
 from tests.unit.changes import History
@@ -21,7 +21,6 @@ ID = st.sampled_from(["1", "2", "3", "4"])
 TEXT = st.sampled_from([None, "", "a", "]]>", "<&", '"', "\\"])
 STEPS = st.lists(st.tuples(st.sampled_from(["insert", "delete", "update", "key"]), ID, ID, TEXT), max_size=12)
 SHAPES = st.sampled_from([(("id", "v"), ("id",)), (("id", "v"), ()), (("id", "w"), ("id",)), (("v", "id"), ("id",))])
-KINDS = ("deletes", "updates", "moves", "inserts")
 
 
 def history(name: str, columns: tuple[str, ...], key: tuple[str, ...], steps: list[Any]) -> History:

@@ -164,6 +164,9 @@ def test_a_column_that_loses_something_is_refused_by_name_unless_it_is_allowed()
         "public.orders.never cannot be there: no index has as many columns; take the table out of `tables`",
     ]
     assert len(translation.refusals(("public.orders.*",))) == 1
+    assert translation.lossy(()).keys() == {"public.orders.tags"} and translation.refused.keys() == {"never"}
+    odd = TableName("public", "a[b]")
+    assert allows(("public.a[b].c*d",), odd, "c*d"), "the name itself, whatever it holds"
     assert allows(("*",), table, "tags") and not allows(("public.orders.tag",), table, "tags")
 
 

@@ -95,12 +95,6 @@ PLUGINS = """\
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    return tmp_path
-
-
 def test_yaml_is_read_in_full(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(FULL)
     demo = config.load("Demo_")

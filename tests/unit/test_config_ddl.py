@@ -16,12 +16,6 @@ from sluice.pair import Pair
 YAML = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: {}}\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    return tmp_path
-
-
 def test_everything_follows_where_nothing_is_said(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML)
     assert {config.load("DEMO_").ddl.of(kind) for kind in DefinedKind} == {Policy.FOLLOW}

@@ -21,12 +21,6 @@ tables:
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    return tmp_path
-
-
 def mistakes(folder: Path) -> list[str]:
     """Each as `file:line: key: problem; remedy` without the folder; none when all is well."""
     found = config.survey().mistakes
@@ -125,6 +119,10 @@ CASES = {
         "5: slaves.b: has the same connection demo_dr1",
     ),
     "slave's name": (("dr1:", '"dr 1":'), "4: slaves.dr 1: 'dr 1' is no slave's name; use letters, digits"),
+    "slave called master": (
+        ("dr1:", "Master:"),
+        "4: slaves.Master: 'Master' means the other side in every command; choose",
+    ),
     "slave without options": (("{conn_id: demo_dr1, vendor: postgres}", "x"), "4: slaves.dr1: is 'x'; write a mapping"),
     "slaves a list": (("  dr1: {conn_id: demo_dr1, vendor: postgres}", "  - dr1"), "3: slaves: is a list; write name:"),
     "tables a list": (("  public.*: {}", "  - public.a"), "5: tables: is a list; write a line for each table"),

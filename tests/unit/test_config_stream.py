@@ -7,9 +7,9 @@ import pytest
 from sluice import config
 from sluice.config import ConfigError
 from sluice.database.registry import NoDatabase, reach
-from sluice.load.update import NamesChanged, Update
+from sluice.load.update import Update
 from sluice.model.connection import ConnectionInfo
-from sluice.pair import Pair
+from sluice.pair import NamesChanged, Pair
 
 SLAVE = ConnectionInfo("postgres", "h", 5432, "d", "u", "")
 
@@ -88,6 +88,18 @@ def test_rows_have_the_names_that_changes_have(tmp_path: Path) -> None:
     pair = Pair.of(found, "dr1", {"s": SLAVE, "m": ConnectionInfo("oracle", "h", 1521, "PDB", "u", "")})
     with pytest.raises(NamesChanged, match="exact_names: true"):
         Update.named(pair, "update 1")
+
+
+@pytest.mark.parametrize(("connection", "exact", "scheduled"), [(", conn_id: m", "true", True), ("", "true", False),
+                                                                (", conn_id: m", "false", False)])  # fmt: skip
+def test_slaves_of_redo_are_compared_where_rows_can_be_read(
+    connection: str, exact: str, scheduled: bool, tmp_path: Path
+) -> None:
+    redo = "redo: {program: /p, schema: /s, exact_names: EXACT}".replace("EXACT", exact)
+    found = load(tmp_path, f"capture: redo, location: /srv/shop{connection}", redo)
+    assert (found.verify.schedule, found.verify.max_age_days > 0) == (
+        ("daily", True) if scheduled else ("never", False)
+    )
 
 
 def test_without_a_connection_a_stream_of_redo_is_not_loaded(tmp_path: Path) -> None:

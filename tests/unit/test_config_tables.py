@@ -143,7 +143,11 @@ def test_sluices_own_tables_are_those_that_the_sql_files_create() -> None:
 
     def created(pattern: str) -> set[str]:
         texts = [file.read_text() for file in sorted(folder.glob(pattern))]
-        return {name for text in texts for name in re.findall(r"CREATE TABLE [^;(]*?\$\{prefix\}(\w+)", text)}
+        return {
+            name
+            for text in texts
+            for name in re.findall(r"CREATE TABLE IF NOT EXISTS \$\{schema\}\.\$\{prefix\}(\w+)", text)
+        }
 
     assert created("resources_v*.sql") == MASTER_TABLES
     assert created("slave_resources*.sql") == SLAVE_TABLES

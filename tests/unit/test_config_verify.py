@@ -22,12 +22,6 @@ table.S.*=
 SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-    return tmp_path
-
-
 def test_what_is_not_given_is_the_default(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML)
     found = config.load("DEMO_")
@@ -52,10 +46,11 @@ def test_who_wants_no_verification_is_not_reminded_of_it(folder: Path) -> None:
 def test_every_option_is_read(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(
         YAML + 'verify: {schedule: weekly, action: repair, tables: "public.*, hr.x", mask: "*.iban", '
-        "max_repair_rows: 5, sample: 100, parallel: 3, max_age_days: 0, keep_reports_days: 7}\n"
+        "max_repair_rows: 5, sample: 100, parallel: 3, max_age_days: 0, keep_reports_days: 7, "
+        "spark_above: 0}\n"
     )
     assert config.load("DEMO_").verify == VerifyOptions(
-        "weekly", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 3, 0, 7
+        "weekly", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 3, 0, 7, 0
     )
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.apply.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
 from sluice.errors import Transient
+from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
 
 
 class Enough(Transient):

@@ -2,9 +2,15 @@
 
 import pytest
 
-from sluice.model.failover import MOVES, Phase, SequenceValue, Sheet, passed, under_way
+from sluice.failover.survey import Facts, blockers
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.failover import MOVES, Action, Phase, SequenceValue, Sheet, passed, under_way
 from sluice.model.names import TableName
 from sluice.model.schema_definitions import Definition
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+AT_REST = Checkpoint("a", SlaveState.NORMAL, position=SnapshotPosition(5, 5))
 
 
 def test_every_phase_leads_to_an_end() -> None:
@@ -52,3 +58,22 @@ def test_what_is_kept_of_a_master_comes_back() -> None:
         (TableName("s", "t"),),
     )
     assert Sheet.parse(sheet.text()) == sheet
+
+
+@pytest.mark.parametrize(
+    ("silent", "refuses", "reason"),
+    [
+        ("", False, "The master db1 answers. Choose the action planned"),
+        ("refused", True, "The master db1 is there, but: refused Mend that. Choose the action planned"),
+        ("timeout", False, None),
+    ],
+)
+def test_a_master_that_may_be_in_use_is_left_behind_by_override_alone(
+    silent: str, refuses: bool, reason: str | None
+) -> None:
+    facts = Facts("P_ → a", "db1", "a", silent=silent, refuses=refuses, checkpoint=AT_REST, position=AT_REST.position)
+    found = blockers(facts, Action.FORCED)
+    assert [text.startswith(reason) for text in found] == [True] if reason else found == []
+    assert blockers(facts, Action.FORCED, override=True) == []
+    planned = blockers(facts, Action.PLANNED)
+    assert bool(silent) == any("Bring it back, or choose the action forced" in text for text in planned)

@@ -47,6 +47,7 @@ LAYERS: dict[str, int] = {
     "counted": 0,
     "configuration": 0,
     "errors": 0,
+    "executor": 0,
     "exit_status": 0,
     "library": 0,
     "pair": 0,
@@ -208,6 +209,17 @@ def test_services_and_slaves_know_no_form_in_which_rows_and_definitions_are_writ
             readers = {name for name in names if re.match(r"sluice\.model\.table_definition(\.(parse|format)|$)", name)}
             if readers or forms & {*names, node.module}:
                 wrong.append((file, node.lineno, str(node.module)))
+    assert not wrong, told(wrong)
+
+
+def test_a_vendors_source_and_target_never_import_each_other() -> None:
+    """What both need lies beside them."""
+    sides = {"source": "target", "target": "source"}
+    wrong = []
+    for side, other in sides.items():
+        for folder in (LIBRARY / "vendors").glob(f"*/{side}"):
+            beside = f"sluice.vendors.{folder.parent.name}.{other}"
+            wrong += [found for found in all_imports(folder) if f"{found[2]}.".startswith(f"{beside}.")]
     assert not wrong, told(wrong)
 
 

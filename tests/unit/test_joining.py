@@ -128,3 +128,22 @@ def test_a_table_that_left_is_former_where_it_was_kept_and_until_another_one_has
     again = states.put(kept, TableState.ABSENT)
     assert again.left(kept, kept=True).former == again.renamed(kept, never).former == {kept}, "it is still there"
     assert ALL_READY.put(kept, TableState.INCONSISTENT, "a reason").left(kept, kept=True).former == {kept}
+
+
+@pytest.mark.parametrize(
+    ("ended", "active", "expected"),
+    [
+        ([], [], ("load", False)),
+        ([], ["load"], ("load", True)),
+        (["load"], [], ("load_1", False)),
+        # The tables left and came back; whoever asks next finds that their second load runs.
+        (["load"], ["load_1"], ("load_1", True)),
+        (["load", "load_1"], ["load_2"], ("load_2", True)),
+        (["load", "load_1"], [], ("load_2", False)),
+    ],
+)
+def test_a_load_that_is_under_way_is_not_started_twice(
+    ended: list[str], active: list[str], expected: tuple[str, bool]
+) -> None:
+    exists = {*ended, *active}.__contains__
+    assert joining.next_run("load", exists, active.__contains__) == expected

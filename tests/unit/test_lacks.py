@@ -7,7 +7,7 @@ import pytest
 from sluice.model.lack import Lack, Severity, errors, script
 from sluice.preflight.checks import NotReady, settle
 from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lacking
-from sluice.vendors.postgres.preflight import Account, Schema
+from sluice.vendors.postgres.privileges import Account, Schema
 
 FIT = Account(
     role='"Sluice"',

@@ -26,7 +26,7 @@ SLAVE = '{prefix="DEMO_",slave="dr1"}'
 
 def told(trouble: str = "") -> str:
     slaves = {(Prefix("DEMO_"), "dr1"): known(said(75, rate=12.5, changes=99, safe_mode="on after the start"))}
-    thread = ThreadStatus("1_2", "failed", 7, 4711, NOW.timestamp() - 30)
+    thread = ThreadStatus("1_2", "failed", 7, 4711, NOW.timestamp() - 30, 4, "", 3)
     redo = RedoStatus("host", 3, NOW.timestamp(), (thread,))
     queue = MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",))
     masters = {Prefix("DEMO_"): KnownMaster(queue=queue, redo=redo)}
@@ -61,6 +61,11 @@ def test_every_line_is_one_that_prometheus_reads() -> None:
         'sluice_purge_held{prefix="DEMO_"} 1',
         'sluice_redo_lag_seconds{prefix="DEMO_",thread="1_2"} 30',
         'sluice_redo_thread_failed{prefix="DEMO_",thread="1_2"} 1',
+        'sluice_redo_logs_behind{prefix="DEMO_",thread="1_2"} 3',
+        'sluice_redo_log_sequence{prefix="DEMO_",thread="1_2"} 7',
+        'sluice_redo_scn{prefix="DEMO_",thread="1_2"} 4711',
+        'sluice_redo_restarts{prefix="DEMO_",thread="1_2"} 4',
+        f'sluice_redo_heard_timestamp_seconds{{prefix="DEMO_"}} {NOW.timestamp():.10g}',
         "sluice_store_up 1",
         f"sluice_load_rows{SLAVE} 100",
         f"sluice_load_expected_rows{SLAVE} 100",

@@ -105,6 +105,16 @@ def test_a_log_outside_of_the_recovery_area_is_there_and_one_in_an_unread_folder
     assert OUTSIDE in found.text and "redo.archived" in found.text and f"TO '{AREA}'" in found.text
 
 
+def test_a_folder_holds_those_below_it_as_a_recovery_area_has_one_for_each_day() -> None:
+    day = said(copy(5, "/fra/ORCL/archivelog/2026_11_23/o1_mf_1_5_m3x.arc"))
+    assert judged(day, need(5, folders=("/fra/ORCL/archivelog",))) is None
+    for other in ("/fra/ORCL/archive", "/fra/ORCL/archivelog/2026_11_2", "/fra/orcl/archivelog"):
+        found = judged(day, need(5, folders=(other,)))
+        assert found is not None and found.danger is Danger.ELSEWHERE
+    disks = said(copy(5, "+FRA/ORCL/ARCHIVELOG/2026_11_23/thread_1_seq_5.261.1"))
+    assert judged(disks, need(5, folders=("+fra/orcl/",))) is None
+
+
 def test_a_log_that_is_next_to_be_deleted_is_told_before() -> None:
     kept = [*(gone(each) for each in range(1, 11)), *(copy(each) for each in range(11, 31))]
     assert judged(said(*kept), need(25)) is None

@@ -16,11 +16,14 @@ from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.slave_row import Level, Message, SlaveRow, master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, Replication, SlaveConfig, Survey
-from sluice.coordination.gate import ADMIN, ERROR, INITIAL_UPDATE, Closure
+from sluice.configuration.rule import TablePattern, TableRule
+from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
 from sluice.coordination.lacks import Found
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue
+from sluice.coordination.redo_state import RedoStatus
+from sluice.model.conflict_rule import ConflictRule
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 from sluice.model.sample import AppliedWindow, Sample, Sampler
@@ -62,6 +65,30 @@ def test_a_slave_that_follows_needs_nobody() -> None:
     assert shown(said(0.4)).sentence == "Follows its master"
 
 
+ISOLATED = TableRule(TablePattern.parse("public.odd"), on_error="isolate")
+STOPPED = TableRule(TablePattern.parse("public.c*"), on_error="stop")
+BY_RULE = ((TablePattern.parse("shop.*"), ConflictRule(newest="at")),)
+
+
+@pytest.mark.parametrize(
+    ("slave", "said"),
+    [
+        (SlaveConfig("dr1"), "stop the slave; of public.odd: leave out the table alone"),
+        (SlaveConfig("dr1", on_error="isolate"), "leave out the table alone; of public.c*: stop the slave"),
+        (SlaveConfig("dr1", on_conflict="reject"), "are set aside in REJECTS"),
+        (SlaveConfig("dr1", on_conflict="overwrite", on_error="isolate"), "are overwritten"),
+        (SlaveConfig("dr1", safe_mode=True), "none, the slave is always in safe mode"),
+        (
+            SlaveConfig("dr1", on_conflict="reject", conflict_rules=BY_RULE),
+            "are set aside in REJECTS; of shop.*: decided by newest: at",
+        ),
+    ],
+)
+def test_what_conflicts_do_is_said_of_the_slave_and_of_tables_where_it_differs(slave: SlaveConfig, said: str) -> None:
+    replicated = Replication(Prefix("DEMO_"), Endpoint("m"), {"dr1": slave}, (ISOLATED, STOPPED))
+    assert row(replicated, "dr1", known({}), NOW).conflicts == said
+
+
 def test_of_a_slave_without_a_status_nothing_is_made_up() -> None:
     one = shown({}, runs=False)
     assert (one.state, one.lag, one.as_of, one.safe_mode) == (SlaveState.UNCONFIGURED, None, None, "")
@@ -90,6 +117,13 @@ def test_a_person_who_holds_a_slave_is_named_with_the_reason() -> None:
     one = shown(said(), Closure(ADMIN, "anna", "disk", "2026-11-22T12:00:00+00:00"))
     assert texts(one) == [("The gate is closed: admin (anna, 12:00 UTC): disk", Level.WARNING)]
     assert one.messages[0].remedy == "open"
+
+
+def test_an_update_that_waits_for_an_answer_says_so_and_what_to_press() -> None:
+    held = Closure(INITIAL_UPDATE, APPROVAL, "WAITING (stored on '/a')", "2026-11-22T12:00:00+00:00")
+    one = shown(said(state="TRANSITION"), held, runs=False)
+    assert texts(one) == [("The initial update waits for a person's answer: WAITING (stored on '/a')", Level.WARNING)]
+    assert one.messages[0].remedy == "approve"
 
 
 def test_no_apply_is_red_only_where_one_should_run() -> None:
@@ -143,9 +177,17 @@ def test_it_is_verified_through_when_the_oldest_table_is() -> None:
     assert shown(said(), tables={"a": different}).messages[0].remedy == "repair"
 
 
+@pytest.mark.parametrize(("heard", "told"), [(None, True), (31, True), (2, False)])
+def test_a_master_whose_redo_nobody_reads_says_so(heard: float | None, told: bool) -> None:
+    of_redo = replace(replication(), master=replace(replication().master, capture="redo"))
+    redo = None if heard is None else RedoStatus("process 7 on db", 1, NOW.timestamp() - heard, ())
+    found = [message.text for message in master_messages(of_redo, KnownMaster(redo=redo), NOW)]
+    assert any("Start the DAG capture_redo" in text for text in found) is told
+
+
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     queue = MeasuredQueue("2026-11-22T12:00:00+00:00", 200_000_000, 10**9)
-    found = master_messages(replication(), KnownMaster(lacks=[Found("public.t: lost", "", "")], queue=queue))
+    found = master_messages(replication(), KnownMaster(lacks=[Found("public.t: lost", "", "")], queue=queue), NOW)
     assert [message.level for message in found] == [Level.CRITICAL, Level.CRITICAL]
     assert found[0] == Message(
         "public.t: lost. Start the DAG reconcile_tables with prefix DEMO_.", Level.CRITICAL, "reconcile"

@@ -92,6 +92,7 @@ def test_what_happened_is_listed_latest_first_and_definitions_by_themselves() ->
     assert kinds == ["definition", *EventKind], "definitions by themselves, then everything"
     assert "process 4711 on apply1, 212.0 MB of memory" in text and "started 1 time in the last day" in text
     assert "2026-11-22" in text and page.count("<script") == 1
+    assert "Conflicts stop the slave" in text
 
 
 def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
@@ -110,7 +111,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     seen = MasterLook(3, True, tables)
     page = rendered(
         "master.html", visitor=OLGA, known=found, looked=Looked(seen, NOW), rows=[], place="oracle, x",
-        messages=master_messages(replication(), found), queue_level=Level.OK, actions=of(Scope.MASTER),
+        messages=master_messages(replication(), found, NOW), queue_level=Level.OK, actions=of(Scope.MASTER),
     )  # fmt: skip
     text = words(page)
     assert "1_1 running 17 4711 3.0 s 0" in text and "1_2 failed <no> log 9 – – – 4" in text

@@ -271,11 +271,27 @@ def test_changes_captured_under_another_key_are_refused() -> None:
         (history.window(), ("a", "b")),
         (keyless.window(), ("a",)),
         (keyless.window(), ("a", "b")),
+        (history.window(), ("gone",)),
     ):
         with pytest.raises(net_changes.WrongKey, match=r"s\.t.*initial update"):
             net_changes.events(items, key, xml_images)
+
+
+def test_of_changed_keys_of_two_shapes_each_half_is_kept_or_dropped() -> None:
+    """Without a net change they are replayed, and while blocks load that must not bring more than the blocks lack."""
+    history = History()
+    history.insert("1", "x")
+    history.insert("2", "x")
+    history.update(("1", "x"), ("11", "x"))
+    history.columns = ("id", "w", "n")
+    history.rows = [("2", "x", "0"), ("11", "x", "0")]
+    history.update(("2", "x", "0"), ("12", "x", "0"))
+    found = net_changes.events(history.window(2), ("id",), xml_images)
+    keep = np.array([True, False, False, True])  # 1 goes, 11 and 2 are of blocks that come later, 12 appears
     with pytest.raises(MixedShapes):
-        net_changes.events(history.window(), ("gone",), xml_images)
+        net_changes.reduce(found)
+    kept = net_changes.kept_items(found, keep).select(["action", "guid"]).to_pylist()
+    assert kept == [{"action": "DELETE", "guid": "1"}, {"action": "INSERT", "guid": "12"}]
 
 
 def test_a_key_may_be_the_empty_text() -> None:

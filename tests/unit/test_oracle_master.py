@@ -94,4 +94,4 @@ def test_what_is_no_interval_is_no_literal() -> None:
 
 
 def test_a_row_is_written_as_csv() -> None:
-    assert record((1, None, "", 'a,"b"\n', b"\x00\xff")) == '"1",,"","a,""b""\n",\\x00ff'
+    assert record((1, None, "", 'a,"b"\n', b"\x00\xff")) == '"1",,"","a,""b""\n","\\x00ff"'

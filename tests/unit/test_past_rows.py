@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.database import xml_images
+from sluice.database import csv_rows, xml_images
 from sluice.database.changes import WaitingChange
-from sluice.feed import csv_rows
 from sluice.feed.past_rows import NotToBeTakenBack, Version, taken_back
 from sluice.model.content import format_partial, format_row
 from sluice.model.names import TableName

@@ -28,5 +28,5 @@ def test_a_transaction_keeps_its_number_whatever_its_size_and_its_batch(kind: pa
         assert found["trans_key"].to_pylist() == [KEYS[place] for place in table["repl_key"].to_pylist()]
 
 
-def test_nothing_is_nothing() -> None:
+def test_without_items_the_table_is_empty_and_has_its_columns() -> None:
     assert taken_over(sent([], pa.binary())).equals(ITEMS.empty_table())

@@ -9,9 +9,11 @@ import pytest
 
 from sluice import config
 from sluice.config import ConfigError
+from sluice.configuration.redo import RedoOptions
 from sluice.redo import checkpoints, program, program_configuration
 from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import pause
+from sluice.redo.redo_thread import RedoThread
 from sluice.vendors.stream.redo.spool import Spool, free, last_place
 from tests.waiting import until
 
@@ -69,12 +71,10 @@ def test_a_seed_that_is_none_is_refused_with_the_remedy(text: str, tmp_path: Pat
         checkpoints.read_seed(tmp_path / "none")
 
 
-def configured(**more: Any) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "name": "T", "context": "C", "logs": Path("/l"), "state": Path("/s"), "address": ("127.0.0.1", 1),
-        "metrics": ("127.0.0.1", 2), "owners": ["A"], "host_zone": "+08:00", "memory_mb": 64, "checkpoint_seconds": 600,
-    }  # fmt: skip
-    return program_configuration.configuration(**{**values, **more})
+def configured(number: int = 1) -> dict[str, Any]:
+    options = RedoOptions(host_timezone="+08:00", memory_mb=64, first_port=2000, metrics_port=3000)
+    thread = RedoThread.of(options, Path("/shop"), 7, number)
+    return program_configuration.configuration(thread, {"database": "T", "context": "C", "users": ["A"]}, options)
 
 
 def test_what_is_made_is_what_the_program_takes() -> None:
@@ -87,6 +87,19 @@ def test_what_is_made_is_what_the_program_takes() -> None:
     del made["source"][0]["name"]
     found = list(program_configuration.mistakes({**made, "version": "2.0"}))
     assert [part in " ".join(found) for part in ("2.0", "redis", "brokers", "memory", "no name")] == [True] * 5
+
+
+def test_programs_share_no_place_and_no_port() -> None:
+    """Of their transactions on the disk each deletes all at its start: those of another one, were they there."""
+    one, two = configured(1), configured(2)
+    for part in (
+        lambda made: made["source"][0]["memory"]["swap-path"],
+        lambda made: made["source"][0]["state"]["path"],
+        lambda made: made["source"][0]["reader"]["path-mapping"][1],
+        lambda made: made["source"][0]["metrics"]["bind"],
+        lambda made: made["target"][0]["writer"]["uri"],
+    ):
+        assert part(one) != part(two)
 
 
 def test_a_program_that_dies_young_waits_longer_each_time() -> None:

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.database import xml_images
+from sluice.database.recorder import MergeOptions
 from sluice.model.blocks import Block, BlockState, Decision, TableBlocks, decide
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -29,7 +30,7 @@ from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
 from sluice.vendors.stream.redo.errors import BetweenCommits, NoKeys, OtherIncarnation
 from sluice.vendors.stream.redo.key_order import locate
-from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import Recorded
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
@@ -117,7 +118,9 @@ class Model:
             write(self.root / str(thread), [checkpoint(self.scn)])
 
     def merge(self) -> None:
-        Merger(self.root, self.stream, PREFIX, exact_names=True, group=self.random.choice([1, 5, 50])).merge_once()
+        Merger(
+            self.root, self.stream, PREFIX, MergeOptions(exact_names=True), Limits(group=self.random.choice([1, 5, 50]))
+        ).merge_once()
 
     def _read(self, at: int) -> None:
         """All rows as of where the stream ends now, if an SCN says that."""
@@ -225,7 +228,7 @@ def recorded(root: Path, scns: Sequence[int], **more: Any) -> Recorded:
     """A stream of a thread with commits at these SCNs."""
     lines = [line for at, scn in enumerate(scns) for line in transaction(scn, f"1.{at}.9", [insert(0, at)])]
     folder(root / "threads", ONE, [*lines, checkpoint(200)], **more)
-    Merger(root / "threads", root / "stream", PREFIX, exact_names=True).merge_once()
+    Merger(root / "threads", root / "stream", PREFIX, MergeOptions(exact_names=True)).merge_once()
     return Recorded(root / "stream")
 
 
@@ -246,7 +249,7 @@ def test_rows_of_another_incarnation_are_not_read(tmp_path: Path) -> None:
 def test_rows_are_not_read_behind_a_loss(tmp_path: Path) -> None:
     made = recorded(tmp_path, [100])
     (tmp_path / "threads" / str(ONE) / "lost").write_text("log 4711 is gone")
-    Merger(tmp_path / "threads", tmp_path / "stream", PREFIX, exact_names=True).merge_once()
+    Merger(tmp_path / "threads", tmp_path / "stream", PREFIX, MergeOptions(exact_names=True)).merge_once()
     with pytest.raises(ChangesLost, match="log 4711 is gone"):
         made.moment(RESETLOGS)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sluice.database.recorder import DEFAULTS, MergeOptions
 from sluice.model.change import Action
 from sluice.model.names import Prefix
 from sluice.vendors.stream.errors import ChangesLost
 from sluice.vendors.stream.files import Files
-from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.errors import (
     BeginningLost,
@@ -25,7 +25,7 @@ from sluice.vendors.stream.redo.errors import (
     TransactionLate,
 )
 from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
-from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
 from tests.examples import examples
@@ -47,25 +47,13 @@ from tests.unit.redo_output import (
     update,
     write,
 )
-from tests.unit.redo_stream import assert_ends_show_what_they_say
+from tests.unit.redo_stream import assert_ends_show_what_they_say, changes
 
 PREFIX = Prefix("ORA_")
 
 
-def merger(root: Path, stream: Path, **options: int) -> Merger:
-    return Merger(root, stream, PREFIX, **options)  # type: ignore[arg-type]
-
-
-def changes(stream: Path) -> list[Change]:
-    """What the stream holds."""
-    files = Files(stream)
-    names = files.names()
-    found: list[Change] = []
-    for file in names:
-        index = files.index(file, names)
-        read = file.read_bytes()[: index.last.offset]
-        found += [line for raw in read.splitlines() if isinstance(line := parse(raw), Change)]
-    return found
+def merger(root: Path, stream: Path, options: MergeOptions = DEFAULTS, **limits: int) -> Merger:
+    return Merger(root, stream, PREFIX, options, Limits(**limits))
 
 
 def keys(stream: Path) -> list[str]:
@@ -195,15 +183,15 @@ def test_what_is_merged_is_freed_where_that_is_wanted_and_a_new_merge_goes_on(tm
     half = transaction(200, "1.2.1", [insert(0, 2)])
     write(made, half[:2], "2.jsonl")
     write(made, [*half[2:], checkpoint(250)], "3.jsonl")
-    merger(root, stream, frees=False).merge_once()
+    merger(root, stream, MergeOptions(frees=False)).merge_once()
     assert len(list(made.glob("*.jsonl"))) == 3
     write(made, [*transaction(300, "1.3.1", [insert(0, 3)])], "4.jsonl")
     write(made, transaction(400, "1.4.1", [insert(0, 4)])[:2], "5.jsonl")
     write(made, [checkpoint(350)], "4.jsonl")
-    merger(root, stream, frees=True).merge_once()
+    merger(root, stream, MergeOptions(frees=True)).merge_once()
     assert [file.name for file in made.glob("*.jsonl")] == ["5.jsonl"], "the beginning of what is not whole stays"
     write(made, [*transaction(400, "1.4.1", [insert(0, 4)])[2:], checkpoint(500)], "5.jsonl")
-    assert merger(root, stream, frees=True).merge_once() == 0
+    assert merger(root, stream, MergeOptions(frees=True)).merge_once() == 0
     assert keys(stream) == ["1", "2", "3", "4"]
 
 
@@ -212,7 +200,7 @@ def test_a_silent_thread_is_named_and_a_closed_one_is_waited_for_no_more(tmp_pat
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
     second = folder(root, TWO, [checkpoint(90)])
     with pytest.raises(ThreadSilent, match=r"Thread 1000000_2 has said nothing beyond SCN 90") as said:
-        for _ in Merger(root, stream, PREFIX, silent_seconds=-1)._turns():
+        for _ in Merger(root, stream, PREFIX, MergeOptions(silent_seconds=-1))._turns():
             pass
     assert '{"closed": true} into 1000000_2/thread.json' in str(said.value)
     (second / "thread.json").write_text('{"closed": true}')
@@ -311,6 +299,9 @@ def test_what_keeps_a_merge_from_beginning(tmp_path: Path) -> None:
     (made / "thread.json").write_text('{"closed": 1}')
     with pytest.raises(OutputDamaged, match='"closed": true, "since"'):
         merger(root, stream).merge_once()
+    (made / "thread.json").write_text('{"timestamp": "s"}')
+    with pytest.raises(OutputDamaged, match=r"unit of format\.timestamp"):
+        merger(root, stream).merge_once()
     (made / "thread.json").unlink()
     write(made, ["what is this"])
     with pytest.raises(OutputDamaged, match="is no JSON"):
@@ -348,7 +339,7 @@ RENAMED = schema(columns=[*COLUMNS[:2], {"name": "REMARK", "type": "clob", "leng
         ("DROP TABLE T", schema(), ["DROP", "CREATE"], None),
     ],
 )
-def test_changes_of_definition(
+def test_ddl_between_changes_becomes_changes_of_definitions_or_says_why_not(
     sql: str | None, of: str, actions: list[str], reason: str | None, tmp_path: Path
 ) -> None:
     """Found at the next change, also by a merge that began anew in between."""
@@ -475,7 +466,7 @@ def test_a_table_that_was_made_empty_is_complete(tmp_path: Path) -> None:
 def test_names_stay_where_they_are_wanted_exact(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
-    Merger(root, stream, PREFIX, exact_names=True).merge_once()
+    Merger(root, stream, PREFIX, MergeOptions(exact_names=True)).merge_once()
     assert json.loads(Files(stream).names()[0].read_text().splitlines()[1])["table"] == ["APP", "T"]
 
 

@@ -110,7 +110,7 @@ def test_a_message_of_a_whole_transaction_is_refused() -> None:
         payload_of(message(9, 2, "1.2.3", insert(0, 1)).encode().replace(b'"v"', b'"\xff"'))
 
 
-def test_changes_of_rows() -> None:
+def test_messages_of_rows_become_changes() -> None:
     made = read(insert(0, 1, "x"))
     assert made == Change(Action.INSERT, made.table, new={"id": "1", "name": "x", "note": None})  # type: ignore[union-attr]
     assert str(made.table) == "app.t"  # type: ignore[union-attr]

@@ -8,15 +8,15 @@ PREFIX = Prefix("ORA_")
 
 
 def test_each_thread_is_said_with_its_place_lag_and_error() -> None:
-    one = ThreadStatus("1_1", "running", 15, 2_267_720, 990.0, 0, "")
-    two = ThreadStatus("1_2", "failed", 0, 0, 0.0, 3, "program is run as root", "log 3 of thread 2 is deleted")
+    one = ThreadStatus("1_1", "running", 15, 2_267_720, 990.0, 0, "", 2)
+    two = ThreadStatus("1_2", "failed", 0, 0, 0.0, 3, "program is run as root", None, "log 3 of thread 2 is deleted")
     status = RedoStatus(
         "process 7 on db", 4, 1000.0, (one, two), "the merge is behind", "no answer", "thread 3 is not read"
     )
     found = redo(PREFIX, status, 1001.0)
     assert found == [
         "ORA_: the redo logs are read by process 7 on db, epoch 4",
-        "    thread 1_1: running, log 15, SCN 2267720, 10 s behind",
+        "    thread 1_1: running, log 15, SCN 2267720, 11 s and 2 logs behind",
         "    thread 1_2: failed, started again 3 times: program is run as root",
         "        log 3 of thread 2 is deleted",
         "    the merge is behind",

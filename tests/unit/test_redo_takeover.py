@@ -4,20 +4,23 @@ from pathlib import Path
 
 import pytest
 
+from sluice.database.recorder import MergeOptions
 from sluice.model.names import Prefix
 from sluice.model.position import OtherSource
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BeginsLater, BetweenTransactions, NotThereYet
+from sluice.vendors.stream.redo.errors import BeginsLater, BetweenTransactions, NotThereYet, OlderOpen
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.takeover import place
 from sluice.vendors.stream.session import StreamSession
 from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, folder, insert, transaction
 
 
-def triggers(scn: int, resetlogs: int = RESETLOGS) -> QueuePosition:
-    """A position of triggers."""
-    return QueuePosition(7, 9, frozenset(), frozenset(), Incarnation(1, "", resetlogs, 0), scn)
+def triggers(scn: int, resetlogs: int = RESETLOGS, oldest: int | None = None) -> QueuePosition:
+    """A position of triggers; `oldest`: of the transactions that ran."""
+    return QueuePosition(
+        7, 9, frozenset(), frozenset(), Incarnation(1, "", resetlogs, 0), scn, scn if oldest is None else oldest
+    )
 
 
 def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
@@ -25,7 +28,7 @@ def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
     for number, thread in enumerate((ONE, TWO)):
         mine = [transaction(scn, f"1.{scn}.9", [insert(0, scn)]) for scn in scns[number::2]]
         folder(root / "threads", thread, [*(line for lines in mine for line in lines), checkpoint(200)])
-    Merger(root / "threads", root / "stream", Prefix("ORA_"), ends_at=ends_at).merge_once()
+    Merger(root / "threads", root / "stream", Prefix("ORA_"), MergeOptions(ends_at=ends_at)).merge_once()
     return root / "stream"
 
 
@@ -42,7 +45,7 @@ def test_a_transaction_of_the_stream_ends_where_it_is_to(scn: int, changes: int,
     made = stream(tmp_path, 100, 101, 102, 103, 109, 110, ends_at=(scn,))
     assert behind(made, scn) == changes
     assert behind(made, 199) == 6, "the end of all is one as well"
-    Merger(tmp_path / "threads", made, Prefix("ORA_"), ends_at=(scn,)).merge_once()
+    Merger(tmp_path / "threads", made, Prefix("ORA_"), MergeOptions(ends_at=(scn,))).merge_once()
     assert behind(made, scn) == changes, "a second run changes nothing"
 
 
@@ -66,7 +69,18 @@ def test_a_stream_that_begins_behind_the_slave_is_refused(tmp_path: Path) -> Non
     with pytest.raises(BeginsLater, match="capture begins with SCN 60"):
         stream(tmp_path / "a", 100, ends_at=(59,))
     with pytest.raises(BetweenTransactions):
-        place(StreamSession(stream(tmp_path / "b", 100)), triggers(59))
+        place(StreamSession(stream(tmp_path / "b", 100)), triggers(59, oldest=60))
+
+
+def test_where_transactions_ran_that_began_before_the_stream_no_slave_goes_on(tmp_path: Path) -> None:
+    """The schema checkpoint of the threads is of SCN 60."""
+    made = StreamSession(stream(tmp_path, 100))
+    assert place(made, triggers(150, oldest=60)) == place(made, triggers(150))
+    with pytest.raises(OlderOpen, match='says "oldest": 60 or more'):
+        place(made, triggers(150, oldest=59))
+    older = QueuePosition.parse(triggers(150).text().replace('"oldest":150,', ""))
+    with pytest.raises(OlderOpen):
+        place(made, older)
 
 
 def test_positions_of_another_source_are_refused(tmp_path: Path) -> None:

@@ -1,33 +1,59 @@
 """Real output of OpenLogReplicator means what Oracle's LogMiner says."""
 
+import json
+import random
 import re
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from sluice.database.recorder import MergeOptions
 from sluice.model.change import Action
 from sluice.model.names import Prefix
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, parse
-from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.redo.merge import ThreadId
+from sluice.vendors.stream.redo.merger import Limits, Merger
+from tests.examples import examples
 from tests.unit import redo_vectors
-from tests.unit.redo_output import folder
+from tests.unit.redo_output import ONE, RESETLOGS, SECOND, checkpoint, folder, write
+from tests.unit.redo_stream import changes
 
 OPS = {"INSERT": Action.INSERT, "UPDATE": Action.UPDATE, "DELETE": Action.DELETE}
 _DATE = re.compile(r"\d\d-[A-Z]{3}-\d\d( .*)?\Z")
 
 
+EXACT = MergeOptions(exact_names=True)
+
+
+def made_folder(root: Path, scenario: str, thread: ThreadId, *, closed: bool) -> Path:
+    """A thread's, whose times are those of the vectors."""
+    made = folder(root / "threads", thread, keys=redo_vectors.keys(scenario))
+    (made / "thread.json").write_text(json.dumps({"closed": closed, "timestamp": "s"}))
+    return made
+
+
+def rows(found: Sequence[Change]) -> list[tuple[Any, ...]]:
+    """That a table differs is said again by each merge."""
+    return [(each.table, each.action, each.old, each.new) for each in found if each.action in OPS.values()]
+
+
+def seconds(line: str) -> str:
+    """With the time as the vectors have it."""
+    return line.replace(str(SECOND), str(SECOND // 10**9))
+
+
 def merged(root: Path, scenario: str) -> list[Change]:
     """The changes of a scenario's stream."""
-    made = folder(root / "threads", lines=redo_vectors.lines(scenario), keys=redo_vectors.keys(scenario))
-    (made / "thread.json").write_text('{"closed": true, "timestamp": "s"}')
-    Merger(root / "threads", root / "stream", Prefix("ORA_"), exact_names=True).merge_once()
-    found: list[Change] = []
-    for file in Files(root / "stream").names():
-        found += [line for raw in file.read_bytes().splitlines() if isinstance(line := parse(raw), Change)]
-    return found
+    write(made_folder(root, scenario, ONE, closed=True), redo_vectors.lines(scenario))
+    Merger(root / "threads", root / "stream", Prefix("ORA_"), EXACT).merge_once()
+    return changes(root / "stream")
 
 
 def same(ours: str | None, theirs: str | None) -> bool:
@@ -49,11 +75,11 @@ def same(ours: str | None, theirs: str | None) -> bool:
 @pytest.mark.parametrize("scenario", redo_vectors.scenarios())
 def test_every_value_is_that_of_logminer(scenario: str, tmp_path: Path) -> None:
     references = redo_vectors.references(scenario)
-    changes = merged(tmp_path, scenario)
+    found = merged(tmp_path, scenario)
     if not references:
         assert scenario == "boolean-type", "LogMiner does not know that type"
         return
-    rows = [change for change in changes if change.action in OPS.values()]
+    rows = [change for change in found if change.action in OPS.values()]
     assert [(change.action, change.table.name) for change in rows] == [
         (OPS[each["op"]], each["table"]) for each in references
     ]
@@ -71,13 +97,48 @@ def test_every_value_is_that_of_logminer(scenario: str, tmp_path: Path) -> None:
             assert {name for name, value in after.items() if value is not None} <= set(change.new or {})
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(20))
+@given(seed=st.integers(0, 2**32))
+def test_real_transactions_of_several_threads_are_there_once_in_the_order_of_commits(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each was run by any instance; threads come late and again from an earlier place, and the merge is killed."""
+    redo_vectors.required()
+    root, chance = tmp_path_factory.mktemp("split"), random.Random(seed)
+    scenario = chance.choice(redo_vectors.scenarios())
+    alone = rows(merged(root / "one", scenario))
+    real = redo_vectors.transactions(scenario)
+    threads = [ThreadId(RESETLOGS, number) for number in range(1, chance.randint(2, 8) + 1)]
+    output: dict[ThreadId, list[list[str]]] = {thread: [] for thread in threads}
+    order: list[tuple[int, ThreadId]] = []
+    for lines in real:
+        thread, scn = chance.choice(threads), json.loads(lines[0])["c_scn"]
+        output[thread] += [lines, *([[seconds(checkpoint(scn))]] if chance.random() < 0.5 else [])]
+        order.append((scn, thread))
+    assert order == sorted(order, key=lambda each: each[0]), "no two commits of one SCN: the order is the same"
+    written = dict.fromkeys(threads, 0)
+    for thread in threads:
+        output[thread].append([seconds(checkpoint(10**9))])
+        made_folder(root, scenario, thread, closed=False)
+    while late := [thread for thread in threads if written[thread] < len(output[thread])]:
+        thread = chance.choice(late)
+        if chance.random() < 0.2:  # Its program starts again, from a checkpoint before.
+            written[thread] = chance.randint(0, written[thread])
+        write(root / "threads" / str(thread), output[thread][written[thread]])
+        written[thread] += 1
+        if chance.random() < 0.5:
+            Merger(root / "threads", root / "stream", Prefix("ORA_"), EXACT, Limits(group=3)).merge_once()
+    assert Merger(root / "threads", root / "stream", Prefix("ORA_"), EXACT).merge_once() == 0
+    assert rows(changes(root / "stream")) == alone
+
+
 def test_a_boolean_that_the_writer_could_not_read_makes_its_table_differ(tmp_path: Path) -> None:
     redo_vectors.required()
-    changes = merged(tmp_path, "boolean-type")
-    assert next(change.new for change in changes if change.new) == {
+    found = merged(tmp_path, "boolean-type")
+    assert next(change.new for change in found if change.new) == {
         "ID": "1", "IS_ACTIVE": "true", "IS_VERIFIED": "false", "LABEL": "true-false"
     }  # fmt: skip
-    reasons = [change.reason for change in changes if change.reason]
+    reasons = [change.reason for change in found if change.reason]
     assert any("what IS_ACTIVE was, and not what it is" in reason for reason in reasons)
     assert any("leaves ID out, of the primary key" in reason for reason in reasons)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.cli.replication_file import SlavesNotFound, with_slaves, without_slave, written
+from sluice.cli.replication_file import SlavesNotFound, put, taken_out, with_slaves, without_slave, written
 
-ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t']
+ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t', '"a\u2028b".t']
 
 
 def read(tmp_path: Path, text: str) -> config.Replication:
@@ -32,7 +32,27 @@ def test_what_is_written_is_read_back_whatever_the_names(tmp_path: Path) -> None
         ("dr1", "shop_dr1", "postgres"),
         ("no", "shop_no", "mysql"),
     ]
-    assert len(found.tables) == len(ODD)
+    assert [str(rule.pattern) for rule in found.tables][-1] == ODD[-1] and len(found.tables) == len(ODD)
+
+
+def test_a_file_is_replaced_whole_with_its_mode_also_behind_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.yaml", tmp_path / "SHOP.yaml"
+    real.write_text("before")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    open_before = real.open()
+    put(link, "after")
+    assert open_before.read() == "before", "who reads it meanwhile finds what was there"
+    assert real.read_text() == "after" and real.stat().st_mode & 0o777 == 0o640 and link.is_symlink()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["SHOP.yaml", "real.yaml"]
+
+
+def test_a_file_that_may_hold_other_replications_stays(tmp_path: Path) -> None:
+    for name in ("SHOP.yaml", "xmlBlasterPlugins.xml"):
+        (tmp_path / name).touch()
+    assert "SHOP.yaml.removed now" in taken_out(tmp_path / "SHOP.yaml")
+    assert "by hand" in taken_out(tmp_path / "xmlBlasterPlugins.xml")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["SHOP.yaml.removed", "xmlBlasterPlugins.xml"]
 
 
 def test_slaves_come_and_go_and_all_else_stays_as_a_person_wrote_it(tmp_path: Path) -> None:

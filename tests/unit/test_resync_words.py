@@ -1,8 +1,15 @@
-"""What a run of `resync` says of itself, decided from its report."""
+"""What runs of `resync` and `failover` say of comparisons, decided from their reports."""
 
 from typing import Any
 
+import pytest
+
+from sluice.airflow.steps_failover import in_words
 from sluice.airflow.steps_resync import LISTED, _summary, question
+from sluice.model.names import TableName
+from sluice.verify import report
+from sluice.verify.findings import Example, Kind, Outcome, Rows, TableFinding
+from sluice.verify.resync import TableResult
 
 
 def table(name: str, outcome: str, differ: int = 0, repaired: int = 0, left: int | None = None) -> dict[str, Any]:
@@ -40,3 +47,21 @@ def test_a_question_about_very_many_tables_stays_short() -> None:
     asked = question([pair(*(table(f"t{number}", "different", 1) for number in range(LISTED + 5)))])
     assert len(asked["body"].splitlines()) == LISTED + 1
     assert asked["body"].endswith("- and 5 tables more") and "25 rows of 25 tables" in asked["subject"]
+
+
+@pytest.mark.parametrize(("mask", "key"), [([], "a@b.c"), (["*.email"], "•••")])
+def test_a_failover_says_what_keeps_it_from_going_on_without_masked_values(mask: list[str], key: str) -> None:
+    people, logs = TableName("public", "people"), TableName("public", "logs")
+    found = {kind: Rows() for kind in Kind} | {Kind.MISSING: Rows(2, []), Kind.DIFFERENT: Rows(1, [])}
+    examples = [Example(Kind.DIFFERENT, {"email": "a@b.c"}, {"email": "a@b.c"}, {"email": "a@b.c"})]
+    findings = [
+        TableFinding(people, Outcome.DIFFERENT, found=found, examples=examples, key=("email",)),
+        TableFinding(logs, rows_slave=1_000),
+        TableFinding(logs, Outcome.COULD_NOT_COMPARE, "there is no table public.logs"),
+    ]
+    tables = report.as_dict("DEMO_", "dr1", "verify", "", map(TableResult, findings), mask)["tables"]
+    assert [in_words(table) for table in tables] == [
+        f"2 rows missing, 1 row different, as {{'email': '{key}'}}",
+        "identical, 1,000 rows",
+        "there is no table public.logs",
+    ]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sluice.apply import net_changes
 from sluice.apply.cascade_order import in_cascade_order
+from sluice.apply.key_events import WrongKey
 from sluice.apply.window_runs import CutItem, runs
 from sluice.database import xml_images
-from sluice.database.row_images import MixedShapes
 from sluice.model.change import Action
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
@@ -90,9 +90,9 @@ def test_rows_of_waiting_changes_are_read() -> None:
     assert images(JSON, "TRUNCATE", None, None) == ("TRUNCATE", None, None)
 
 
-def test_rows_of_another_shape_are_noticed() -> None:
+def test_rows_without_the_column_of_the_key_are_refused() -> None:
     history = History()
     history.insert("1", "a")
     items = as_json(history.window())
-    with pytest.raises(MixedShapes):
+    with pytest.raises(WrongKey):
         net_changes.events(items, ("gone",), JSON)

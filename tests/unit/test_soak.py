@@ -51,7 +51,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 def test_it_goes_on_until_the_time_is_up_each_time_with_another_seed(seeds: list[int], told: Told) -> None:
     began = time.monotonic()
     assert soak.main(["--minutes", "0.01"]) == 0
-    assert 0.6 <= time.monotonic() - began < 10.0
+    assert time.monotonic() - began >= 0.6
     assert len(seeds) > 2 and seeds == list(range(seeds[0], seeds[0] + len(seeds)))
     assert f"{len(seeds)} runs, nothing found" in told()
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sluice.cli.status import Running, activity, folders, items, not_ready, state, unused
+from sluice import config
+from sluice.airflow.pages.slave_row import row
+from sluice.cli.status import Running, activity, elsewhere, folders, items, not_ready, state, unused
 from sluice.config import Survey
 from sluice.coordination.items_state import Found
+from sluice.coordination.known_pairs import KnownSlave
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
@@ -50,6 +53,8 @@ def test_an_apply_that_should_run_and_does_not_is_said_with_what_starts_it() -> 
     assert activity(SlaveState.NORMAL, None) == [], "Redis is down, which a line of its own says"
     staging = activity(SlaveState.NORMAL, Running(True, "off", "Spark stages a large window, 3 of 8 tasks done"))
     assert staging[1].strip() == "Spark stages a large window, 3 of 8 tasks done"
+    stopped = activity(SlaveState.NORMAL, Running(False, closures=("error (apply, 11:00 UTC): no row",)), "no row")
+    assert stopped[1:] == ["    the gate is closed: error (apply, 11:00 UTC)"], "the line of the slave says why"
     held = activity(SlaveState.NORMAL, Running(True, "off", closures=("admin (ann, 11:00 UTC): backup",)))
     assert held == ["    an apply runs, safe mode off", "    the gate is closed: admin (ann, 11:00 UTC): backup"]
 
@@ -91,3 +96,23 @@ def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) ->
     assert unused([other, usual], usual) == []
     shown = folders([other, usual], Survey((), (), {}, (), {usual / "A.yaml": other / "A.yaml"}))
     assert [line.split()[-1] for line in shown[:2]] == [str(usual), str(other)] and "does not count" in shown[2]
+
+
+def test_tables_that_a_slave_has_under_other_names_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "SHOP.yaml").write_text("""
+prefix: SHOP_
+master: {conn_id: m}
+slaves:
+  dr1: {conn_id: s}
+  dr2: {conn_id: t, tables: {public.orders: {}, 'sales.*': {}}}
+tables:
+  public.*: {}
+  public.orders: {target: {schema: archive, name: "of <shop>"}}
+  sales.*: {target: {schema: sales_copy}}
+""")
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    replication = config.load("SHOP_")
+    names = 'public.orders is archive."of <shop>", sales.* is sales_copy.*'
+    assert elsewhere(replication, "dr1") == [f"    names of tables on the slave: {names}"]
+    assert row(replication, "dr1", KnownSlave(), NOW).places == names
+    assert elsewhere(replication, "dr2") == []

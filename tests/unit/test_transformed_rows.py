@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.database import csv_rows
 from sluice.model.transformation import Computed, Constant, Excluded, Renamed
 from sluice.transform import row_stream
 from sluice.transform.table_transform import RowNotTransformed
@@ -37,13 +38,13 @@ def cut(text: bytes, places: list[int]) -> Iterator[bytes]:
 def test_rows_arrive_as_they_are_wherever_their_pieces_are_cut(
     given: list[tuple[str | None, ...]], places: list[int]
 ) -> None:
-    small, row_stream.ROWS_BYTES = row_stream.ROWS_BYTES, 7
+    small, csv_rows.PIECE_BYTES = csv_rows.PIECE_BYTES, 7
     try:
         transform = bound(shape(a="text", b="text", c="text"), b=Excluded(), a=Renamed("A"), d=Constant("x"))
         text = written(["a", "b", "c"], [list(row) for row in given])
         found = b"".join(row_stream.TransformedRows(cut(text, places), ["a", "b", "c"], transform))
     finally:
-        row_stream.ROWS_BYTES = small
+        csv_rows.PIECE_BYTES = small
     expected = [[row["A"], row["c"], row["d"]] for row in rows(transform, *given)] if given else []
     assert found.splitlines()[0] == b'"A","c","d"'
     assert parsed(found) == expected
@@ -78,12 +79,12 @@ def test_a_table_of_one_column_keeps_its_rows_of_nothing() -> None:
 
 def test_a_large_value_passes_and_an_empty_piece_stays_one() -> None:
     transform = bound(shape(a="text", n="integer"), "n = 1")
-    text = written(["a", "n"], [["x" * (5 * row_stream.ROWS_BYTES), "1"], ["y", "2"]])
+    text = written(["a", "n"], [["x" * (5 * csv_rows.PIECE_BYTES), "1"], ["y", "2"]])
     pieces = [text[place : place + 100_000] for place in range(0, len(text), 100_000)]
     pieces.insert(3, b"")
     found = list(row_stream.TransformedRows(pieces, ["a", "n"], transform))
     assert b"" in found
-    assert parsed(b"".join(found)) == [["x" * (5 * row_stream.ROWS_BYTES), "1"]]
+    assert parsed(b"".join(found)) == [["x" * (5 * csv_rows.PIECE_BYTES), "1"]]
 
 
 def test_a_row_that_cannot_be_computed_is_named_without_its_values() -> None:

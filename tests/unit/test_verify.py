@@ -1,5 +1,6 @@
 """The decisions of a verification: bounds of a sample, causes, outcomes, masks."""
 
+from itertools import pairwise
 from math import comb
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from sluice.config import VerifyOptions
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
-from sluice.verify.compare import sums, unequal
 from sluice.verify.findings import Kind, Outcome, causes
 from sluice.verify.sample import upper_bound
+from sluice.verify.table_reads import BLOCKS_AT_ONCE, CLASSED_ROWS_AT_ONCE, ROWS_AT_ONCE, groups_of, sums, unequal
 from tests.examples import examples
 
 
@@ -53,6 +54,22 @@ def test_a_bound_is_no_larger_than_it_must_be(checked: int, data: st.DataObject)
 def test_digests_of_parts_add_up_however_a_table_is_cut(rows: list[tuple[int, int, int]], parts: int) -> None:
     texts = [(block, count, str(digest)) for block, count, digest in rows]
     assert sums([texts]) == sums(texts[number::parts] for number in range(parts))
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=600), st.booleans())
+def test_blocks_that_are_read_together_have_few_rows_and_each_is_read_once(sizes: list[int], ranges: bool) -> None:
+    groups = groups_of(range(len(sizes)), lambda block: sizes[block], ranges=ranges)
+    assert [block for group in groups for block in group] == list(range(len(sizes)))
+    most = ROWS_AT_ONCE if ranges else CLASSED_ROWS_AT_ONCE
+    for group in groups:
+        assert sum(sizes[block] for block in group) <= most and (len(group) <= BLOCKS_AT_ONCE or not ranges)
+    for group, following in pairwise(groups):
+        size = sum(sizes[block] for block in group)
+        assert size + sizes[following[0]] > most or (ranges and len(group) == BLOCKS_AT_ONCE)
+
+
+def test_a_block_that_is_too_large_is_read_alone() -> None:
+    assert groups_of([3, 5, 9], lambda block: ROWS_AT_ONCE + 1 if block == 5 else 1, ranges=True) == [[3], [5], [9]]
 
 
 @given(st.dictionaries(st.integers(), st.integers()), st.dictionaries(st.integers(), st.integers()))

@@ -1,6 +1,6 @@
 """Which views of a master follow, and in which order."""
 
-from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, Taken, outdated, steps
+from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, SetAgain, Taken, outdated, steps
 from sluice.model.names import TableName
 from sluice.model.views import View, replicated
 
@@ -52,7 +52,7 @@ def test_views_and_sequences_are_replaced_in_place_and_what_the_slave_has_of_its
 
 def test_after_a_load_the_values_of_sequences_are_set_again() -> None:
     one = of(DefinedKind.SEQUENCES, "s")
-    assert steps([one], {one.place: "1"}, [one], [one.table], adopted=[one.table]) == [Make(one)]
+    assert steps([one], {one.place: "1"}, [one], [one.table], adopted=[one.table]) == [SetAgain(one)]
 
 
 def test_views_go_before_those_that_they_read_and_before_tables_lose_anything() -> None:

@@ -13,10 +13,11 @@ from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
-from sluice.cli.operate import run_act, run_logs
+from sluice.cli.operate import run_act, run_gate, run_logs
 from sluice.cli.operate_arguments import arguments_of_act
 from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
+from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
 from tests.unit.test_monitor import NOW, some
 
@@ -59,6 +60,42 @@ def test_one_slave_is_told_in_detail() -> None:
     whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
+
+
+class Overview:
+    """An Airflow that has one replication, and nothing to say of its slave."""
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+
+    def page(self, path: str) -> dict[str, Any]:
+        if path == "overview.json":
+            return {"masters": [{"prefix": self.prefix}]}
+        assert path == f"slaves/{self.prefix}/dr1/state.json"
+        return {"closures": []}
+
+
+@pytest.mark.parametrize(("typed", "prefix"), [("SHOP", "SHOP_"), ("shop", "SHOP_"), ("SHOP_", "SHOP_"), ("a2", "A2")])
+def test_a_replication_is_called_by_its_prefix_or_by_its_name(
+    typed: str, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = devstack_cli.parser().parse_args(["gate", typed, "dr1"])
+    assert run_gate(args, lambda _: Overview(prefix)) == 0  # type: ignore[arg-type,return-value]
+    assert capsys.readouterr().out == "open\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "known", "meant"),
+    [
+        ("shop", {"SHOP_"}, "SHOP_"),
+        ("SHOP_", {"SHOP_", "SHOP"}, "SHOP_"),
+        ("SHOP", {"SHOP_", "SHOP"}, "SHOP"),
+        ("SHOP_", {"SHOP"}, "SHOP"),
+        ("shop", {"OTHER_"}, "SHOP"),
+    ],
+)
+def test_which_prefix_is_meant(typed: str, known: set[str], meant: str) -> None:
+    assert prefix_meant(typed, known) == meant
 
 
 class Restarted:

@@ -189,9 +189,14 @@ class Contender:
         key = tuple(column.name for column in shape.key)
         return self.vendor.digests.table(shape, columns, key, Method.CANONICAL)
 
-    def expected(self, rows: Sequence[Row]) -> list[Row]:
-        """`rows` as they are to be read back."""
-        return sorted(([tuple(map(_on_oracle, row)) for row in rows] if self.oracle else rows), key=repr)
+    def expected(self, rows: Sequence[Row], table: TableName = TABLE) -> list[Row]:
+        """`rows` of a table as they are to be read back."""
+        if not self.oracle:
+            return sorted(rows, key=repr)
+        shape = self.vendor.rows.shape(self.session(), table)
+        assert shape is not None, f"{table} is there"
+        lobs = [column.type.endswith("LOB") for column in shape.replicated]
+        return sorted((tuple(map(_on_oracle, row, lobs)) for row in rows), key=repr)
 
     def rows(self, table: TableName = TABLE) -> list[Row]:
         """All rows, as canonical texts, in some order."""
@@ -211,7 +216,7 @@ def key_place(name: str, key: Sequence[str]) -> int:
     return key.index(name) + 1 if name in key else 0
 
 
-def _on_oracle(text: str | None) -> str | None:
-    if text in ("", "\\x"):
+def _on_oracle(text: str | None, lob: bool) -> str | None:
+    if text in ("", "\\x") and not lob:
         return None
     return f"{text} 00:00:00.000000" if text and _DATE.fullmatch(text) else text

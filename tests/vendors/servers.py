@@ -3,14 +3,15 @@
 A vendor joins the contract with a line in `SERVERS` and a fixture that makes databases.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
 from sluice.model.connection import ConnectionInfo
+from tests.oracle import h2
 from tests.oracle import server as oracle_server
 
 SOURCE, TARGET = "source", "target"
@@ -30,6 +31,8 @@ class Server:
     """Where Sluice's own tables are."""
     member: str = ""
     """Where the vendor's object is, where it is another than the registry's."""
+    not_kept: Mapping[str, str] = field(default_factory=dict)
+    """Tests that fail on it, and why: one that passes is a failure, too."""
     oracle: bool = False
     """Whether it is as Oracle: an empty text is NULL, a DATE has a time, no name holds a double quote."""
 
@@ -52,6 +55,12 @@ def _ivory(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
     return made
 
 
+def _h2(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
+    """A database in Java whose parser knows plain DML and queries of Oracle's."""
+    made: ConnectionInfo = request.getfixturevalue("h2")()
+    return made
+
+
 def _oracle(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
     """A new account of the server that the environment names; it goes with the test."""
     server = oracle_server.wanted()
@@ -63,6 +72,7 @@ def _oracle(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
 SERVERS = {
     "postgres": Server(_postgres, frozenset({SOURCE, TARGET}), (NEWEST, OLDEST), two_phase=True),
     "mysql": Server(_mariadb, frozenset({TARGET})),
+    "h2": Server(_h2, frozenset({TARGET}), member="tests.oracle.h2:ON_H2", oracle=True, not_kept=h2.NOT_KEPT),
 }
 _ON_ORACLE = {
     "oracle": Server(_oracle, frozenset({SOURCE, TARGET}), oracle=True),

@@ -3,6 +3,7 @@
 import itertools
 import json
 import uuid
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -70,6 +71,12 @@ def moment(value: datetime | time) -> str:
     )  # fmt: skip
 
 
+def floats(*, subnormal: bool) -> st.SearchStrategy[str]:
+    finite = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=subnormal)
+    return (finite | st.integers(2**53, 2**120).map(float)).map(float_text)
+
+
+FLOAT = LogicalType(Kind.FLOAT, 64)
 JSONS = st.recursive(st.none() | st.booleans() | st.integers() | TEXTS, lambda inner: st.lists(inner, max_size=3))
 VALUES: dict[LogicalType, st.SearchStrategy[str]] = {
     LogicalType(Kind.INTEGER, 16): whole(16),
@@ -79,9 +86,7 @@ VALUES: dict[LogicalType, st.SearchStrategy[str]] = {
     LogicalType(Kind.NUMBER, 65, 0): number(65, 0),
     LogicalType(Kind.NUMBER, 65, 30): number(65, 30),
     LogicalType(Kind.NUMBER, 5, 5): number(5, 5),
-    LogicalType(Kind.FLOAT, 64): (
-        st.floats(allow_nan=False, allow_infinity=False) | st.integers(2**53, 2**120).map(float)
-    ).map(float_text),
+    FLOAT: floats(subnormal=True),
     LogicalType(Kind.BOOLEAN): st.sampled_from(["true", "false"]),
     LogicalType(Kind.TEXT): TEXTS,
     LogicalType(Kind.TEXT, length=30): TEXTS.filter(lambda text: len(text) <= 30),
@@ -99,8 +104,8 @@ VALUES: dict[LogicalType, st.SearchStrategy[str]] = {
 }
 
 
-def row(kinds: list[LogicalType]) -> st.SearchStrategy[Values]:
-    return st.tuples(*(st.none() | VALUES[kind] for kind in kinds))
+def row(kinds: list[LogicalType], values: Mapping[LogicalType, st.SearchStrategy[str]]) -> st.SearchStrategy[Values]:
+    return st.tuples(*(st.none() | values[kind] for kind in kinds))
 
 
 @pytest.mark.long  # some values of each kind are tried in test_values.py
@@ -110,7 +115,9 @@ def test_any_value_is_kept_found_by_its_former_value_and_read_back(target: Conte
     made = target.vendor.types.made_of(session, wanted)
     kinds = {column.name: column.logical for column, there in zip(wanted, made, strict=True) if there.fit is Fit.EXACT}
     assert len(kinds) > 18
-    rows, numbers = st.lists(row(list(kinds.values())), min_size=1, max_size=12), itertools.count()
+    # The fewest digits of a number below 2.2E-308 are not known to Oracle's way of telling them.
+    values = VALUES | ({FLOAT: floats(subnormal=False)} if target.oracle else {})
+    rows, numbers = st.lists(row(list(kinds.values()), values), min_size=1, max_size=12), itertools.count()
 
     @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(before=rows, after=rows)
@@ -121,12 +128,12 @@ def test_any_value_is_kept_found_by_its_former_value_and_read_back(target: Conte
         for place, values in enumerate(before):
             history.insert(str(place), *values)
         target.merge(history)
-        assert target.rows(table) == sorted(history.rows, key=repr)
+        assert target.rows(table) == target.expected(history.rows, table)
         done = len(history.items)
         for old, values in zip(list(history.rows), after, strict=False):
             history.update(old, (old[0], *values))
         target.merge(history, done, images=True)
-        assert target.rows(table) == sorted(history.rows, key=repr)
+        assert target.rows(table) == target.expected(history.rows, table)
         done = len(history.items)
         for old in list(history.rows):
             history.delete(*old)

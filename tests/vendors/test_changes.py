@@ -28,7 +28,7 @@ def filled(target: Contender, count: int = 6) -> tuple[History, int]:
 
 
 def same(target: Contender, history: History) -> None:
-    assert target.rows(history.table) == target.expected(history.rows)
+    assert target.rows(history.table) == target.expected(history.rows, history.table)
 
 
 def test_a_window_of_changes_makes_the_slave_equal(target: Contender) -> None:
@@ -158,7 +158,7 @@ def test_a_rule_decides_whose_row_stays_and_the_conflict_is_kept(target: Contend
     assert found["3"] == ("twin" if wins else "v3")
     assert (found["4"], found["9"]) == ("v4", "fits")
     assert [str(reject.status) for reject in done.rejects] == ["applied" if wins else "dropped"] * 4
-    assert [reject.held and reject.held.get("v") for reject in done.rejects] == ["v1", "v2", None, "v3"]
+    assert [reject.slave_row and reject.slave_row.get("v") for reject in done.rejects] == ["v1", "v2", None, "v3"]
 
 
 @pytest.mark.parametrize("way", ["merged", "replayed"])
@@ -237,3 +237,15 @@ def test_truncate_empties_tables_together(target: Contender) -> None:
         target.alterer(merger).truncate([TABLE, other])
     assert target.rows() == [] and target.rows(other) == []
     assert history.rows
+
+
+def test_a_truncate_removes_of_a_loading_table_the_rows_under_the_keys_that_it_is_told(target: Contender) -> None:
+    history, _ = filled(target)
+    session, merger = target.applying()
+    alterer = target.alterer(merger)
+    with session.transaction():
+        merger.begin()
+        keys = sorted(alterer.keys(item(1, Action.TRUNCATE)))
+        assert keys == sorted((row[0],) for row in history.rows)
+        assert alterer.delete(TABLE, keys[:4]) == 4
+    assert [row[0] for row in target.rows()] == [key for (key,) in keys[4:]]

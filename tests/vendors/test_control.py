@@ -7,12 +7,17 @@ import pytest
 
 from sluice.control.blocks import BlockStore, block_map
 from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.database.session import Session
 from sluice.model.blocks import BlockState
+from sluice.model.change import Action, RowChange
 from sluice.model.checkpoint import Fenced
+from sluice.model.conflict_rule import Decision, Winner
 from sluice.model.names import TableName
 from sluice.model.position import Position
+from sluice.model.reject import Rejected, RejectStatus
 from sluice.model.slave_state import ForbiddenMove, SlaveState
+from sluice.model.window import Window
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.vendors.contender import PREFIX, SLAVE, Contender
 
@@ -93,7 +98,7 @@ def test_slices_survive_a_round_trip(target: Contender, store: Callable[..., Che
     with session.transaction():
         mine.start_at(at(5))
         before = mine.claim()
-        after = replace(before.sliced(at(9), 17, 100), safemode_exit=at(8))
+        after = replace(before.after(Window(at(5), at(9), 0, 17), 100), safemode_exit=at(8))
         mine.advance(before, after)
     found = mine.read()
     assert found is not None and found.catching_up and found.same_place(after)
@@ -173,3 +178,28 @@ def test_what_a_dead_loader_left_is_planned_again(
     assert states(target, A) == [(BlockState.PLANNED, None, None)]
     with session.transaction():
         assert not mine.store(claim.block, "job/dead", at(7), 1, 1)
+
+
+def test_what_a_rule_settled_is_kept_once_and_asks_nobody(
+    target: Contender, store: Callable[..., CheckpointStore]
+) -> None:
+    store()
+    session = target.session()
+    rejects = RejectStore(session, PREFIX, target.schema, SLAVE)
+    changes = (RowChange(n, A, Action.INSERT, ("id",), {"id": str(n)}, {}, "<c/>", None) for n in (1, 2))
+    waits, settled = (
+        Rejected(change, "no", {"id": "1"}, decision=decision)
+        for change, decision in zip(changes, (None, Decision(Winner.SLAVE, "as configured")), strict=True)
+    )
+    for _ in range(2):
+        with session.transaction():
+            rejects.put([waits, settled])
+    assert [reject.repl_key for reject in rejects.open()] == [1]
+    found = {reject.repl_key: reject for reject in rejects.read(tuple(RejectStatus))}
+    assert len(found) == 2 and found[1].settled_at is None and found[1].answer is None
+    assert (found[2].status, found[2].answer) == (settled.status, "as configured")
+    assert found[2].settled_by == "conflict_rules" and found[2].settled_at is not None
+    with session.transaction():
+        assert rejects.move([found[1].id], RejectStatus.ASKED, "anna", force=True) == [found[1].id]
+    (asked,) = rejects.read([RejectStatus.ASKED], [found[1].id], lock=True)
+    assert (asked.asked_by, asked.force, asked.settled_at) == ("anna", True, None)

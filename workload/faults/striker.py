@@ -78,13 +78,13 @@ class Striker:
     def wait(self, seconds: float, until: Callable[[], bool] = never) -> bool:
         """Whether the condition holds within so many seconds. What is due meanwhile is mended."""
         end = time.monotonic() + seconds
-        while not (held := until()) and time.monotonic() < end:
+        while not (happened := until()) and time.monotonic() < end:
             while self._mends and self._mends[0][0] <= time.monotonic():
                 heapq.heappop(self._mends)[2]()
             self._look()
             self._idle()
             time.sleep(self._pause)
-        return held
+        return happened
 
     def settle(self) -> None:
         """Waits until everything watched is back, or has had its time."""

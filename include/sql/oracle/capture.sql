@@ -1,5 +1,5 @@
 -- Package CAPTURE: the trigger of each registered table, written from COLS_VIEW, looked after, removed.
--- Called by: a person after code.sql; then, for each table:
+-- Called by: a person after code_body.sql; then, for each table:
 --   INSERT INTO ${prefix}TABLES (SCHEMANAME, TABLENAME, ACTIONS, REPL_KEY, TRIGGER_NAME)
 --     VALUES ('SHOP', 'ORDERS', 'IUD', ${prefix}SEQ.NEXTVAL, 'TEST_TR01');
 --   EXECUTE ${prefix}CAPTURE.CREATE_TRIGGER('SHOP', 'ORDERS')
@@ -131,22 +131,32 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         RETURN l_faults;
     END UNFIT;
 
-    -- One call a column.
-    FUNCTION COLUMN_CODE(p_name VARCHAR2, p_type VARCHAR2, p_scale NUMBER, p_key PLS_INTEGER) RETURN VARCHAR2 IS
+    -- One call a column. What may be too long for a text of PL/SQL, as digits or in UTF-8, goes as a LOB.
+    FUNCTION COLUMN_CODE(
+        p_name VARCHAR2, p_type VARCHAR2, p_scale NUMBER, p_bytes NUMBER, p_key PLS_INTEGER
+    ) RETURN VARCHAR2 IS
         l_adds VARCHAR2(30) := 'ADD_COLUMN';
         l_text VARCHAR2(200) := NVL(TEXT_CODE(p_type, p_scale), '%s');
+        l_lob BOOLEAN := IS_LOB(p_type);
     BEGIN
         IF IS_UNREAD(p_type) THEN
             RETURN '    ${prefix}CODE.ADD_UNREAD(i, ' || LITERAL(p_name) || ');' || CHR(10);
         END IF;
         IF IS_LOB(p_type) THEN
             l_adds := 'ADD_' || p_type;
+        ELSIF p_bytes > 16000 AND p_type = 'RAW' THEN
+            l_adds := 'ADD_BLOB';
+            l_text := '%s';
+            l_lob := TRUE;
+        ELSIF p_bytes > 16000 AND IS_NATIONAL(p_type) THEN
+            l_adds := 'ADD_NCLOB';
+            l_lob := TRUE;
         ELSIF IS_NATIONAL(p_type) THEN
             l_adds := 'ADD_NATIONAL';
         END IF;
         RETURN '    ${prefix}CODE.' || l_adds || '(i, ' || LITERAL(p_name) || ', '
             || REPLACE(l_text, '%s', ':OLD.' || QUOTED(p_name)) || ', ' || REPLACE(l_text, '%s', ':NEW.' || QUOTED(p_name))
-            || CASE WHEN NOT IS_LOB(p_type) THEN ', ' || p_key END || ');' || CHR(10);
+            || CASE WHEN NOT l_lob THEN ', ' || p_key END || ');' || CHR(10);
     END COLUMN_CODE;
 
     FUNCTION EVENTS(p_actions VARCHAR2) RETURN VARCHAR2 IS
@@ -186,13 +196,14 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
             || '    ${prefix}CODE.START_ITEM(i, CASE WHEN INSERTING THEN ''INSERT'' WHEN UPDATING THEN ''UPDATE'''
             || ' ELSE ''DELETE'' END);' || CHR(10);
         FOR c IN (
-            SELECT v.COLUMN_NAME, v.DATA_TYPE, v.DATA_SCALE, v.KEYPOS FROM ${prefix}COLS_VIEW v
+            SELECT v.COLUMN_NAME, v.DATA_TYPE, v.DATA_SCALE, v.DATA_LENGTH, v.KEYPOS FROM ${prefix}COLS_VIEW v
             WHERE v.SCHEMANAME = p_schema AND v.TABLENAME = p_table
             ORDER BY CASE WHEN v.KEYPOS > 0 THEN v.KEYPOS ELSE 10000 + v.INTERNAL_COLUMN_ID END
         ) LOOP
             l_unread := l_unread OR IS_UNREAD(c.DATA_TYPE);
             l_code := l_code
-                || COLUMN_CODE(c.COLUMN_NAME, c.DATA_TYPE, c.DATA_SCALE, CASE WHEN c.KEYPOS > 0 THEN l_keys ELSE 0 END);
+                || COLUMN_CODE(c.COLUMN_NAME, c.DATA_TYPE, c.DATA_SCALE, c.DATA_LENGTH,
+                    CASE WHEN c.KEYPOS > 0 THEN l_keys ELSE 0 END);
         END LOOP;
         IF l_table.DEBUG = 1 THEN
             l_code := l_code || '    ${prefix}CODE.DEBUG(i.DB_ACTION || '' '' || ' || LITERAL(p_schema || '.' || p_table)

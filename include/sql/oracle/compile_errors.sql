@@ -1,5 +1,5 @@
--- What the server refuses in code of a prefix. Called by: sluice.vendors.oracle.source.resources. Binds: :like, the prefix and %.
+-- What the server refuses in code of a prefix. Called by: sluice.vendors.oracle.source.resources. Binds: :beginning, the prefix.
 -- Result: object, line, reason, the first of each object first. Privileges: none. Oldest version: Oracle 12.2.
 SELECT e.NAME, e.LINE, e.TEXT FROM USER_ERRORS e
-WHERE e.NAME LIKE :like AND e.ATTRIBUTE = 'ERROR'
+WHERE SUBSTR(e.NAME, 1, LENGTH(:beginning)) = :beginning AND e.ATTRIBUTE = 'ERROR'
 ORDER BY e.NAME, e.TYPE, e.SEQUENCE

@@ -10,10 +10,9 @@
 CREATE OR REPLACE TRIGGER ${prefix}DDL
 AFTER CREATE OR ALTER OR DROP OR RENAME OR TRUNCATE ON DATABASE
 DECLARE
-    l_event VARCHAR2(30) := ORA_SYSEVENT;
-    l_type VARCHAR2(30) := ORA_DICT_OBJ_TYPE;
-    l_owner VARCHAR2(128) := ORA_DICT_OBJ_OWNER;
-    l_name VARCHAR2(128) := ORA_DICT_OBJ_NAME;
+    l_event VARCHAR2(128);
+    l_owner VARCHAR2(128);
+    l_name VARCHAR2(128);
     l_captured PLS_INTEGER := 0;
     l_texts ORA_NAME_LIST_T;
     l_pieces PLS_INTEGER;
@@ -21,7 +20,11 @@ DECLARE
     no_such_table EXCEPTION;
     PRAGMA EXCEPTION_INIT(no_such_table, -942);
 BEGIN
-    IF l_type = 'TABLE' THEN
+    -- Of other objects nothing is read, not even their names, which may be longer.
+    IF ORA_DICT_OBJ_TYPE = 'TABLE' THEN
+        l_event := ORA_SYSEVENT;
+        l_owner := ORA_DICT_OBJ_OWNER;
+        l_name := ORA_DICT_OBJ_NAME;
         BEGIN
             EXECUTE IMMEDIATE 'SELECT COUNT(*) FROM ${prefix}TABLES t WHERE t.SCHEMANAME = :1 AND t.TABLENAME = :2'
                 INTO l_captured USING l_owner, l_name;
@@ -32,8 +35,9 @@ BEGIN
     END IF;
     IF l_captured > 0 THEN
         l_pieces := ORA_SQL_TXT(l_texts);
-        FOR l_piece IN 1 .. LEAST(NVL(l_pieces, 0), 10) LOOP
+        FOR l_piece IN 1 .. NVL(l_pieces, 0) LOOP
             l_statement := SUBSTRB(l_statement || l_texts(l_piece), 1, 4000);
+            EXIT WHEN LENGTHB(l_statement) = 4000;
         END LOOP;
         EXECUTE IMMEDIATE 'BEGIN ${prefix}STRUCTURE.ON_DDL(:1, :2, :3, :4); END;'
             USING l_event, l_owner, l_name, l_statement;

@@ -8,5 +8,14 @@ GRANT SELECT ON SYS.V_$DATABASE TO ${account};
 GRANT SELECT ON SYS.V_$DATABASE_INCARNATION TO ${account};
 GRANT SELECT ON SYS.V_$PDBS TO ${account};
 GRANT SELECT ON SYS.V_$PDB_INCARNATION TO ${account};
+-- Which transactions began before the redo that is read, and whose they are.
+GRANT SELECT ON SYS.GV_$TRANSACTION TO ${account};
+GRANT SELECT ON SYS.GV_$SESSION TO ${account};
+GRANT SELECT ON SYS.GV_$DATABASE TO ${account};
+GRANT SELECT ON SYS.GV_$INSTANCE TO ${account};
+GRANT SELECT ON SYS.V_$THREAD TO ${account};
+GRANT SELECT ON SYS.DBA_2PC_PENDING TO ${account};
 -- Blocks are read as of an SCN.
 GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO ${account};
+-- Tables are compared by hashes.
+GRANT EXECUTE ON SYS.DBMS_CRYPTO TO ${account};

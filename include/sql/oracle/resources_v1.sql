@@ -1,6 +1,6 @@
 -- DbResources of one prefix on an Oracle master, step 1: sequence, tables, index.
 -- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures, whose schema takes the objects:
---   for f in resources_v1 cols_view origin code capture structure; do sed -e 's/${prefix}/DEMO_/g' $f.sql; done > demo.sql
+--   for f in resources_v1 cols_view origin code code_body capture structure; do sed -e 's/${prefix}/DEMO_/g' $f.sql; done > demo.sql
 --   sqlplus USER@DATABASE @demo.sql
 --   SELECT * FROM USER_ERRORS
 -- Not by a pipe: sqlplus would read the first line of it as the password. The last statement shows what does not compile.

@@ -149,7 +149,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
     END CHECK_STRUCTURE;
 
     PROCEDURE ON_DDL(p_event VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_statement VARCHAR2) IS
-        l_statement VARCHAR2(4000) := UPPER(SUBSTR(p_statement, 1, 1000));
+        l_statement VARCHAR2(32767) := UPPER(p_statement);
         l_registered PLS_INTEGER;
     BEGIN
         IF ${prefix}ORIGIN.IS_SILENT THEN
@@ -161,10 +161,12 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
         END IF;
         IF p_event = 'TRUNCATE' THEN
             ${prefix}CODE.PUT_DEFINITION('TRUNCATE', p_schema, p_table, NULL, NULL);
-        ELSIF REGEXP_LIKE(l_statement, '(DROP|TRUNCATE|EXCHANGE) +(SUB)?PARTITION') THEN
+        ELSIF REGEXP_LIKE(
+            l_statement, '(DROP|TRUNCATE|EXCHANGE)[[:space:]]+(SUB)?PARTITION|INCLUDING[[:space:]]+ROWS'
+        ) THEN
             -- Rows came or went that no trigger saw.
             ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table,
-                'a partition was dropped, truncated or exchanged; load the table again', NULL);
+                'a partition was dropped, truncated or exchanged, or moved without some rows; load the table again', NULL);
         END IF;
         UPDATE ${prefix}TABLES t SET t.STATUS = 'CREATING'
         WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table AND p_event IN ('CREATE', 'ALTER', 'RENAME');

@@ -1,8 +1,10 @@
--- The tables that the account has a privilege on, without those that come with Oracle.
+-- The tables that the account has a privilege on, without those that come with Oracle, parts of other tables, and logs of
+-- materialized views.
 -- Called by: whatever resolves the tables of a master. Parameters: none. Result: owner, table.
 -- Privileges: any on the tables. Oldest version: Oracle 12.2.
 SELECT t.OWNER, t.TABLE_NAME
 FROM ALL_TABLES t
 JOIN ALL_USERS u ON u.USERNAME = t.OWNER
-WHERE u.ORACLE_MAINTAINED = 'N' AND t.TABLE_NAME NOT LIKE 'BIN$%' AND t.SECONDARY = 'N' AND t.NESTED = 'NO'
+WHERE u.ORACLE_MAINTAINED = 'N' AND t.TABLE_NAME NOT LIKE 'BIN$%' AND t.TABLE_NAME NOT LIKE 'MLOG$\_%' ESCAPE '\'
+  AND t.TABLE_NAME NOT LIKE 'RUPD$\_%' ESCAPE '\' AND NVL(t.IOT_TYPE, 'IOT') = 'IOT' AND t.SECONDARY = 'N' AND t.NESTED = 'NO'
 ORDER BY t.OWNER, t.TABLE_NAME

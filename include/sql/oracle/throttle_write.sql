@@ -5,8 +5,9 @@
 MERGE INTO ${schema}.${prefix}throttle t
 USING (SELECT %(slave)s AS slave FROM DUAL) w ON (t.slave = w.slave)
 WHEN MATCHED THEN UPDATE SET
-    since = CASE WHEN COALESCE(rows_per_second, -1) = COALESCE(%(rows_per_second)s, -1)
-                  AND COALESCE(bytes_per_second, -1) = COALESCE(%(bytes_per_second)s, -1) THEN since ELSE ${clock} END,
+    since = CASE WHEN NVL(rows_per_second, -1) = NVL(TO_BINARY_DOUBLE(%(rows_per_second)s), -1)
+                  AND NVL(bytes_per_second, -1) = NVL(TO_BINARY_DOUBLE(%(bytes_per_second)s), -1)
+             THEN since ELSE ${clock} END,
     paused = %(paused)s, reason = %(reason)s, rows_per_second = %(rows_per_second)s,
     bytes_per_second = %(bytes_per_second)s, loaders = %(loaders)s, updated_at = ${clock}
 WHEN NOT MATCHED THEN INSERT

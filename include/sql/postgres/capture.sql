@@ -377,3 +377,6 @@ CREATE OR REPLACE TRIGGER ${prefix}tables_created AFTER INSERT ON ${schema}.${pr
     FOR EACH ROW WHEN (NEW.status = 'CREATING') EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();
 CREATE OR REPLACE TRIGGER ${prefix}tables_deleted AFTER DELETE ON ${schema}.${prefix}tables
     FOR EACH ROW EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();
+-- Also for an account whose sessions are all silent: before PostgreSQL 15 that of a slave is, which may be a master as well.
+ALTER TABLE ${schema}.${prefix}tables ENABLE ALWAYS TRIGGER ${prefix}tables_created,
+    ENABLE ALWAYS TRIGGER ${prefix}tables_deleted;

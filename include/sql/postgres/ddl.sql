@@ -23,6 +23,62 @@ BEGIN
 END
 $sluice$;
 
+-- What the configuration says of a table that was just made: the entry of the first line that means it in INFO under
+-- 'wildcards' (wildcards.py). NULL for none, for a name that is, or may be, one of Sluice's own, and for a table without
+-- a primary key where each needs one.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}meant(p_schema text, p_table text) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT l.line
+    FROM ${schema}.${prefix}info i
+    CROSS JOIN LATERAL jsonb_array_elements(i.value::jsonb -> 'lines') WITH ORDINALITY AS l (line, place)
+    WHERE i.name = 'wildcards' AND l.line ->> 'schema' = p_schema AND p_table ~ (l.line ->> 'name')
+      AND NOT EXISTS (SELECT FROM jsonb_array_elements_text(i.value::jsonb -> 'slave') o (ending) WHERE p_table ~ o.ending)
+      -- Of DbResources, also while they are installed: the sequence is there first.
+      AND NOT EXISTS (SELECT FROM jsonb_array_elements_text(i.value::jsonb -> 'master') o (ending)
+                      WHERE right(p_table, length(o.ending)) = o.ending
+                        AND ${schema}.${prefix}relation(p_schema, left(p_table, -length(o.ending)) || '_seq') IS NOT NULL)
+      AND NOT ((i.value::jsonb ->> 'keyed')::boolean AND NOT EXISTS (
+          SELECT FROM pg_index x WHERE x.indrelid = ${schema}.${prefix}relation(p_schema, p_table) AND x.indisprimary))
+    ORDER BY l.place LIMIT 1
+$sluice$;
+
+-- Captures a table in the transaction that makes it, if a wildcard means it: all of its rows follow, and slaves have it
+-- from the first one on. What cannot be captured is left to reconcile_tables: the statement must not fail for it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}join_table(p_relid oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    made record;
+BEGIN
+    SELECT n.nspname AS schemaname, c.relname AS tablename, ${schema}.${prefix}meant(n.nspname, c.relname) AS line INTO made
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = p_relid AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition
+      AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'TRIGGER')
+      -- What a replication brings here is captured by the one that passes it on, from its next reconcile_tables on.
+      AND ${schema}.${prefix}origin() = ''
+      AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures h WHERE h.schemaname = n.nspname AND h.tablename = c.relname)
+      AND NOT EXISTS (SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = n.nspname AND x.tablename = c.relname);
+    IF made.line ->> 'actions' IS NULL THEN
+        RETURN;
+    END IF;
+    INSERT INTO ${schema}.${prefix}tables (schemaname, tablename, actions, status, repl_key, trigger_name, debug)
+    SELECT made.schemaname, made.tablename, made.line ->> 'actions', 'OK', k.key, '${prefix}' || k.key, (made.line ->> 'debug')::integer
+    FROM (SELECT nextval(${schema}.${prefix}own('seq')::regclass) AS key) k;
+    -- As one of a name that was left: check_table makes the triggers, and says that all rows follow.
+    INSERT INTO ${schema}.${prefix}captures (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint,
+        trigger_fingerprint, filenode, signature, basis, leaves, rewritten)
+    VALUES (made.schemaname, made.tablename, p_relid, 'dropped',
+        'capture_' || left(regexp_replace(lower(made.tablename), '[^a-z0-9]', '_', 'g'), 12) || '_'
+            || left(md5(format('${prefix}%I.%I %s', made.schemaname, made.tablename, p_relid)), 8),
+        '{}', '{}', '', '', '', '', '', '{}', false);
+    PERFORM ${schema}.${prefix}check_table(made.schemaname, made.tablename, p_in_ddl => true);
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'Table % is not captured yet: %', p_relid::regclass, SQLERRM
+        USING HINT = 'Start the DAG reconcile_tables of ${prefix}.';
+END
+$sluice$;
+
 -- After a command that made or changed something. Runs for every such command of the database, so it first looks
 -- whether a replicated table is concerned, and returns.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_end() RETURNS event_trigger
@@ -63,6 +119,13 @@ BEGIN
     SELECT array_agg(r.relid) INTO relids
     FROM (SELECT d.relid FROM concerned d UNION SELECT h.inhparent FROM named n JOIN pg_inherits h ON h.inhrelid = n.objid) r;
     PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END);
+    -- CREATE TABLE AS makes rows before this: it joins by a load.
+    IF TG_TAG = 'CREATE TABLE' THEN
+        PERFORM ${schema}.${prefix}join_table(c.objid)
+        FROM pg_event_trigger_ddl_commands() c
+        WHERE c.command_tag = 'CREATE TABLE' AND c.schema_name <> 'pg_temp' AND NOT c.in_extension
+          AND EXISTS (SELECT FROM ${schema}.${prefix}info i WHERE i.name = 'wildcards');
+    END IF;
 END
 $sluice$;
 

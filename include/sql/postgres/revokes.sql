@@ -1,4 +1,5 @@
--- The statements that take back every privilege that was granted to an account in this database, default privileges too.
+-- The statements that take back every privilege that was granted to an account in this database, default privileges too,
+-- and what it was given on the whole server: memberships, BYPASSRLS.
 -- Called by: ./sluice remove --revoke, which prints them and asks before it runs them. Parameter: role text.
 -- Result: one statement a row, without `;`. Objects that the account owns are left out. Privileges: none.
 -- Oldest version: PostgreSQL 14.
@@ -43,6 +44,16 @@ WITH grantee AS (
     CROSS JOIN LATERAL pg_catalog.aclexplode(d.defaclacl) a
     WHERE a.grantee = g.oid
     GROUP BY o.rolname, n.nspname, n.oid, d.defaclobjtype, g.name
+    UNION ALL
+    SELECT 8, r.rolname, format('REVOKE %%I FROM %%s', r.rolname, g.name)
+           || CASE WHEN b.oid IS NULL THEN '' ELSE format(' GRANTED BY %%I', b.rolname) END
+    FROM grantee g
+    JOIN pg_catalog.pg_auth_members m ON m.member = g.oid
+    JOIN pg_catalog.pg_roles r ON r.oid = m.roleid
+    LEFT JOIN pg_catalog.pg_roles b ON b.oid = m.grantor
+    UNION ALL
+    SELECT 8, '', format('ALTER ROLE %%s NOBYPASSRLS', g.name) FROM grantee g
+    JOIN pg_catalog.pg_roles r ON r.oid = g.oid AND r.rolbypassrls
     UNION ALL
     -- What slave_grants.sql sets where it cannot be granted.
     SELECT 9, '', format('ALTER ROLE %%s IN DATABASE %%I RESET session_replication_role', g.name, d.datname)

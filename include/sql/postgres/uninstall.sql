@@ -1,5 +1,6 @@
 -- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that prefix demo_ leaves
--- demo_2_ alone. Queued changes go with ITEMS. The schema goes when it is empty then and belongs to the account.
+-- demo_2_ alone. Queued changes go with ITEMS. A master that a failover left read-only takes writes again. The schema goes
+-- when it is empty then and belongs to the account.
 -- Called by: sluice.capture, after it removed each table's capture; by hand as resources_v1.sql, after
 --   event_triggers_remove.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
@@ -22,7 +23,14 @@ $sluice$;
 DO $sluice$
 DECLARE
     functions text;
+    guard text;
 BEGIN
+    FOR guard IN
+        SELECT p.oid::regprocedure::text FROM pg_proc p
+        WHERE p.pronamespace = to_regnamespace($s$ ${schema}$s$) AND p.proname ~ '^${prefix}capture_guard_[0-9a-f]{8}_x$'
+    LOOP
+        EXECUTE 'DROP FUNCTION ' || guard || ' CASCADE';
+    END LOOP;
     IF to_regclass($s$ ${schema}.${prefix}tables$s$) IS NOT NULL THEN
         DELETE FROM ${schema}.${prefix}tables;
         DROP TRIGGER IF EXISTS ${prefix}tables_created ON ${schema}.${prefix}tables;
@@ -39,8 +47,8 @@ BEGIN
         'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'drop_trigger', 'end_note', 'enum_types', 'filenode', 'fitting',
         'fitting_code', 'follow_partitions', 'foreign_triggers', 'forget', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
-        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'keep_partitions', 'key_index',
-        'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'member_code', 'needs_prot', 'next_rows',
+        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'join_table', 'keep_partitions', 'key_index',
+        'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_rows',
         'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins', 'own',
         'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
         'position', 'protection_code', 'purge', 'recapture', 'relation', 'remember', 'rename', 'renew_functions',

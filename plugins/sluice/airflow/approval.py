@@ -8,7 +8,6 @@ keeps the text that a task asked first, also for later tries: so it begins with 
 import logging
 from typing import NoReturn
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
@@ -16,11 +15,13 @@ from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 from sluice.airflow import transfer_form
 from sluice.airflow.approval_answer import APPROVE, REJECT, answered
 from sluice.airflow.failure import as_airflow
+from sluice.airflow.kept_answer import KeepsAnswer
 from sluice.airflow.markdown import code
 from sluice.airflow.multi_slave import has_several_slaves
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER
 from sluice.airflow.task_context import TaskContext
+from sluice.coordination.gate import APPROVAL, INITIAL_UPDATE, Gate
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
@@ -41,7 +42,7 @@ class TransferRejected(Terminal):
         self.who = who
 
 
-class ApproveTransfer(HITLOperator):
+class ApproveTransfer(KeepsAnswer):
     """Waits for a person, then checks the folder at the slave's location; skipped where nothing travels as files."""
 
     template_fields = ()
@@ -58,6 +59,7 @@ class ApproveTransfer(HITLOperator):
             folder = transfer_form.written(context)
             self.subject = f"{task}: {transfer_steps.WAITING.format(folder)}"
             there = transfer_form.arrived(task.replication, task.slave.name, context)
+            _say_at_gate(task, APPROVAL, transfer_steps.WAITING.format(folder))
             self.body = _question(task, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)
 
@@ -92,7 +94,9 @@ class ApproveTransfer(HITLOperator):
         except (Transient, Terminal) as wrong:
             log.error("%s", wrong)
             self._leave_word(task, f"{wrong}\nAll of it: {log_url}")
+            _say_at_gate(task, APPROVAL, str(wrong))
             return str(wrong)
+        _say_at_gate(task, "initial update", transfer_steps.IMPORTING)
         log.info(
             "%s: %s at %s checked, all as sent", task, counted(len(manifest.blocks), "file"), transfer_folder.location
         )
@@ -111,6 +115,13 @@ class ApproveTransfer(HITLOperator):
             multiple=False, params={}, assigned_users=None,
         )  # fmt: skip
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
+
+
+def _say_at_gate(task: TaskContext, by: str, reason: str) -> None:
+    """Says what the slave waits for. Nothing where the gate is open, as beside the load of a part."""
+    gate = Gate(task.redis, task.prefix, task.slave.name)
+    if any(closure.name == INITIAL_UPDATE for closure in gate.closures()):
+        gate.close(INITIAL_UPDATE, by, reason)
 
 
 def _question(task: TaskContext, folder: str, there: str, log_url: str) -> str:

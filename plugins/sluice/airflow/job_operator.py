@@ -11,7 +11,7 @@ from sluice import config
 from sluice.airflow import connections, definition_comparison, jobs, preflight_check, transfer_form
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.job import Job, Kind, Owner
+from sluice.airflow.job import Job, JobState, Kind, Owner
 from sluice.airflow.job_output import last_lines
 from sluice.airflow.job_takeover import Takeover, decide_takeover
 from sluice.airflow.job_trigger import JobTrigger
@@ -105,6 +105,10 @@ class SparkJobOperator(BaseOperator):
             if following is Next.TELL:
                 self._show(event["job_id"])
                 self.tell(context)
+                job = Job.read(event["job_id"])
+                if job is not None and job.state() is not JobState.RUNNING:
+                    # It ended meanwhile. Its result says whether it is launched again.
+                    self.defer(trigger=JobTrigger.of(job, earliest_resume()), method_name="resume")
                 self._begin(context, attempt=event["attempt"], first=False)
         return str(event["why"])
 
@@ -267,7 +271,7 @@ class CaptureRedoOperator(SparkJobOperator):
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
         """Without Spark; of databases the master alone, which may be asked for its archived logs."""
         conn_id = replication.redo.conn_id if replication.redo is not None else None
-        asked = (
+        master = (
             {conn_id: connections.info(conn_id, REDO_VENDOR, str(replication.source)).to_dict()}
             if conn_id is not None
             else {}
@@ -275,7 +279,7 @@ class CaptureRedoOperator(SparkJobOperator):
         return {
             "prefix": str(replication.prefix),
             "slave": CAPTURE,
-            "connections": asked,
+            "connections": master,
             "redis_url": connections.redis_url(),
         }
 

@@ -40,7 +40,7 @@ class JobTrigger(BaseTrigger):
         self.launched = launched
         self.attempt = attempt
         self.earliest = earliest
-        self._asked = False
+        self._compares = False
 
     @classmethod
     def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
@@ -61,7 +61,7 @@ class JobTrigger(BaseTrigger):
         output = await asyncio.to_thread(JobOutput, self.job_id)
         while await asyncio.to_thread(self._runs):
             await self._copy(output)
-            if self._asked:
+            if self._compares:
                 await wait_until(self.earliest)
                 yield self._event(Next.TELL, COMPARE_AND_TELL, self.attempt)
                 return
@@ -112,7 +112,7 @@ class JobTrigger(BaseTrigger):
             for line in shown:
                 level, text = parse_line(line)
                 self.log.log(level, "%s", text)
-            self._asked |= any(COMPARE_AND_TELL in line for line in lines)
+            self._compares |= any(COMPARE_AND_TELL in line for line in lines)
             copied += len(shown)
             left_out += len(lines) - len(shown)
             await asyncio.to_thread(output.keep)
@@ -128,7 +128,7 @@ class JobTrigger(BaseTrigger):
         if task is None:
             return False
         try:
-            asked = asyncio.to_thread(
+            answer = asyncio.to_thread(
                 RuntimeTaskInstance.get_ti_count,
                 dag_id=task.dag_id,
                 task_ids=[task.task_id],
@@ -136,7 +136,7 @@ class JobTrigger(BaseTrigger):
                 map_index=task.map_index,
                 states=["deferred"],
             )
-            deferred = await asyncio.wait_for(asked, ANSWER_SECONDS)
+            deferred = await asyncio.wait_for(answer, ANSWER_SECONDS)
         except Exception as error:  # not knowing, the person's wish counts; a job too few is started again
             self.log.warning("Airflow does not tell the state of the task: %s", str(error) or "it does not answer")
             return False

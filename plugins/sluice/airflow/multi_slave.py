@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.airflow import transfer_form
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.runs import UPDATE_DAG, run_of
+from sluice.airflow.runs import UPDATE_DAG
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import RETRY, step
 from sluice.airflow.task_context import UPDATE, TaskContext, listed
@@ -26,6 +26,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.model.joining import run_of
 from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.airflow")

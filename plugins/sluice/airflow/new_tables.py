@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
 from airflow.sdk import Context
+from airflow.sdk.exceptions import DagRunTriggerException
 
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Owner
@@ -18,6 +19,7 @@ from sluice.airflow.step import RETRY, step
 from sluice.airflow.task_context import TaskContext
 from sluice.capture.plan import Add
 from sluice.capture.reconcile import ReconcileReport
+from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.load_started import LoadStarted
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Terminal
@@ -84,22 +86,24 @@ class LoadNewTables(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         with as_airflow(context):
-            name, known = str(self.trigger_run_id), context["ti"].get_dr_count
-            if is_active(Owner(UPDATE_DAG, name, "begin")):
-                self.log.info("The run %s of %s is under way.", name, UPDATE_DAG)
+            known = context["ti"].get_dr_count
+            self.trigger_run_id, under_way = joining.next_run(
+                str(self.trigger_run_id),
+                lambda run: known(dag_id=UPDATE_DAG, run_ids=[run]) > 0,
+                lambda run: is_active(Owner(UPDATE_DAG, run, "begin")),
+            )
+            if under_way:
+                self.log.info("The run %s of %s is under way.", self.trigger_run_id, UPDATE_DAG)
                 self._note(context)
                 return
-            earlier = 0
-            while known(dag_id=UPDATE_DAG, run_ids=[str(self.trigger_run_id)]):
-                # An earlier load of the same tables, that failed, or after which they left and joined again.
-                earlier += 1
-                self.trigger_run_id = f"{name}_{earlier}"
             self.log.info("Starting the run %s of %s: %s", self.trigger_run_id, UPDATE_DAG, self.conf)
             try:
                 super().execute(context)
             except DagIsPaused:
                 raise UpdatesPaused from None
-            self._note(context)
+            except DagRunTriggerException:  # the operator's way to have Airflow start the run
+                self._note(context)
+                raise
 
     def _note(self, context: Context) -> None:
         """Says to people that the load was started."""
@@ -131,6 +135,12 @@ def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
             continue
         if task.replication.slave(name).new_tables == joining.WAIT:
             log.warning("%s → %s: new_tables is wait. %s", task.prefix, name, how_to_load(task.prefix, name, tables))
+            continue
+        stopped = next((each for each in Gate(task.redis, task.prefix, name).closures() if each.name == ERROR), None)
+        if stopped is not None:
+            # A load starts the apply, which would overwrite what a person is to look at first.
+            remedy = how_to_load(task.prefix, name, tables)
+            log.warning("%s → %s: the apply has stopped: %s Then: %s", task.prefix, name, stopped.with_remedy, remedy)
             continue
         conf = {"prefix": str(task.prefix), "slave": name, "tables": [str(table) for table in tables]}
         loads.append({"trigger_run_id": joining.run_id(task.prefix, name, tables), "conf": conf})

@@ -101,7 +101,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
     """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
     options, now = task.replication.verify, datetime.now(UTC)
     known = known_pairs.read(task.redis, {task.prefix: list(task.replication.slaves)})
-    yield from notices.of_lamp(str(task.prefix), master_messages(task.replication, known.master(task.prefix)))
+    yield from notices.of_lamp(str(task.prefix), master_messages(task.replication, known.master(task.prefix), now))
     for name in task.replication.slaves:
         shown = row(task.replication, name, known.slave(task.prefix, name), now)
         silent = (now - shown.said).total_seconds() if shown.said else None
@@ -115,7 +115,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
         except SluiceError as failure:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
-        if checkpoint is not None and not lease.held(task.redis, task.prefix, slave.name):
+        if checkpoint is not None and not lease.taken(task.redis, task.prefix, slave.name):
             Status(task.redis, task.prefix, slave.name).note(checkpoint.state, checkpoint.message)
         started = known.slave(task.prefix, slave.name).started
         yield from notices.of_state(pair, checkpoint)

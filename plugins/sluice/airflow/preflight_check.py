@@ -62,18 +62,25 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
 
 def _loads_beside(task: TaskContext) -> bool:
     """Whether the run loads rows of a master whose changes come from its redo."""
-    return bool(task.replication.master.conn_id) and "transfer" in task.context["params"]
+    return task.replication.master.rows_beside_redo and "transfer" in task.context["params"]
 
 
 def _of_rows(task: TaskContext) -> list[Lack]:
-    """Of that master: that its rows and the stream belong together. Raises what `RedoStream.moment` raises."""
+    """Of that master: privileges, and that its rows and the stream belong together.
+
+    Raises what taking a position raises there, `Transient` while transactions run that the stream lacks.
+    """
     for name in task.slave_names:
         update = update_of(task.of_slave(name))
+        place = update.master_info.place
         with update.connect_master() as master:
-            tables = captured_tables(update, master)
-            vendor_of(update.master_info.vendor).changes.take(master, task.prefix, task.replication.master.schema)
-        log.info("%s: reached the master %s: %s", task, update.master_info.place, counted(len(tables), "table"))
-        return transport.of_database(MASTER, update.master_info)
+            vendor, found = vendor_of(master.vendor), transport.of_database(MASTER, update.master_info)
+            found += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
+            if not errors(found):
+                tables = captured_tables(update, master)
+                vendor.changes.take(master, task.prefix, task.replication.master.schema)
+                log.info("%s: reached the master %s: %s", task, place, counted(len(tables), "table"))
+        return found
     return []
 
 

@@ -61,7 +61,7 @@ class Purge:
         # Before the slaves are asked: an update that begins meanwhile takes a later start position.
         now = self._now()
         needs = self._ask()
-        self._module.note_held(self.master, self.task.prefix, self._schema, needs.holds)
+        self._module.note_holders(self.master, self.task.prefix, self._schema, needs.holds)
         done = self._purge(now, needs)
         needed = (*needs.positions, *needs.holds)
         known = {name: needs.positions.get(name) or self._note(name).position for name in needed}

@@ -60,8 +60,8 @@ def describe(result: Result | None) -> str:
     if result.rc == DONE:
         return f"It ended.{said}"
     if result.rc > 128:
-        asked = "was told to end" if result.asked else "was killed"
-        return f"It {asked} (signal {result.rc - 128}).{said}"
+        how = "was told to end" if result.asked else "was killed"
+        return f"It {how} (signal {result.rc - 128}).{said}"
     if result.rc == TRANSIENT:
         return f"It ended because of an outage.{said}"
     return f"It crashed with exit status {result.rc}.{said}"

@@ -1,6 +1,7 @@
 """Whether runs of DAGs go on, asked from within a task."""
 
 from sluice.airflow.job import Owner
+from sluice.model.joining import run_of
 
 UPDATE_DAG = "initial_update"
 
@@ -18,11 +19,6 @@ def is_updated(update_id: str | None, slave: str) -> bool:
         return False
     own = run_of(update_id, slave)
     return _runs(UPDATE_DAG, own if _runs(UPDATE_DAG, own) else update_id, _ACTIVE) > 0
-
-
-def run_of(update_id: str, slave: str) -> str:
-    """The run in which an update of several slaves goes on for one of them."""
-    return f"{update_id}~{slave}"
 
 
 def _runs(dag_id: str, run_id: str, states: list[str] | None = None) -> int:

@@ -2,15 +2,18 @@
 
 import logging
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from sluice.airflow import comparison_job, state_paths
 from sluice.airflow.approval_answer import APPROVE, REJECT, answered
 from sluice.airflow.failure import as_airflow
+from sluice.airflow.kept_answer import KeepsAnswer
 from sluice.airflow.markdown import code
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
@@ -28,8 +31,8 @@ from sluice.model.failover import Action
 from sluice.model.names import TableName
 from sluice.model.schema_definitions import TREATMENTS
 from sluice.pair import Pair
-from sluice.verify.findings import Outcome, TableFinding
-from sluice.verify.resync import look
+from sluice.verify.findings import Kind, Outcome
+from sluice.verify.report_types import FindingReport
 
 log = logging.getLogger("sluice.airflow")
 
@@ -104,7 +107,7 @@ def check(task: TaskContext) -> object:
     return text
 
 
-class ApproveFailover(HITLOperator):
+class ApproveFailover(KeepsAnswer):
     """A person approves the failover, before the application notices anything of it."""
 
     template_fields = ()
@@ -188,14 +191,14 @@ def verify(task: TaskContext) -> str:
         return "compared before"
     with task.master() as master:
         tables = task.replication.resolve(task.existing_tables(master))
-    parallel = task.replication.verify.parallel
     wrong = []
-    for one in tables:
-        finding = look(failover, task.redis, one.table, one.actions, sessions=parallel, sample=sample)
-        said = f"{one.table}: {_said(finding)}"
-        log.info("%s: %s", task, said)
-        if finding.outcome is not Outcome.IDENTICAL:
-            wrong.append(said)
+    with tempfile.TemporaryDirectory(prefix="failover-", dir=state_paths.jobs_folder()) as folder:
+        for one in tables:
+            report = comparison_job.compare(task, one.table, one.actions, Path(folder) / "report.json", sample=sample)
+            said = f"{one.table}: {in_words(report['tables'][0])}"
+            log.info("%s: %s", task, said)
+            if report["outcome"] != Outcome.IDENTICAL:
+                wrong.append(said)
     if wrong:
         raise NotIdentical(wrong)
     extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
@@ -204,14 +207,14 @@ def verify(task: TaskContext) -> str:
     return what
 
 
-def _said(finding: TableFinding) -> str:
-    """What a comparison found, in words."""
-    kinds = [f"{counted(rows.count, 'row')} {kind}" for kind, rows in finding.found.items() if rows.count]
-    keys = [str(dict(example.key)) for example in finding.examples[:3] if example.key]
-    examples = f", as {'; '.join(keys)}" if keys else ""
-    if finding.outcome is Outcome.IDENTICAL:
-        return f"identical, {counted(finding.rows_slave, 'row')}"
-    return finding.reason or f"{', '.join(kinds)}{examples}"
+def in_words(found: FindingReport) -> str:
+    """What a comparison found."""
+    if found["found"] == Outcome.IDENTICAL:
+        return f"identical, {counted(found['rows_slave'], 'row')}"
+    counts = {Kind.MISSING: found["missing"], Kind.EXTRA: found["extra"], Kind.DIFFERENT: found["different"]}
+    kinds = [f"{counted(count, 'row')} {kind}" for kind, count in counts.items() if count]
+    keys = [str(example["key"]) for example in found["examples"][:3] if example["key"]]
+    return found["reason"] or f"{', '.join(kinds)}{', as ' if keys else ''}{'; '.join(keys)}"
 
 
 @part_of(*BOTH)

@@ -274,10 +274,10 @@ def _is_orphan(job: Job) -> bool:
 
 def _expect(task: TaskContext) -> None:
     """Notes which tables of which slaves are to be verified, as long as they are replicated."""
-    if task.replication.master.stream:
+    if not task.replication.comparable:
         return
     try:
-        with task.master() as master:
+        with task.rows() as master:
             tables = task.replication.resolve(task.existing_tables(master))
     except SluiceError as failure:
         log.warning("%s: the tables to verify are not known: %s", task, failure)

@@ -8,11 +8,10 @@ from sluice.airflow.selection_form import check_choice, update_of
 from sluice.airflow.step import FOR_EVER, step
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import reconcile as reconciling
-from sluice.capture import resources
-from sluice.configuration.model import Replication
+from sluice.capture import resources, wildcards
 from sluice.coordination.redis_store import classified
 from sluice.counted import counted
-from sluice.errors import Transient
+from sluice.errors import SluiceError, Transient
 from sluice.load.load_metrics import require_measurable
 from sluice.load.transfer import transfer_steps
 
@@ -23,7 +22,8 @@ log = logging.getLogger("sluice.airflow")
 def check(task: TaskContext) -> None:
     """Reads the configuration, reaches every place it names (master, slave, Redis, the location of files), and proves
     that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
-    Measures once what limits of `initial.throttle` are about. Changes nothing."""
+    Measures once what limits of `initial.throttle` are about. Beside redo it waits for transactions of the master that
+    the redo lacks. Changes nothing."""
     replication = task.replication
     rules = counted(len(replication.tables), "table rule")
     log.info("%s: configured in %s, %s", task, replication.source, rules)
@@ -35,11 +35,10 @@ def check(task: TaskContext) -> None:
     try:
         preflight_check.require_ready(task, task.slave_names)
     except Transient as outage:
-        if task.slave_name is not None:
-            multi_slave.say_waiting(task, outage)
+        _say_waiting(task, outage)
         raise
+    _say_waiting(task, None)
     if task.slave_name is not None and "transfer" in task.context["params"]:
-        multi_slave.say_waiting(task, None)
         update = update_of(task)
         check_choice(task)
         require_measurable(update)
@@ -49,6 +48,11 @@ def check(task: TaskContext) -> None:
         if not multi_slave.continues_for_one_slave(task.context):
             transfer_steps.probe(place, transfer_form.access(replication))
         log.info("%s: files can be written to %s", task, place)
+
+
+def _say_waiting(task: TaskContext, outage: SluiceError | None) -> None:
+    for name in task.slave_names:
+        multi_slave.say_waiting(task.of_slave(name), outage)
 
 
 @step(task_id="check")  # type: ignore[untyped-decorator]
@@ -63,15 +67,10 @@ def check_lightly(task: TaskContext) -> None:
 NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
 
 
-def _by_redo(replication: Replication) -> bool:
-    """Whether changes come from a stream, and the master's database gives the rows alone."""
-    return replication.master.stream is not None and bool(replication.master.conn_id)
-
-
 @step
 def install_resources(task: TaskContext) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
-    if _by_redo(task.replication):
+    if task.replication.master.rows_beside_redo:
         return NOTHING_INSTALLED
     with task.master() as master:
         place = task.replication.master
@@ -92,13 +91,14 @@ def show_plan(task: TaskContext) -> str:
 def reconcile(task: TaskContext) -> str:
     """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
     replication = task.replication
-    if _by_redo(replication):
+    if replication.master.rows_beside_redo:
         return NOTHING_INSTALLED
     planned = _planned(task)
     log.info("The plan for %s", planned)
     with task.master() as master:
         tables = replication.resolve(task.existing_tables(master))
         report = reconciling.reconcile(master, task.prefix, replication.master.schema, tables)
+        wildcards.note(master, replication)
     log.info("%s: captured: %s; taken: %s", task, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return planned
 

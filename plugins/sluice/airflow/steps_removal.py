@@ -7,10 +7,14 @@ from sluice.airflow.task_context import TaskContext
 from sluice.apply import first_transaction
 from sluice.capture import uninstall as uninstalling
 from sluice.coordination import lease
+from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.forget import forget as forget_keys
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase, vendor_of
+from sluice.database.session import Session
 from sluice.errors import Terminal
+from sluice.model.lack import MASTER
+from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 
 log = logging.getLogger("sluice.airflow")
@@ -41,13 +45,23 @@ class StillApplied(Terminal):
         super().__init__(f"{task}: applies run for {named}. Mark their runs of cdc_apply as failed, then start again.")
 
 
+class FailoverUnderWay(Terminal):
+    """A failover has begun to change the databases."""
+
+    def __init__(self, task: TaskContext, slave: str) -> None:
+        super().__init__(
+            f"{task}: a failover to {slave} is under way. Wait until it is through, or trigger the DAG failover with "
+            "the action abort, then start again."
+        )
+
+
 class AdministratorNeeded(Terminal):
     """Only a superuser can take event triggers away."""
 
-    def __init__(self, task: TaskContext) -> None:
+    def __init__(self, task: TaskContext, side: str) -> None:
         super().__init__(
-            f"{task}: its event triggers belong to a superuser of the master. Run ./sluice remove with --admin "
-            "master=LOGIN instead, which takes them away as well."
+            f"{task}: its event triggers belong to a superuser of {side}. Run ./sluice remove with --admin "
+            f"{side}=LOGIN instead, which takes them away as well."
         )
 
 
@@ -67,19 +81,30 @@ def remove_first(task: TaskContext) -> str:
 
 @step
 def check_removal(task: TaskContext) -> None:
-    """Ends the run unless the prefix was typed, no apply runs, and the master's account can take everything away."""
+    """Ends the run unless the prefix was typed, no apply runs, no failover is about to take the master's place, and the
+    accounts can take everything away."""
     if task.replication.master.stream:
         raise NoDatabase(task.replication.master.stream.vendor)
     if str(task.context["params"]["confirm"] or "").strip().upper() != str(task.prefix):
         raise NotConfirmed(task)
-    if running := [name for name in task.replication.slaves if lease.held(task.redis, task.prefix, name)]:
+    if running := [name for name in task.replication.slaves if lease.taken(task.redis, task.prefix, name)]:
         raise StillApplied(task, running)
+    if (claim := FailoverClaim(task.redis, task.prefix).read()) is not None:
+        raise FailoverUnderWay(task, claim["slave"])
     place = task.replication.master
-    contents = vendor_of(place.vendor).contents
     with task.master() as master:
-        made = contents.has_event_triggers(master, task.prefix, place.schema)
-        if made and not contents.is_superuser(master):
-            raise AdministratorNeeded(task)
+        _expect_no_administrators_triggers(task, master, MASTER, place.schema)
+        uninstalling.expect_free(master, task.prefix, place.schema)
+    for slave in task.replication.slaves.values():
+        if VENDORS[slave.vendor].fails_over:
+            with task.at(slave) as session:
+                _expect_no_administrators_triggers(task, session, slave.name, slave.schema)
+
+
+def _expect_no_administrators_triggers(task: TaskContext, session: Session, side: str, schema: str) -> None:
+    contents = vendor_of(session.vendor).contents
+    if contents.has_event_triggers(session, task.prefix, schema) and not contents.is_superuser(session):
+        raise AdministratorNeeded(task, side)
 
 
 @step
@@ -93,7 +118,7 @@ def leave_slaves(task: TaskContext) -> str:
             log.warning("%s → %s: drop %s there by hand", task.prefix, slave.name, tables)
             continue
         with task.at(slave) as session:
-            accounts.remove_slave(session, task.prefix, slave.schema, slave.name)
+            uninstalling.leave_slave(session, accounts, task.prefix, slave.schema, slave.name)
         log.info("%s → %s: CHECKPOINT, BLOCKS and REJECTS are removed", task.prefix, slave.name)
     return counted(len(task.replication.slaves), "slave")
 
@@ -102,7 +127,9 @@ def leave_slaves(task: TaskContext) -> str:
 def uninstall(task: TaskContext) -> str:
     """Removes triggers, ITEMS and all other resources of the prefix from the master; its tables stay."""
     with task.master() as master:
-        done = uninstalling.uninstall(master, task.prefix, task.replication.master.schema)
+        done = uninstalling.leave_master(
+            master, task.prefix, task.replication.master.schema, tuple(task.replication.slaves)
+        )
     return "removed" if done else "nothing was installed"
 
 

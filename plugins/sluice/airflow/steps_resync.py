@@ -14,7 +14,7 @@ from typing import Any
 from airflow.sdk import Context, get_current_context, task
 
 from sluice import config
-from sluice.airflow import asset_events, forms, notify, preflight_check, state_paths
+from sluice.airflow import asset_events, comparison_job, forms, notify, preflight_check, state_paths
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.markdown import code
 from sluice.airflow.report_link import reporting
@@ -29,11 +29,10 @@ from sluice.load import selection
 from sluice.load.selection import Selection
 from sluice.model.event import Event, EventKind
 from sluice.model.names import TableName
-from sluice.pair import Pair
 from sluice.verify import page, report
 from sluice.verify.findings import Outcome, TableFinding
-from sluice.verify.report_types import Report
-from sluice.verify.resync import Action, TableResult, resync
+from sluice.verify.report_types import Report, TableReport
+from sluice.verify.resync import Action, TableResult
 
 log = logging.getLogger("sluice.airflow")
 
@@ -111,8 +110,8 @@ def write_report(entries: list[Entry] | None) -> str:
         entries = _listed(entries)
         for entry in entries:
             if not _part(entry, context).exists():
-                lost = _lost(entry)
-                _keep(TaskContext.of_prefix(entry["prefix"], context), entry, lost, lost.finding.reason, context)
+                task = TaskContext.of_prefix(entry["prefix"], context)
+                _keep(task, entry, _read(entry, context)["tables"][0], context)
         written = _written(entries, context)
         _tell(entries, context)
         pairs = json.loads(written.read_text())
@@ -186,9 +185,9 @@ def is_due(schedule: str, now: datetime) -> bool:
 
 def approval() -> object:
     """A person reads the report and approves the repair, or not; after twenty hours nothing is repaired."""
-    from airflow.providers.standard.operators.hitl import ApprovalOperator
+    from sluice.airflow.kept_answer import KeepsApproval
 
-    return ApprovalOperator(
+    return KeepsApproval(
         task_id="approve_repair",
         subject="{{ ti.xcom_pull(task_ids='write_report', key='question')['subject'] }}",
         body="{{ ti.xcom_pull(task_ids='write_report', key='question')['body'] }}\n\n"
@@ -206,7 +205,7 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
     replications, mistakes = forms.survey()
     for mistake in mistakes:
         log.warning("%s", mistake)
-    return [one for one in replications if not one.master.stream]
+    return [one for one in replications if one.comparable]
 
 
 def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
@@ -229,7 +228,7 @@ def _entries(
     except SluiceError as failure:
         log.warning("%s: %s", task, failure)
     try:
-        with task.master() as master:
+        with task.rows() as master:
             tables = replication.resolve(task.existing_tables(master))
     except SluiceError as failure:
         log.warning("%s: %s", task, failure)
@@ -248,47 +247,34 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     task = TaskContext(replication, entry["slave"], context)
     table = _table_of(entry)
     if "reason" in entry:
-        result = TableResult(TableFinding(table, Outcome.COULD_NOT_COMPARE, entry["reason"]))
+        found = _uncompared(entry, entry["reason"], context)
+        state_paths.write_private(_part(entry, context), json.dumps(found, ensure_ascii=False))
     else:
-        pair = Pair.of(replication, entry["slave"], task.connections)
-        options = replication.verify
-        result = resync(
-            pair,
-            task.redis,
-            table,
-            frozenset(entry["actions"]),
-            action,
-            limit,
-            sessions=options.parallel,
-            sample=sample,
-        )
-    described = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
-                          replication.verify.mask)  # fmt: skip
-    (shown,) = described["tables"]
-    _keep(task, entry, result, (shown["after_repair"] or shown)["reason"], context)
-    state_paths.write_private(_part(entry, context), json.dumps(described, ensure_ascii=False))
+        found = comparison_job.compare(
+            task, table, entry["actions"], _part(entry, context),
+            action=action, limit=limit, sample=sample, started=_started(context),
+        )  # fmt: skip
+    (shown,) = found["tables"]
+    _keep(task, entry, shown, context)
     said = shown["reason"] or shown["not_repaired_because"]
-    log.info("%s %s: %s%s", task, table, result.outcome, f". {said}" if said else "")
-    return str(result.outcome)
+    log.info("%s %s: %s%s", task, table, shown["outcome"], f". {said}" if said else "")
+    return shown["outcome"]
 
 
-def _keep(task: TaskContext, entry: Entry, result: TableResult, reason: str, context: Context) -> None:
-    """What is known of the table from now on; `reason` as the report shows it.
-
-    A sample that found nothing wrong leaves that as it was.
-    """
-    last = result.after or result.finding
-    if last.sampled and result.outcome is Outcome.IDENTICAL:
+def _keep(task: TaskContext, entry: Entry, shown: TableReport, context: Context) -> None:
+    """What is known of the table from now on. A sample that found nothing wrong leaves that as it was."""
+    last = shown["after_repair"] or shown
+    if last["sampled"] and shown["outcome"] == Outcome.IDENTICAL:
         return
     seen = {
-        "outcome": str(result.outcome),
+        "outcome": shown["outcome"],
         "checked": datetime.now(UTC).isoformat(timespec="seconds"),
         "run": state_paths.report_name(context["run_id"]),
-        "differ": last.faults,
-        "reason": reason,
-        "time": last.time,
-        "position": last.position,
-        "rows": last.rows_slave,
+        "differ": last["to_repair"],
+        "reason": last["reason"],
+        "time": last["position_time"],
+        "position": last["position"],
+        "rows": last["rows_slave"],
     }
     verified = VerificationLog(task.redis, task.prefix, entry["slave"])
     verified.write(str(_table_of(entry)), seen)
@@ -309,14 +295,14 @@ def _read(entry: Entry, context: Context) -> Report:
         found: Report = json.loads(_part(entry, context).read_text())
         return found
     except FileNotFoundError:
-        return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [_lost(entry)])
+        lost = "Its task failed: see the task's log."
+        return _uncompared(entry, lost, context)
 
 
-def _lost(entry: Entry) -> TableResult:
-    """What stands for a comparison whose task has failed."""
-    return TableResult(
-        TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
-    )
+def _uncompared(entry: Entry, reason: str, context: Context) -> Report:
+    """What stands for a comparison that there was not."""
+    result = TableResult(TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, reason))
+    return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [result])
 
 
 def _different(entries: list[Entry], context: Context) -> list[Entry]:

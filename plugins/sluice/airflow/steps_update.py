@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from sluice.airflow import jobs, multi_slave, transfer_form
 from sluice.airflow.failure import XCOM_KEY
 from sluice.airflow.job import Kind, Owner
-from sluice.airflow.runs import is_active, run_of
+from sluice.airflow.runs import is_active
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.airflow.task_context import TaskContext
@@ -22,6 +22,7 @@ from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.transfer import transfer_steps
 from sluice.load.update import Update
+from sluice.model.joining import run_of
 from sluice.model.slave_state import ForbiddenMove, SlaveState
 from sluice.model.table_state import how_to_load
 

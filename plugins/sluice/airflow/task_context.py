@@ -77,7 +77,10 @@ class TaskContext:
         """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
         if isinstance(place, Endpoint) and place.stream:
             return place.stream
-        found = connections.info(place.conn_id, place.vendor, str(self.replication.source))
+        return self._info(place.conn_id, place.vendor)
+
+    def _info(self, conn_id: str, vendor: str) -> ConnectionInfo:
+        found = connections.info(conn_id, vendor, str(self.replication.source))
         return replace(found, mask=self.replication.verify.mask)
 
     @cached_property
@@ -96,13 +99,21 @@ class TaskContext:
         with self.at(self.replication.master) as connection:
             yield connection
 
+    @contextmanager
+    def rows(self) -> Iterator[Session]:
+        """A connection to where the master's rows are: beside a stream of its redo, its database."""
+        master = self.replication.master
+        info = self._info(master.conn_id, master.database) if master.rows_beside_redo else self.info(master)
+        with reach(info, f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+            yield connection
+
     def checkpoint(self, slave: SlaveConfig, *, secure: bool = False) -> Checkpoint | None:
         """The checkpoint of a slave, see `checkpoint_of`."""
         application = f"sluice {self.prefix} {self.context['dag'].dag_id}"
         return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
 
     def existing_tables(self, master: Session) -> list[TableName]:
-        return vendor_of(self.replication.master.vendor).rows.tables(master)
+        return vendor_of(self.replication.master.database).rows.tables(master)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)

@@ -36,7 +36,8 @@ def reduced(
     compares: Callable[[TableName], bool],
     safe: bool,
 ) -> dict[TableName, NetChanges]:
-    """The net changes of those tables of `run` that are like others; the rest is to be reduced one by one.
+    """The net changes of those tables of `run` whose columns and key others have too. The rest is to be reduced one by
+    one.
 
     `keys`: by which their changes were captured; `compares`: whether a table's old images are wanted.
     """
@@ -59,9 +60,9 @@ def reduced(
 
 def alone(changes: NetChanges) -> NetChanges:
     """With rows of its own: a part of what was reduced together is pickled with all of it."""
-    kinds = {kind: getattr(changes, kind) for kind in ("deletes", "updates", "moves", "inserts")}
     return replace(
-        changes, **{kind: rows.take(pa.array(range(rows.num_rows), pa.int64())) for kind, rows in kinds.items()}
+        changes,
+        **{kind: rows.take(pa.array(range(rows.num_rows), pa.int64())) for kind, rows in changes.by_kind.items()},
     )
 
 

@@ -1,4 +1,4 @@
-"""The apply of one pair: a loop with one truth, the checkpoint on the slave (design, section 6).
+"""The apply of one pair: a loop with one truth, the checkpoint on the slave (docs/apply.md).
 
 A turn reads like the protocol:
 
@@ -22,7 +22,6 @@ from sluice.apply import redis_preconditions, slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
 from sluice.apply.definition_follower import DefinitionFollower
 from sluice.apply.definition_watch import DefinitionWatch
-from sluice.apply.executor import Executor
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.slave_answers import SlaveAnswers
@@ -36,6 +35,7 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.requests import Requests
 from sluice.counted import counted
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
+from sluice.executor import Executor
 from sluice.model import safemode
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
@@ -43,6 +43,7 @@ from sluice.model.event import EventKind
 from sluice.model.position import Position
 from sluice.model.safemode import SafeMode
 from sluice.model.slave_state import APPLYING, SlaveState
+from sluice.model.window import Window
 from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
@@ -148,8 +149,8 @@ class ApplyLoop:
                     backoff = 0.0
                 except Fenced:
                     raise
-                except LeaseHeld as held:
-                    self._await_lease(held)
+                except LeaseHeld as refused:
+                    self._await_lease(refused)
                 except CheckpointMoved as moved:
                     log.info("%s: %s", self.pair, moved)
                     self._forget()
@@ -259,7 +260,8 @@ class ApplyLoop:
             ticket, target = ticket if end is target else 0, end
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
-        done = self.applier.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
+        window = Window(self.seen, target, self.checkpoint.slice_key or 0)
+        done = self.applier.apply(self.checkpoint, window, safe=self.mode.on)
         if done is None:
             self._idle(target)
             self.follower.passed(ticket)
@@ -363,14 +365,14 @@ class ApplyLoop:
             self.mode.explain(time.monotonic()),
         )
 
-    def _await_lease(self, held: LeaseHeld) -> None:
+    def _await_lease(self, refused: LeaseHeld) -> None:
         """A killed predecessor holds the lease until it expires; who holds it longer is alive. Raises `LeaseHeld`."""
         now = time.monotonic()
         if self._lease_deadline is None:
-            log.info("%s: %s is given the time to end: a dead one's lease expires.", self.pair, held.holder)
+            log.info("%s: %s is given the time to end: a dead one's lease expires.", self.pair, refused.holder)
             self._lease_deadline = now + 1.5 * self.lease.duration
         if now > self._lease_deadline:
-            raise held
+            raise refused
         self.stop.wait(WAIT_SECONDS)
 
     def _first(self) -> Checkpoint:

@@ -67,6 +67,8 @@ class Checks:
     """Whether a row's former values must be those of the master."""
     final: bool
     """Whether a conflict is one for sure; else the master's definitions are compared first."""
+    images: bool
+    """Whether changes are read with their old images."""
     updates: Callable[[TableName], bool]
     """Whether the master's updates of a table travel: where they do not, rows differ in their values."""
 

@@ -94,7 +94,7 @@ class SlaveCheckpointWriter:
         """
         now = self._still_mine(self._store().read(lock=True), mine)
         if not now.same_place(self._row(mine)):
-            raise CheckpointMoved(f"the checkpoint moved from state {mine.state} to {now.state}; it is read again")
+            raise _moved(mine, now)
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
         """The last statement of an apply transaction. `cut`: it did what must not be done twice.
@@ -244,7 +244,7 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
             return after
         now = super().read(before)
         if not now.same_place(self._row(before)):
-            raise CheckpointMoved(f"the checkpoint moved from state {before.state} to {now.state}; it is read again")
+            raise _moved(before, now)
         if self._save_due():
             self.save(after)
         return after
@@ -300,3 +300,8 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
 
     def _anchor_due(self) -> bool:
         return time.monotonic() >= self._anchored_at + ANCHOR_INTERVALS * self.interval
+
+
+def _moved(before: Checkpoint, now: Checkpoint) -> CheckpointMoved:
+    what = f"moved from state {before.state} to {now.state}" if now.state is not before.state else "was changed"
+    return CheckpointMoved(f"the checkpoint {what}; it is read again")

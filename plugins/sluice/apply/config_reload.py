@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import redis
 
 from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.executor import Executor
+from sluice.executor import Executor
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import ConnectionNotGiven, Pair
 

@@ -19,7 +19,7 @@ from sluice.configuration.options import Policy
 from sluice.control.blocks import block_map
 from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import LockNotAvailable
-from sluice.database.following import Described, NotMade, OfMaster
+from sluice.database.following import Described, NotMade, OfMaster, by_place
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, reach, vendor_of
 from sluice.database.session import Session
@@ -27,7 +27,6 @@ from sluice.errors import RESTART_APPLY, SluiceError, Terminal
 from sluice.model import defined
 from sluice.model.connection import ConnectionInfo
 from sluice.model.defined import (
-    BESIDE_TABLES,
     Defined,
     DefinedKind,
     Drop,
@@ -35,6 +34,7 @@ from sluice.model.defined import (
     Know,
     Make,
     Rename,
+    SetAgain,
     Step,
     Taken,
 )
@@ -206,10 +206,12 @@ class DefinitionFollower:
             elif loaded:
                 schema, slave_name = pair.slave.schema, pair.slave.name
                 adopted = {*block_map(slave, pair.prefix, schema, slave_name).tables, *_of_kinds(wanted, _SET_AGAIN)}
-            present = self._vendor.following.present(slave, tables)
+            following = self._vendor.following
+            present = by_place(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted), *_of_kinds(known or (), {DefinedKind.DOMAINS})}
             if kinds := beside_tables(pair):
-                present |= self._vendor.following.present_beside(slave, pair.prefix, tables)
+                schemas = {table.schema for table in tables}
+                present |= by_place(following.present_beside(slave, pair.prefix, schemas))
                 about |= _of_kinds(known or (), kinds)
             steps = defined.steps(wanted, present, known or (), about, adopted)
             done = [self._do(step, slave, store, wanted, tables) for step in steps]
@@ -219,15 +221,14 @@ class DefinitionFollower:
         pair = self.pair
         vendor = vendor_of(pair.master_info.vendor)
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
-        ready = [table for table in registered if table not in states]
+        ready = [table for table in registered if states.ready(table)]
         found = OfMaster.read(vendor.schemas, master, ready, ready)
         # Also views of tables that are not ready: they stay, and show what the slave has of those.
         found = found.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
         return fitting.of_master(found, pair)
 
     def _follows(self, one: Defined, there: Collection[TableName]) -> bool:
-        without = one.kind is DefinedKind.DOMAINS or one.kind in BESIDE_TABLES
-        return one.kind in self._vendor.following.kinds and (one.table in there or without)
+        return one.kind in self._vendor.following.kinds and (one.table in there or not one.of_table)
 
     def _do(
         self,
@@ -249,8 +250,10 @@ class DefinitionFollower:
             message = f"{self.pair}: {one} does not follow: the slave has another one of its own under that name"
             self._limiter.log(logging.WARNING, f"taken {one}", f"{message}. Rename or drop one of them.")
             return False
-        policy = self.pair.replication.ddl.of(one.kind)
-        statement = following.statement(wanted[one]) if isinstance(step, Make) else self._undoing(step, slave)
+        # A value that is set again is no change of a definition.
+        policy = Policy.FOLLOW if isinstance(step, SetAgain) else self.pair.replication.ddl.of(one.kind)
+        undoing = self._undoing(step, slave) if isinstance(step, Drop | Rename) else None
+        statement = undoing or following.statement(wanted[one])
         if policy is Policy.STOP:
             raise DefinitionStops(self.pair, one, statement)
         if policy is Policy.WARN:
@@ -258,6 +261,9 @@ class DefinitionFollower:
             self._limiter.log(logging.WARNING, f"{type(step).__name__} {one}", message)
             return True
         try:
+            if isinstance(step, SetAgain):
+                following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
+                return True
             if isinstance(step, Make):
                 store.put(one, making=True)
                 following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
@@ -273,7 +279,9 @@ class DefinitionFollower:
         except NotMade as refused:
             if self._refused.get(one) != refused.reason:  # else each round would say it
                 self._refused[one] = refused.reason
-                log.warning("%s: %s does not follow: %s. Wanted: %s", self.pair, one, refused.reason, statement)
+                log.warning(
+                    "%s: %s does not follow: %s. Wanted: %s", self.pair, one, refused.reason.rstrip("."), statement
+                )
             return False
         except LockNotAvailable as busy:
             log.info("%s: %s waits: %s", self.pair, one, busy)

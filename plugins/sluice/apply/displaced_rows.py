@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.slave_changes import one_by_one
-from sluice.database.apply import DisplacedRow, Texts
-from sluice.database.digests import by_canonical_texts, compared
+from sluice.database.apply import DisplacedRow
+from sluice.database.digests import Texts, by_canonical_texts, compared
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session

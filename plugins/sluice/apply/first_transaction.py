@@ -29,7 +29,7 @@ from sluice.model.window import Window
 from sluice.pair import Pair
 
 
-class NotHeld(Terminal):
+class GateOpen(Terminal):
     """The queue moves: which transaction is its first cannot be said."""
 
     def __init__(self, pair: Pair):
@@ -57,11 +57,11 @@ class Removed:
 
 
 def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
-    """Raises `NotHeld`, `NothingToRemove`, `CheckpointMoved` where an apply or a load comes between, and outages."""
+    """Raises `GateOpen`, `NothingToRemove`, `CheckpointMoved` where an apply or a load comes between, and outages."""
     if not has_rows(pair.master_info.vendor):
         raise NoDatabase(pair.master_info.vendor)
     if not Gate(store, pair.prefix, pair.slave.name).closures():
-        raise NotHeld(pair)
+        raise GateOpen(pair)
     with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
         before = _configured(pair, slave)
         tables = _first(pair, store, master, before)

@@ -16,6 +16,7 @@ from sluice.apply.transaction import CannotReplay
 from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing
 from sluice.database.registry import source_of
 from sluice.errors import Terminal
+from sluice.model.checkpoint import Checkpoint
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
 from sluice.model.table_state import TableStates
@@ -58,17 +59,26 @@ def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> l
 
 
 def isolated(
-    failure: Terminal, table: TableName, sessions: PairSessions, states: TableStates, before: Reasons
+    failure: Terminal, table: TableName, sessions: PairSessions, checkpoint: Checkpoint, before: Reasons
 ) -> Reasons:
-    """`before` and what fails now. Raises `failure` where the slave is to stop, and `NotIsolated`."""
+    """`before` and what fails now. Raises `failure` where the slave is to stop, and `NotIsolated`.
+
+    A table whose line in the configuration was changed since it was loaded is left out alone whatever `on_error` says:
+    a load is to follow anyhow, and foreign keys of a slave hold nothing up meanwhile where they do not act.
+    """
     pair = sessions.pair
+    if table in before:
+        raise failure
+    assert checkpoint.position is not None, "a window follows it"
+    if sessions.replica_role and (unfit := sessions.transformed.unfit(checkpoint.position, table)):
+        return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error
-    if policy != ISOLATE or table in before:
+    if policy != ISOLATE:
         raise failure
     changes, place = source_of(pair.master_info.vendor).changes, pair.replication.master
     registered = changes.registered(sessions.master, pair.prefix, place.schema)
     known = [key for key in changes.foreign_keys(sessions.master, registered) if key.parent in registered]
-    if tied := ties(table, known, states):
+    if tied := ties(table, known, checkpoint.tables):
         raise NotIsolated(failure, tied) from failure
     return {**before, table: reason(failure)}

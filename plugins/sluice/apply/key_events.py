@@ -85,7 +85,7 @@ def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEve
     `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (the
     latter may be null where neither the key nor old images need it). `key`: the master's key
     columns, in its order; empty for a keyless table. `images`: the source's. Raises `NotRowChanges`, `WrongKey`,
-    `MixedShapes`, `MalformedContent`.
+    `MalformedContent`.
     """
     action = one_array(items.column("action"))
     inserted, deleted = matches(action, "INSERT"), matches(action, "DELETE")
@@ -196,7 +196,7 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
             continue
         row = images.row(text)
         if not all(name in row for name in key):
-            raise MixedShapes(key, text)
+            raise WrongKey(table_name(items), key, item["guid"])
         if not of_key(item["guid"], row, key):
             raise WrongKey(table_name(items), key, item["guid"])
 
@@ -223,7 +223,7 @@ def _changed_keys(
     contents, oldcontents = (rows_at(items.column(name), changing) for name in ("content", "oldcontent"))
     width = tuple(images.row(contents[0].as_py()))
     if not all(name in width for name in key):
-        raise MixedShapes(key, contents[0].as_py())
+        raise WrongKey(table_name(items), key, "NULL")
     try:
         values = images.columns(contents, width)
         new = [values[width.index(name)] for name in key]

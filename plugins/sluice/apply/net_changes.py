@@ -36,6 +36,7 @@ from sluice.apply.key_events import (
     table_name,
     without,
 )
+from sluice.apply.row_images import Wanted
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
 from sluice.errors import Terminal
@@ -122,16 +123,18 @@ def reduce_each(
 def _net(found: KeyEvents, fates: "_Fates", *, before: bool, whole: bool) -> NetChanges:
     items, first, begins, ends, fresh = found.items, fates.first, fates.begins, fates.ends, fates.fresh
     width = _names(items, found)
-    former = before and bool(width) and former_known(items)
-    skip = () if whole else found.key
+    wanted = Wanted(width, () if whole else found.key, former=before and bool(width) and former_known(items))
 
-    def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> row_images.Images:
-        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former, skip=skip)
+    def images_of(comes_from: Indices, goes_to: Indices, wanted: Wanted = wanted) -> row_images.Images:
+        return row_images.images(found, begins[comes_from], ends[goes_to], wanted)
 
     old_keys = split_keys(found.guid.take(pa.array(first[fates.moved_from])), len(found.key))
-    deletes = {**_numbered("k", _delete_keys(found, fates.dead, first)), **images_of(fates.dead, fates.dead, now=False)}
+    deletes = {
+        **_numbered("k", _delete_keys(found, fates.dead, first)),
+        **images_of(fates.dead, fates.dead, replace(wanted, now=False)),
+    }
     moves = {**_numbered("k", old_keys), **images_of(fates.moved_from, fates.moved_to)}
-    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False, skip=skip)
+    inserts = images_of(fresh, fresh, replace(wanted, former=False))
     return NetChanges(
         table_name(items),
         width,
@@ -141,7 +144,7 @@ def _net(found: KeyEvents, fates: "_Fates", *, before: bool, whole: bool) -> Net
         pa.table(moves),
         pa.table(inserts),
         items.num_rows,
-        former,
+        wanted.former,
     )
 
 

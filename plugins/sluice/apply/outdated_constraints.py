@@ -11,12 +11,12 @@ from sluice.apply.definition_follower import beside_tables
 from sluice.apply.pair_sessions import PairSessions
 from sluice.configuration.options import Policy
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import OfMaster
+from sluice.database.following import OfMaster, by_place
 from sluice.database.following import defined as defined_of
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.model import defined
-from sluice.model.defined import BESIDE_TABLES, Defined, DefinedKind
+from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import TableName
 from sluice.model.views import View
 from sluice.transform import fitting
@@ -37,14 +37,14 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:
         return []
-    of_tables = {one.table for one in known if one.kind not in (DefinedKind.DOMAINS, *BESIDE_TABLES)}
-    tables = sorted(of_tables.union(written))
+    tables = sorted({one.table for one in known if one.of_table}.union(written))
     registered = of_master.changes.registered(sessions.master, pair.prefix, pair.replication.master.schema)
     everything = OfMaster.read(of_master.schemas, sessions.master, tables, registered)
-    present = vendor.following.present(sessions.slave, tables)
+    present = by_place(vendor.following.present(sessions.slave, tables))
     if kinds := beside_tables(pair):
         everything = everything.beside(of_master.schemas, sessions.master, pair.prefix, registered, kinds)
-        present |= vendor.following.present_beside(sessions.slave, pair.prefix, registered)
+        schemas = {table.schema for table in registered}
+        present |= by_place(vendor.following.present_beside(sessions.slave, pair.prefix, schemas))
     wanted = fitting.of_master(everything, pair).made_from
     places = {one.place for one in defined.outdated(wanted, present, known)}
     for one, source in wanted.items():

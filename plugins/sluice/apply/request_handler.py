@@ -171,7 +171,7 @@ class RequestHandler:
 
     def _begin(self, pending: Pending, seen: Position, now: float) -> OpenRequest:
         request = parse_request(pending.text)
-        info, pair = self.pair.master_info, self.pair
+        info, pair = self.pair.place_of_rows(), self.pair
         snapshot = vendor_of(info.vendor).rows
         earlier = self.sessions.take_position(seen)
         session = self._session(info)
@@ -193,7 +193,7 @@ class RequestHandler:
         snapshot.begin_snapshot(open_request.slave)
         exported = snapshot.export_snapshot(open_request.slave)
         # Should this process be frozen, the servers let go of what it exported.
-        for side, session in ((self.pair.master_info, open_request.master), (info, open_request.slave)):
+        for side, session in ((self.pair.place_of_rows(), open_request.master), (info, open_request.slave)):
             vendor_of(side.vendor).sessions.end_when_idle(session, TAKEOVER_SECONDS)
         open_request.until = time.monotonic() + TAKEOVER_SECONDS
         self._exported.append(open_request)
@@ -204,11 +204,12 @@ class RequestHandler:
         sessions, table, key = self.sessions, asked.table, asked.key
         slave_vendor = self.pair.slave_info.vendor
         rows, typed = list(asked.rows), compared(vendor_of(slave_vendor).types, asked.columns)
-        canonical = by_canonical_texts(self.pair.master_info.vendor, slave_vendor)
+        place = self.pair.place_of_rows()
+        canonical = by_canonical_texts(place.vendor, slave_vendor)
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
-        there = vendor_of(self.pair.master_info.vendor).rows
+        there = vendor_of(place.vendor).rows
         wanted: list[Row | None] = []
         copies: list[int] = []
         transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None
@@ -235,8 +236,8 @@ class RequestHandler:
                     raise RepairRefused(f"{self.pair}: {table}: {reason}")
             rule = self.pair.slave.conflict_rule(table)
             if key and rule is not None:
-                held = here.rows_under(slave, table, key, typed, rows, canonical=canonical)
-                rows, wanted = _mended(rule, columns, rows, wanted, held)
+                slave_rows = here.rows_under(slave, table, key, typed, rows, canonical=canonical)
+                rows, wanted = _mended(rule, columns, rows, wanted, slave_rows)
             try:
                 sessions.merger.merge([_net(table, key, columns, rows, wanted, copies)], safe=True)
             except Collision as collision:
@@ -291,7 +292,7 @@ def _mended(
     columns: Sequence[str],
     rows: Sequence[Row],
     wanted: Sequence[Row | None],
-    held: Sequence[Row | None],
+    slave_rows: Sequence[Row | None],
 ) -> tuple[list[Row], list[Row | None]]:
     """Of the keys `rows`, with the master's rows and the slave's, those whose row the rule gives to the master.
 
@@ -305,7 +306,7 @@ def _mended(
         except Undecidable as reason:
             raise RepairRefused(f"conflict_rules, {rule}, cannot decide: {reason}") from None
 
-    found = [(row, theirs) for row, theirs, ours in zip(rows, wanted, held, strict=True) if mends(theirs, ours)]
+    found = [(row, theirs) for row, theirs, ours in zip(rows, wanted, slave_rows, strict=True) if mends(theirs, ours)]
     return [row for row, _ in found], [theirs for _, theirs in found]
 
 

@@ -8,6 +8,7 @@ Python's lock.
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -25,17 +26,22 @@ Images = dict[str, pa.Array | pa.ChunkedArray]
 """Columns by label: `c1`… the values after the last change, `b1`… those before the first (see `NetChanges`)."""
 
 
-def images(
-    found: KeyEvents,
-    begins: Indices,
-    ends: Indices,
-    width: Sequence[str],
-    *,
-    now: bool,
-    former: bool,
-    skip: Sequence[str],
-) -> Images:
-    """`c` columns when `now`, `b` columns when `former`: of all columns but those to `skip`, or of those that differ.
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns of rows."""
+
+    width: Sequence[str]
+    """Names of all columns."""
+    skip: Sequence[str]
+    """Those whose former values are of no interest."""
+    former: bool
+    """Whether the `b` columns."""
+    now: bool = True
+    """Whether the `c` columns."""
+
+
+def images(found: KeyEvents, begins: Indices, ends: Indices, wanted: Wanted) -> Images:
+    """The columns that are wanted.
 
     A `b` column is left out where no row's former value differs from its present one. Raises
     `MixedShapes`, `MalformedContent`.
@@ -43,14 +49,14 @@ def images(
 
     def piece(at: int) -> Images:
         mine = slice(at, at + PIECE)
-        return _piece(found.items, found.images, begins[mine], ends[mine], skip, width, now, former)
+        return _piece(found.items, found.images, begins[mine], ends[mine], wanted)
 
-    if not now and not former:
+    if not wanted.now and not wanted.former:
         return {}
     pieces = _each(piece, range(0, len(ends), PIECE)) if len(ends) else [piece(0)]
     if len(pieces) == 1:
         return pieces[0]
-    labels = [f"{letter}{number}" for letter in "cb" for number in range(1, len(width) + 1)]
+    labels = [f"{letter}{number}" for letter in "cb" for number in range(1, len(wanted.width) + 1)]
     return {
         label: pa.chunked_array([each[label] if label in each else each[f"c{label[1:]}"] for each in pieces], TEXT)
         for label in labels
@@ -58,19 +64,11 @@ def images(
     }
 
 
-def _piece(
-    items: pa.Table,
-    codec: RowImageCodec,
-    begins: Indices,
-    ends: Indices,
-    skip: Sequence[str],
-    width: Sequence[str],
-    now: bool,
-    former: bool,
-) -> Images:
-    values = codec.columns(rows_at(items.column("content"), ends), width) if now else None
+def _piece(items: pa.Table, codec: RowImageCodec, begins: Indices, ends: Indices, wanted: Wanted) -> Images:
+    width = wanted.width
+    values = codec.columns(rows_at(items.column("content"), ends), width) if wanted.now else None
     result = {f"c{number}": value for number, value in enumerate(values or (), start=1)}
-    if not former or not len(begins):
+    if not wanted.former or not len(begins):
         return result
     content, old = (rows_at(items.column(label), begins) for label in ("content", "oldcontent"))
     # A DELETE has no content: its OLDCONTENT is whole. Only an UPDATE's is laid over its content.
@@ -88,9 +86,9 @@ def _piece(
             if values is None
             else [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(values, other, strict=True)]
         )
-    before = codec.overlay(base, width, laid, skip=skip) if not bare.all() else base
+    before = codec.overlay(base, width, laid, skip=wanted.skip) if not bare.all() else base
     for number, (name, was) in enumerate(zip(width, before, strict=True), start=1):
-        if name not in skip and (values is None or not _alike(was, values[number - 1])):
+        if name not in wanted.skip and (values is None or not _alike(was, values[number - 1])):
             result[f"b{number}"] = was
     return result
 

@@ -8,7 +8,7 @@ driver's as well: the slave has the new definition only within the transaction.
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count, pairwise
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from sluice.apply import net_changes, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
-from sluice.apply.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.slave_changes import SlaveChanges, key_of_master, one_by_one
@@ -31,6 +30,7 @@ from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Transient
+from sluice.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.model.change import Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableStates
@@ -43,6 +43,28 @@ Transforms = Mapping[TableName, TableTransform]
 """Of the tables that the slave gets otherwise than the master has them."""
 PROGRESS_SECONDS = 5.0
 """Between two lines of the log about work under way."""
+
+
+@dataclass(frozen=True)
+class _LargeWindow:
+    """A window that is staged."""
+
+    span: Window
+    truncations: Sequence[Cut]
+    """Those in it, in order: they cut its changes into runs."""
+    runs: Sequence[list[NetChanges | Staged]]
+    """What is known of each run's net changes by now."""
+    keys: Mapping[TableName, tuple[str, ...]]
+    """Of all captured tables that are not left out."""
+    transforms: Transforms
+    left_out: TableStates
+    """Tables whose changes are not applied."""
+    checks: Checks
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where runs end: REPL_KEYs."""
+        return tuple(cut.repl_key for cut in self.truncations)
 
 
 class StageDriver:
@@ -65,48 +87,44 @@ class StageDriver:
         survey: Survey,
         epoch: int,
         overlaps: Overlaps,
-        *,
         checks: Checks,
-        images: bool,
         left_out: TableStates,
     ) -> tuple[list[Step], Window | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
-        `survey`: of the span. `images`: whether items are read with their old images. `left_out`: tables whose changes
-        are not applied. What overtakes changes that were set aside is added to `overlaps`. Raises `ShareInterrupted`,
-        `ExecutorsFailed`, and what `heartbeat` raises.
+        `survey`: of the span. `left_out`: tables whose changes are not applied. What overtakes changes that were set
+        aside is added to `overlaps`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `heartbeat` raises.
         """
         whole = span
         span, truncations, rest = _before_definitions(span, survey.cuts)
-        places = [cut.repl_key for cut in truncations]
         try:
             keys = self._definitions(span, left_out)
         except TransformationInvalid as invalid:
             # Of a table that may have no change in the window: then nothing is the matter.
             log.info("%s: %s The window is reduced by the driver.", self.pair, invalid)
             return [], whole
+        runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(truncations) + 1)]
         transforms = self.sessions.transformed.of_all(keys)
-        runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
+        large = _LargeWindow(span, truncations, runs, keys, transforms, left_out, checks)
         try:
-            apart: dict[TableName, frozenset[str]] = {}
-            if survey.key_changes:  # else the queue is spared another look for them
-                apart = self._moved(span, places, runs, transforms, checks=checks, images=images, left_out=left_out)
+            # Without changes of keys the queue is spared another look for them.
+            apart = self._moved(large) if survey.key_changes else {}
         except MixedShapes as mixed:
             log.info("%s: %s The window is reduced by the driver.", self.pair, mixed)
             return [], whole
-        self._note_overlaps(span, keys, transforms, overlaps)
+        self._note_overlaps(large, overlaps)
         compared = frozenset(table for table in keys if checks.compares(table))
         label = str(next(self._labels))
 
         def task(parts: int) -> StageTask:
             return StageTask(
-                self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out),
+                self.pair, span, large.places, parts, epoch, label, keys, apart, compared, frozenset(left_out),
                 transforms, checks.safe,
             )  # fmt: skip
 
         if not self._stage(task, survey, runs):
             return [], whole
-        return self._in_order(span, truncations, runs, keys, transforms, left_out, images=images), rest
+        return self._in_order(large), rest
 
     def _stage(
         self, task: Callable[[int], StageTask], survey: Survey, runs: Sequence[list[NetChanges | Staged]]
@@ -140,26 +158,17 @@ class StageDriver:
         )
         return True
 
-    def _in_order(
-        self,
-        span: Window,
-        truncations: Sequence[Cut],
-        runs: Sequence[list[NetChanges | Staged]],
-        keys: Mapping[TableName, tuple[str, ...]],
-        transforms: Transforms,
-        left_out: TableStates,
-        *,
-        images: bool,
-    ) -> list[Step]:
-        """The steps of `span`: its `runs` of rows, and the truncations between them."""
+    def _in_order(self, large: _LargeWindow) -> list[Step]:
+        """Its runs of rows, and the truncations between them."""
         steps: list[Step] = []
-        bounds = [span.above, *(cut.repl_key for cut in truncations), None]
-        for number, (reduced, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
+        span, truncations = large.span, large.truncations
+        bounds = [span.above, *large.places, None]
+        for number, (reduced, (begin, end)) in enumerate(zip(large.runs, pairwise(bounds), strict=True)):
             assert begin is not None
             if reduced:
                 mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
-                steps.append(Rows(reduced, self._items_of(mine, images, transforms), keys))
-            if number < len(truncations) and truncations[number].table not in left_out:
+                steps.append(Rows(reduced, self._items_of(mine, large.checks.images, large.transforms), large.keys))
+            if number < len(truncations) and truncations[number].table not in large.left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table)
                 steps.append(Truncation(item))
@@ -180,48 +189,40 @@ class StageDriver:
         self.sessions.schema_history.load(tables, span.previous, span.above)
         return self.sessions.schema_history.known(left_out)
 
-    def _moved(
-        self,
-        span: Window,
-        places: Sequence[int],
-        runs: Sequence[list[NetChanges | Staged]],
-        transforms: Transforms,
-        *,
-        checks: Checks,
-        images: bool,
-        left_out: TableStates,
-    ) -> dict[TableName, frozenset[str]]:
+    def _moved(self, large: _LargeWindow) -> dict[TableName, frozenset[str]]:
         """Adds the net changes of keys that change into one another to their runs; tells these keys."""
-        moved = self._key_changes(span)
+        moved = self._key_changes(large.span)
         if not moved.num_rows:
             return {}
         definitions, codec = self.sessions.schema_history, self.sessions.images
 
         def key(table: TableName) -> tuple[str, ...]:
-            return key_of_master(definitions.key(table), transforms.get(table))
+            return key_of_master(definitions.key(table), large.transforms.get(table))
 
         apart = {
             table: frozenset(net_changes.changed_key_texts(items, key(table), codec))
             for table, items in window_runs.by_table(moved).items()
-            if table not in left_out
+            if table not in large.left_out
         }
         if not apart:
             return {}
-        for table, items in window_runs.by_table(self._key_changes(span, guids=apart, images=images)).items():
-            for number, mine in enumerate(window_runs.pieces(items, places)):
-                if mine.num_rows and table not in left_out:
-                    found = SlaveChanges(net_changes.events(mine, key(table), codec), transforms.get(table))
-                    runs[number].append(found.net(compare=checks.compares(table), safe=checks.safe))
+        checks = large.checks
+        found = self._key_changes(large.span, guids=apart, images=large.checks.images)
+        for table, items in window_runs.by_table(found).items():
+            for number, mine in enumerate(window_runs.pieces(items, large.places)):
+                if mine.num_rows and table not in large.left_out:
+                    events = net_changes.events(mine, key(table), codec)
+                    changes = SlaveChanges(events, large.transforms.get(table))
+                    large.runs[number].append(changes.net(compare=checks.compares(table), safe=checks.safe))
         return apart
 
-    def _note_overlaps(
-        self, span: Window, keys: Mapping[TableName, tuple[str, ...]], transforms: Transforms, overlaps: Overlaps
-    ) -> None:
+    def _note_overlaps(self, large: _LargeWindow, overlaps: Overlaps) -> None:
         """Notes which changes that were set aside are overtaken."""
+        keys, transforms = large.keys, large.transforms
         if pair_rejects := {
             table: self.pair_rejects.keys(table) for table in self.pair_rejects.tables() if table in keys
         }:
-            items = self._key_changes(span, guids=pair_rejects, images=bool(transforms))
+            items = self._key_changes(large.span, guids=pair_rejects, images=bool(transforms))
             for table, mine in window_runs.by_table(items).items():
                 if table in keys:
                     transform = transforms.get(table)

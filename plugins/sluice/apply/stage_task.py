@@ -116,7 +116,7 @@ class StageTask:
                     continue
                 if items.num_rows <= FEW and (len(runs) > 1 or len(mine) > MANY):
                     # A table of its own would cost more than what it holds.
-                    staged.append((place, alike_tables.alone(changed)))
+                    staged.append((place, alike_tables.alone(changed) if table in alike else changed))
                     continue
                 name = f"{self.label}_{number}_{len(staged)}"
                 pair = self.pair

@@ -17,8 +17,9 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
-from sluice.database.apply import DisplacedRow, Texts
+from sluice.database.apply import DisplacedRow
 from sluice.database.conflicts import Collision, Conflict
+from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.placed import vendor_at
 from sluice.errors import SluiceError, Terminal, Transient
@@ -236,7 +237,7 @@ class WindowTransaction:
             self._restore_displaced(plan, attempt, outcome)
             if outcome.rejects and outdated_constraints.found(self.sessions, plan.written):
                 raise ConstraintsOutdated
-            self._set_aside(plan, outcome)
+            self._put_rejects(plan, outcome)
             if self._transactional_ddl:
                 self.sessions.alterer.settle(plan.written)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
@@ -373,7 +374,9 @@ class WindowTransaction:
             alterer.truncate(whole)
         for cut in applied:
             if cut.action is Action.DELETE_WHERE:
+                self.defining = cut.table
                 alterer.delete_where(cut)
+                self.defining = None
         for each in truncations:
             if each.decision is Decision.WAIT and load_filter is not None:
                 table, keys = each.cut.table, alterer.keys(each.cut)
@@ -421,7 +424,7 @@ class WindowTransaction:
                 raise
             raise self._too_small(conflict) from conflict
 
-    def _set_aside(self, plan: Plan, outcome: Outcome) -> None:
+    def _put_rejects(self, plan: Plan, outcome: Outcome) -> None:
         """Rejects go to REJECTS; those that this window outdates are marked."""
         if outcome.rejects or plan.overlaps or (plan.emptied and self.pair_rejects.any):
             self.pair_rejects.put(outcome.rejects, plan.overlaps, plan.emptied)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sluice.apply.window_runs import CutItem
-from sluice.database.digests import compared
+from sluice.database.digests import Texts, compared
+from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
+from sluice.database.translation import Translator
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import DEFINITIONS, Action
 from sluice.model.mask import Mask
@@ -89,6 +91,22 @@ class TransformedTables:
         definitions.load([table], position, 0)
         return self.of(definitions[table])
 
+    def unfit(self, position: Position, table: TableName) -> list[str]:
+        """Why the slave's table cannot take what its transformation makes, as of `position`; empty where there is none.
+
+        Raises `TableGone`, `TransformationInvalid`.
+        """
+        transform = self.after(position, table)
+        if transform is None:
+            return []
+        of_slave = vendor_at(self.pair)
+        with self._sessions.slave_transaction() as slave:
+            there = of_slave.rows.shape(slave, table)
+            translator = Translator(vendor_of(self.pair.master_info.vendor), of_slave, self._sessions.master, slave)
+            return (
+                [] if there is None else translator.differences(transform.shape, there, self.pair.slave.lossy_columns)
+            )
+
     def of_all(self, tables: Iterable[TableName]) -> dict[TableName, TableTransform]:
         """Those of tables whose definition is known. Raises `TransformationInvalid`."""
         bound = {table: self.of(self._sessions.schema_history[table]) for table in tables if self.any}
@@ -120,7 +138,7 @@ class TransformedTables:
         return definitions.change_of_slave(definition, transform)
 
     def master_rows(
-        self, session: Session, table: TableName, keys: Sequence[tuple[str | None, ...]], *, alike: bool = False
+        self, session: Session, table: TableName, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Row | None] | None:
         """For each of `keys` the row that the slave has to have; None for the whole where the table is not transformed.
 

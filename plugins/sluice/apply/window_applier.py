@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from sluice.apply import alike_tables, isolation, net_changes, pending_ddl, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
-from sluice.apply.executor import Executor
 from sluice.apply.load_filter import Kept, LoadFilter
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
@@ -40,6 +39,7 @@ from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.row_images import MixedShapes
 from sluice.errors import Terminal
+from sluice.executor import Executor
 from sluice.model.blocks import by_oldest_marker
 from sluice.model.change import EMPTYING, Action
 from sluice.model.checkpoint import Checkpoint
@@ -93,10 +93,10 @@ class WindowApplier:
         self._replaced_up_to: Position | None = None
         """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
 
-    def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
-        """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
+    def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
+        """Applies `window`, or its next slice; the new checkpoint, None when nothing was there.
 
-        `seen` is the checkpoint's position, or one after it that no change lies between. Raises
+        It begins at the checkpoint, or at a position after it that no change lies between. Raises
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
         self._isolated = {}
@@ -104,7 +104,7 @@ class WindowApplier:
         while True:
             self.transaction.defining = None
             try:
-                return self._with_second_look(checkpoint, seen, target, safe=safe)
+                return self._with_second_look(checkpoint, window, safe=safe)
             except RowNotTransformed as failure:
                 self._note_untransformed(failure, checkpoint)
             except Terminal as failure:
@@ -115,7 +115,7 @@ class WindowApplier:
 
     def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
         self.sessions.schema_history.clear()
-        self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint.tables, self._isolated)
+        self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint, self._isolated)
 
     def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
         """Changes of rows that cannot be transformed go to REJECTS, or their table is isolated, or raises `failure`."""
@@ -125,12 +125,10 @@ class WindowApplier:
             self._isolate_table(failure, failure.table, checkpoint)
         self.sessions.schema_history.clear()
 
-    def _with_second_look(
-        self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool
-    ) -> Checkpoint | None:
-        checks = self._checks(safe or target == self._replaced_up_to)
+    def _with_second_look(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
+        checks = self._checks(safe or window.target == self._replaced_up_to)
         try:
-            return self._apply(checkpoint, seen, target, checks)
+            return self._apply(checkpoint, window, checks)
         except Conflict as conflict:
             if checks.final:
                 raise
@@ -138,47 +136,47 @@ class WindowApplier:
             log.info("%s: a second look at the definitions, because: %s", self.pair, conflict.finding)
             self.sessions.schema_history.clear()
             self.sessions.compare_structure()
-            now = self.sessions.window_end(seen)
+            now = self.sessions.window_end(window.previous)
             # The end of a window in slices stays. What was queued by now may lie behind it.
-            target = target if checkpoint.catching_up else now
+            window = window if checkpoint.catching_up else replace(window, target=now)
             checks = replace(checks, final=True)
-            if self.sessions.reader.has(Window(seen, now), Action.DELETE_WHERE):
-                checks, self._replaced_up_to = self._checks(safe=True), target
-            return self._apply(checkpoint, seen, target, checks)
+            if self.sessions.reader.has(Window(window.previous, now), Action.DELETE_WHERE):
+                checks, self._replaced_up_to = self._checks(safe=True), window.target
+            return self._apply(checkpoint, window, checks)
 
     def _checks(self, safe: bool) -> Checks:
-        return Checks(safe, compare=not safe and self.pair.slave.compare_values, final=safe, updates=self._updates)
+        compare = not safe and self.pair.slave.compare_values
+        rules = bool(self.pair.slave.conflict_rules)
+        images = compare or rules or self._rejecting or self.sessions.merger.cascades or self.pair.transforms
+        return Checks(safe, compare, final=safe, images=images, updates=self._updates)
 
     def _updates(self, table: TableName) -> bool:
         rule = self.pair.replication.rule(table)
         return rule is None or "U" in rule.actions
 
-    def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, checks: Checks) -> Checkpoint | None:
-        self.reached = target
+    def _apply(self, checkpoint: Checkpoint, window: Window, checks: Checks) -> Checkpoint | None:
+        self.reached = window.target
         try:
-            return self._next_slice(checkpoint, seen, target, checks)
+            return self._next_slice(checkpoint, window, checks)
         except ColumnMissing as missing:
             # The slave's table may have got it since it was looked at; after a rollback it is looked at anew.
             log.info("%s: a second look at the slave's tables, because: %s", self.pair, missing)
-            return self._next_slice(checkpoint, seen, target, checks)
+            return self._next_slice(checkpoint, window, checks)
 
-    def _next_slice(
-        self, checkpoint: Checkpoint, seen: Position, target: Position, checks: Checks
-    ) -> Checkpoint | None:
+    def _next_slice(self, checkpoint: Checkpoint, window: Window, checks: Checks) -> Checkpoint | None:
         loading = checkpoint.loading
-        above = checkpoint.slice_key or 0
-        if seen == target and not above and not loading:
+        if window.previous == window.target and not window.above and not loading:
             return None
         here = loading or self._untransformed.any
-        found = self._slice(Window(seen, target, above), here, self._images(checks))
+        found = self._slice(window, here, checks.images)
         if self._deletes_where(found):
             # Found by comparison, it comes later than what took the place of the rows that it deletes.
             checks = self._checks(safe=True)
         if found.survey is not None:
-            return self._apply_staged(checkpoint, seen, target, found.survey, found.end, checks)
-        if not found.items.num_rows and found.end is None and not above and not loading:
+            return self._apply_staged(checkpoint, window.between(window.above, found.end), found.survey, checks)
+        if not found.items.num_rows and found.end is None and not window.above and not loading:
             return None
-        return self._apply_here(checkpoint, seen, target, found.items, found.end, checks)
+        return self._apply_here(checkpoint, window.between(window.above, found.end), found.items, checks)
 
     def _slice(self, window: Window, here: bool, images: bool) -> Slice:
         """What one transaction of the slave can take of the window; `here`: read by this process in any case."""
@@ -198,24 +196,13 @@ class WindowApplier:
             return any(cut.action == Action.DELETE_WHERE for cut in found.survey.cuts)
         return bool(pc.any(pc.equal(found.items.column("action"), str(Action.DELETE_WHERE))).as_py())
 
-    def _images(self, checks: Checks) -> bool:
-        """Whether the window is read with the old images of all its changes."""
-        return checks.compare or self._rejecting or self.sessions.merger.cascades or self.pair.transforms
-
     # In the driver
 
-    def _apply_here(
-        self,
-        checkpoint: Checkpoint,
-        seen: Position,
-        target: Position,
-        items: pa.Table,
-        slice_end: int | None,
-        checks: Checks,
-    ) -> Checkpoint | None:
-        """`slice_end`: the last REPL_KEY of `items` when more of the window follows."""
-        load_filter = self._load_filter(checkpoint, seen)
-        whole = slice_end is None
+    def _apply_here(self, checkpoint: Checkpoint, window: Window, items: pa.Table, checks: Checks) -> Checkpoint | None:
+        """`items`: the changes of `window`, after whose `up_to` more follows."""
+        target = window.target
+        load_filter = self._load_filter(checkpoint, window.previous)
+        whole = window.up_to is None
         complete = whole and load_filter is not None and load_filter.complete(target)
         catches_up = whole and isinstance(load_filter, PartFilter) and any(load_filter.catching_up(target))
         if whole and not items.num_rows and not complete and not catches_up and not checkpoint.catching_up:
@@ -223,15 +210,11 @@ class WindowApplier:
         tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
         overlaps: Overlaps = {}
         steps = self._isolate(tracker)
-        steps += self._steps(items, seen, checkpoint.slice_key or 0, tracker, checks, overlaps)
+        steps += self._steps(items, window, tracker, checks, overlaps)
         if whole and isinstance(load_filter, PartFilter):
-            steps += self._catch_up(load_filter, seen, target, tracker, checks, overlaps)
+            steps += self._catch_up(load_filter, window, tracker, checks, overlaps)
         complete = whole and load_filter is not None and load_filter.complete(target)
-        if whole:
-            after = checkpoint.advanced(target, items.num_rows)
-        else:
-            assert slice_end is not None
-            after = checkpoint.sliced(target, slice_end, items.num_rows)
+        after = checkpoint.after(window, items.num_rows)
         if complete:
             after = replace(after, state=SlaveState.NORMAL)
         after = replace(after, tables=tracker.states)
@@ -248,26 +231,21 @@ class WindowApplier:
         return PartFilter(self.pair, self.sessions, seen, checkpoint.tables.loading)
 
     def _catch_up(
-        self,
-        part: PartFilter,
-        seen: Position,
-        target: Position,
-        tracker: TableStateTracker,
-        checks: Checks,
-        overlaps: Overlaps,
+        self, part: PartFilter, window: Window, tracker: TableStateTracker, checks: Checks, overlaps: Overlaps
     ) -> list[Step]:
         """What follows the markers of blocks that are stored by now, up to the window's end.
 
         None of it is a TRUNCATE or a change of a definition: these let blocks be read again (`TableStateTracker`).
         """
         steps: list[Step] = []
-        for found in list(part.catching_up(target)):
+        for found in list(part.catching_up(window.target)):
             table = found.table
             for oldest, blocks in by_oldest_marker(found.blocks):
                 self.sessions.check_purged(oldest)
-                items = self.sessions.reader.items(Window(oldest, target), images=self._images(checks), rows_of=table)
+                behind = Window(oldest, window.target)
+                items = self.sessions.reader.items(behind, images=checks.images, rows_of=table)
                 if items.num_rows:
-                    self.sessions.schema_history.load([table], seen, 0)
+                    self.sessions.schema_history.load([table], window.previous, 0)
                     keep_of = partial(part.keep_of, blocks=blocks)
                     steps.append(self._reduce({table: items}, keep_of, checks, overlaps))
             steps.append(found)
@@ -276,30 +254,24 @@ class WindowApplier:
         return steps
 
     def _steps(
-        self,
-        items: pa.Table,
-        seen: Position,
-        above: int,
-        tracker: TableStateTracker,
-        checks: Checks,
-        overlaps: Overlaps,
+        self, items: pa.Table, window: Window, tracker: TableStateTracker, checks: Checks, overlaps: Overlaps
     ) -> list[Step]:
         steps: list[Step] = []
         for run in window_runs.runs(items, self.sessions.images):
             if isinstance(run, CutItem):
-                steps += self._cut(run, seen, above, tracker)
+                steps += self._cut(run, window, tracker)
                 continue
             applied = {table: items for table, items in run.items() if table not in tracker.states}
-            self.sessions.schema_history.load(applied, seen, above)
+            self.sessions.schema_history.load(applied, window.previous, window.above)
             keep = tracker.load_filter.keep if tracker.load_filter is not None else None
             steps.append(self._reduce(applied, keep, checks, overlaps))
         return steps
 
-    def _cut(self, cut: CutItem, seen: Position, above: int, tracker: TableStateTracker) -> list[Step]:
+    def _cut(self, cut: CutItem, window: Window, tracker: TableStateTracker) -> list[Step]:
         left_out = cut.table in tracker.states
         if cut.action in EMPTYING and left_out:
             return []
-        self.sessions.schema_history.load([cut.table], seen, above)
+        self.sessions.schema_history.load([cut.table], window.previous, window.above)
         if cut.action is Action.CREATE and (holder := self.pair.placement.taken([cut.table]).get(cut.table)):
             return tracker.leave_out(cut.table, f"{holder} has its place on the slave (target)")
         transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
@@ -314,27 +286,27 @@ class WindowApplier:
         replayed: dict[TableName, Callable[[], pa.Table]] = {}
         ordered: set[TableName] = set()
         rejected: list[Rejected] = []
-        alike = self._reduce_alike(run, keys, checks) if keep_of is None else {}
+        transforms = {table: self.sessions.transformed.of(self.sessions.schema_history[table]) for table in run}
+        alike = self._reduce_alike(run, keys, transforms, checks) if keep_of is None else {}
         for table, found_items in run.items():
             if table in alike:
                 changes.append(alike[table])
                 replayed[table] = partial(one_by_one, found_items, None, self.sessions.images)
                 continue
-            transform = self._transform(table)
+            transform = transforms[table]
             items = found_items
             if transform is not None:
                 items, aside = self._untransformed.without(found_items, transform, self.sessions.images)
                 rejected += aside
-            replayed[table] = partial(one_by_one, items, transform, self.sessions.images)
+            found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
+            mine = SlaveChanges(found, transform, keep_of(found, table) if keep_of is not None else None)
+            replayed[table] = mine.items
+            if self.pair_rejects.keys(table):
+                self.pair_rejects.note_overlaps(mine.events, table, overlaps)
             try:
-                found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
-                mine = SlaveChanges(found, transform, keep_of(found, table) if keep_of is not None else None)
-                replayed[table] = mine.items
-                if self.pair_rejects.keys(table):
-                    self.pair_rejects.note_overlaps(mine.events, table, overlaps)
                 net = mine.net(compare=checks.compares(table), safe=checks.safe)
             except MixedShapes as mixed:
-                log.info("%s: %s", self.pair, mixed)
+                log.debug("%s: %s: %s Its changes are applied one by one.", self.pair, table, mixed)
                 ordered.add(table)
             else:
                 if net.rows or transform is None:
@@ -342,18 +314,20 @@ class WindowApplier:
         return Rows(changes, lambda table: replayed[table](), keys, frozenset(ordered), rejected)
 
     def _reduce_alike(
-        self, run: Run, keys: Mapping[TableName, tuple[str, ...]], checks: Checks
+        self,
+        run: Run,
+        keys: Mapping[TableName, tuple[str, ...]],
+        transforms: Mapping[TableName, TableTransform | None],
+        checks: Checks,
     ) -> dict[TableName, NetChanges]:
-        """Of tables that are like others; not of those that are transformed, or of whose rows some are set aside."""
+        """The net changes of tables whose columns and key others have too. Left out are tables that are transformed
+        and tables with changes in REJECTS."""
         plain = {
             table: items
             for table, items in run.items()
-            if self._transform(table) is None and not self.pair_rejects.keys(table)
+            if transforms[table] is None and not self.pair_rejects.keys(table)
         }
         return alike_tables.reduced(plain, keys, self.sessions.images, compares=checks.compares, safe=checks.safe)
-
-    def _transform(self, table: TableName) -> TableTransform | None:
-        return self.sessions.transformed.of(self.sessions.schema_history[table])
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)
@@ -362,34 +336,16 @@ class WindowApplier:
 
     # By the executors
 
-    def _apply_staged(
-        self,
-        checkpoint: Checkpoint,
-        seen: Position,
-        target: Position,
-        survey: Survey,
-        end: int | None,
-        checks: Checks,
-    ) -> Checkpoint:
-        above, changes = checkpoint.slice_key or 0, survey.changes
-        after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
+    def _apply_staged(self, checkpoint: Checkpoint, window: Window, survey: Survey, checks: Checks) -> Checkpoint:
+        after = checkpoint.after(window, survey.changes)
         tracker = TableStateTracker(checkpoint.tables, self.sessions, None)
-        images = self._images(checks)
         overlaps: Overlaps = {}
         isolated = self._isolate(tracker)
         try:
-            steps, rest = self.stage_driver.steps(
-                Window(seen, target, above, end),
-                survey,
-                checkpoint.epoch,
-                overlaps,
-                checks=checks,
-                images=images,
-                left_out=tracker.states,
-            )
+            steps, rest = self.stage_driver.steps(window, survey, checkpoint.epoch, overlaps, checks, tracker.states)
             if rest is not None:
-                items = self.sessions.reader.items(rest, images=images)
-                steps += self._steps(items, seen, above, tracker, checks, overlaps)
+                items = self.sessions.reader.items(rest, images=checks.images)
+                steps += self._steps(items, window, tracker, checks, overlaps)
             after = replace(after, tables=tracker.states)
             plan = Plan(checkpoint, after, [*isolated, *steps], checks, overlaps, load_filter=None)
             return self._commit(plan)

@@ -1,22 +1,81 @@
-"""Removes the DbResources of a prefix from a master."""
+"""Removes what a replication has in its databases.
+
+A failover makes the slave the master, and with `reverse` the master a slave. So each database is cleared of both.
+"""
 
 import logging
+from collections.abc import Iterable
 
 from sluice.capture.plan import Remove
 from sluice.capture.reconcile import apply_plan
 from sluice.database import lock_waits
+from sluice.database.accounts import Accounts
+from sluice.database.failover import MasterGuard
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model.names import Prefix
+from sluice.model.vendors import VENDORS
 
 log = logging.getLogger(__name__)
+
+
+class FailoverGuards(Terminal):
+    """A failover has begun to take the master's writes away."""
+
+    def __init__(self, prefix: Prefix, failover: str, slave: str):
+        super().__init__(
+            f"{prefix}: failover {failover} of slave {slave} is under way, and the master refuses writes meanwhile. "
+            f"Wait until it is through, or trigger the DAG failover for {slave} with the action abort; where that is "
+            "lost, run guard_release.sql on the master. Then start again."
+        )
+
+
+def leave_master(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> bool:
+    """Removes the DbResources, and what the database keeps as one of `slaves`; False when nothing was installed.
+
+    Raises as `uninstall`.
+    """
+    done = uninstall(connection, prefix, schema)
+    if VENDORS[connection.vendor].fails_over:
+        accounts = vendor_of(connection.vendor).accounts
+        for name in slaves:
+            accounts.remove_slave(connection, prefix, schema, name)
+    return done
+
+
+def leave_slave(connection: Session, accounts: Accounts, prefix: Prefix, schema: str, slave: str) -> bool:
+    """Removes CHECKPOINT and what is beside it, and DbResources where there are; whether there were.
+
+    `accounts`: of the slave's vendor. Raises as `uninstall`.
+    """
+    done = VENDORS[connection.vendor].fails_over and uninstall(connection, prefix, schema)
+    accounts.remove_slave(connection, prefix, schema, slave)
+    return done
+
+
+def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Passes where no failover is about to take the master's place. Raises `FailoverGuards`."""
+    if (guard := guard_of(connection, prefix, schema)) is not None:
+        claimed = guard.claimed()
+        if claimed is not None and claimed.phase == "guarded":
+            raise FailoverGuards(prefix, claimed.id, claimed.slave)
+
+
+def guard_of(connection: Session, prefix: Prefix, schema: str) -> MasterGuard | None:
+    """What a failover may have put on the tables; None where nothing is installed, or the vendor fails not over."""
+    vendor = vendor_of(connection.vendor)
+    if not VENDORS[connection.vendor].fails_over or vendor.capture.installed(connection, prefix, schema) is None:
+        return None
+    return vendor.failover.Guard(connection, prefix, schema)
 
 
 def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     """Removes everything `prefix` owns in `schema`, changes not yet delivered included; False when there was nothing.
 
     Other prefixes and the replicated tables stay as they are. The triggers go table by table first,
-    so that writers are held up one table at a time. Raises `TablesBusy`.
+    so that writers are held up one table at a time; a master that a failover left read-only takes writes again.
+    Raises `TablesBusy`, `FailoverGuards`.
     """
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
@@ -27,6 +86,9 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
             log.info("%s: there are no DbResources", prefix)
             return False
         tables = resources.Registry(connection, prefix, schema).tables()
+        expect_free(connection, prefix, schema)
+    if VENDORS[connection.vendor].fails_over:
+        vendor.failover.Guard(connection, prefix, schema).release()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
 
     def remove() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from sluice import config
 from sluice.capture.resources import install
 from sluice.cli import airflow, grants, replication_file, sides
+from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, Side
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
         _event_triggers(replication, master)
         console.say("The event triggers are made: DDL on the master is followed at once.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    replication_file.put(file, text)
     console.say(f"{prefix} is configured in {file}")
     return [side.name for side in slaves]
 
@@ -134,7 +135,7 @@ def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]
     log_in = f" ({where.log_in})" if where.log_in else ""
     lines = [
         f"Open {place}{log_in}: Dags, initial_update, Trigger; choose the replication {prefix} and the slave "
-        f"{' and then '.join(slaves)}, which the form offers within a minute.",
+        f"{', '.join(slaves)}, which the form offers within a minute.",
         f"Or: ./sluice add {prefix.name.rstrip('_')} --start. ./sluice status shows how far it is.",
     ]
     if where.api is None:
@@ -199,18 +200,21 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
         elif side.server not in passwords and (kept := _kept(side, where)):
             passwords[side.server] = kept
         side.info = replace(side.info, password=passwords.get(side.server, ""))
-        if not side.lacks_role:
-            side.info = sides.accounts_password(console, side)
-            passwords[side.server] = side.info.password
+        if side.lacks_role or (print_only and side.admin is not None):
+            continue
+        if side.admin is not None and not uses(where, side.server):
+            renewed = sides.renewed_password(console, side, kept=where.api is not None)
+            side.info = replace(side.info, password=renewed or side.info.password)
+        side.info = sides.accounts_password(console, side)
+        passwords[side.server] = side.info.password
 
 
 def _kept(side: Side, where: Where) -> str:
-    """The account's password in a connection that is there from an earlier try."""
+    """The account's password in a connection that is there: of another replication, or from an earlier try."""
+    found = [use.info for use in uses(where, side.server)]
     with suppress(SluiceError):
-        found = where.connections(side.conn_id, side.info.vendor)
-        if (found.host, found.port, found.user) == side.server:
-            return found.password
-    return ""
+        found.append(where.connections(side.conn_id, side.info.vendor))
+    return next((one.password for one in found if one.password and (one.host, one.port, one.user) == side.server), "")
 
 
 def _tables(master: Side, console: Console) -> list[str]:
@@ -258,7 +262,8 @@ def _equip(
 
 def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> None:
     """Both ends as the accounts see them. Raises `NotReady`."""
-    lacks = grants.as_accounts(replication, master, slaves)
+    # What is to be written into the file can be so once there is one; every DAG looks again.
+    lacks = [lack.softened() if lack.in_file else lack for lack in grants.as_accounts(replication, master, slaves)]
     for lack in lacks:
         if lack.severity is Severity.WARNING:
             console.say(f"warning: {lack}")

@@ -1,6 +1,7 @@
 """What the commands do in Airflow, over its public API: connections, and runs of a pair's DAGs."""
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -94,11 +95,11 @@ def delete_connection(api: AirflowApi, conn_id: str) -> bool:
 
 def printed(conn_id: str, info: ConnectionInfo) -> str:
     """How a person makes it on a machine with Airflow's command; the password is typed into the page afterwards."""
-    extra = f" --conn-extra '{_json(info.options)}'" if info.options else ""
-    return (
-        f"airflow connections add {conn_id} --conn-type {info.vendor} --conn-host {info.host} --conn-port {info.port} "
-        f"--conn-schema '{info.database}' --conn-login '{info.user}'{extra}"
-    )
+    given = {"type": info.vendor, "host": info.host, "port": info.port, "schema": info.database, "login": info.user}
+    if info.options:
+        given["extra"] = _json(info.options)
+    options = [f"--conn-{name}={value}" for name, value in given.items()]
+    return shlex.join(["airflow", "connections", "add", conn_id, *options])
 
 
 def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
@@ -138,7 +139,10 @@ def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]
 
 
 def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
-    """Triggers `initial_update` as soon as Airflow knows the pair; the id of the run. Raises `NotInTheForms`."""
+    """Triggers `initial_update` as soon as Airflow knows the pair; the id of the run. Raises `NotInTheForms`.
+
+    `slave`: its name, or several between commas.
+    """
     deadline = time.monotonic() + FORM_SECONDS
     _read_again(api)
     while True:

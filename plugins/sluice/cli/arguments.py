@@ -24,7 +24,8 @@ examples:
 A URL is postgresql://account@host:port/database, that of a slave also mysql://…; the account is 'sluice' where it names
 none, and is made, with a generated password, where the server does not have it. Passwords are never part of a URL: they
 come from PGPASSWORD, ~/.pgpass (or PGPASSFILE), MYSQL_PWD, or are asked for. That of an administrator is kept nowhere;
-that of the account goes into Airflow's connection.
+that of the account goes into Airflow's connection. An account whose password nobody knows any more gets a new one from
+the administrator, after a yes; --yes is one for the account 'sluice' alone.
 """
 
 REMOVE = """\
@@ -35,7 +36,10 @@ Takes back what `add` and the DAGs made for a replication, or for one of its sla
 - on the slave: CHECKPOINT, BLOCKS and REJECTS. The replicated tables and their rows stay,
 - what Redis has of it, the Airflow connections that `add` made, and the file, which is moved to SHOP.yaml.removed.
 
-With --revoke the privileges of the account are taken back as well. Asks first.
+After a failover each database is cleared of what it has as a master and as a slave: one that became read-only takes
+writes again.
+
+With --revoke the account's privileges and memberships are taken back as well. Asks first.
 """
 
 STATUS = """\
@@ -138,6 +142,13 @@ def arguments_of_remove(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of the replication, as for add")
     parser.add_argument("--slave", metavar="NAME", help="one slave only; the others go on")
     parser.add_argument("--revoke", action="store_true", help="take the account's privileges back as well")
+    parser.add_argument(
+        "--lost",
+        action="append",
+        default=[],
+        metavar="SIDE",
+        help="master, or a slave: its database is gone for ever, and the rest is removed; may be repeated",
+    )
     _common(parser)
 
 
@@ -180,7 +191,7 @@ def arguments_of_import(parser: argparse.ArgumentParser) -> None:
 def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice record`."""
     parser.description, parser.epilog = RECORD, RECORD_PLACES
-    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument("--location", required=True, metavar="FOLDER", help="where the files go; made where absent")
     parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
     parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
@@ -215,7 +226,7 @@ def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:
 def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice capture-redo`."""
     parser.description, parser.epilog = CAPTURE_REDO, CAPTURE_REDO_PLACES
-    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument(
         "--database",
         metavar="URL",
@@ -227,7 +238,7 @@ def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
 def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice redo`."""
     parser.description, parser.epilog = REDO, REDO_PLACES
-    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument("--threads", required=True, metavar="FOLDER", help="holds the threads' folders")
     parser.add_argument("--location", required=True, metavar="FOLDER", help="where the changes go; made where absent")
     parser.add_argument(

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    replication = config.load(args.prefix)
+    replication = config.load(config.meant(args.prefix))
     archived = None
     if args.database:
         archived = partial(

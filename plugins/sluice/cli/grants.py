@@ -1,13 +1,21 @@
 """Which SQL a replication needs on its servers: found by the preflight, tried, printed, run."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import TypeVar
 
 from sluice.cli.sides import Side, elsewhere, session
 from sluice.config import Replication
+from sluice.database.errors import Contended
 from sluice.database.session import Session
 from sluice.model.lack import Lack, mending
 from sluice.preflight.checks import of_master, of_slave
+
+T = TypeVar("T")
+
+TRIES = 5
+"""A GRANT waits for another session that changes the same object, and then fails."""
 
 
 def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Lack]:
@@ -38,12 +46,24 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
                 continue
             # The master's own session takes no part: a role that two sessions make makes one of them wait.
             with session(side.admin or side.info) as found:
-                statements[side.name] = _tried(replication, side, found, None if side is master else source)
+                reference = None if side is master else source
+                statements[side.name] = _beside_others(partial(_tried, replication, side, found, reference))
     return statements
 
 
 def carried_out(side: Side, statements: Sequence[str]) -> None:
-    """Runs statements that were printed, all of them or none; an account that is made gets its password."""
+    """Runs statements that were printed, all of them or none; an account that is made gets its password.
+
+    Raises `Contended` where others go on changing the same objects; the driver's errors.
+    """
+    if side.lacks_database:
+        _carried_out(side, statements)  # cannot be begun again: the database that it makes stays
+    else:
+        _beside_others(lambda: _carried_out(side, statements))
+    side.lacks_database = side.lacks_role = False
+
+
+def _carried_out(side: Side, statements: Sequence[str]) -> None:
     # CREATE DATABASE is no part of any transaction, and runs from another database.
     with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
         accounts = side.accounts
@@ -52,7 +72,14 @@ def carried_out(side: Side, statements: Sequence[str]) -> None:
         accounts.run(found, [one for one in statements if made or one != accounts.create_role(side.account)])
         if made:
             accounts.set_password(found, side.account, side.info.password)
-    side.lacks_database = side.lacks_role = False
+
+
+def _beside_others(work: Callable[[], T]) -> T:
+    """What ends in a rollback because others have just changed the same objects is done again."""
+    for _ in range(TRIES - 1):
+        with suppress(Contended):
+            return work()
+    return work()
 
 
 def _tried(replication: Replication, side: Side, found: Session, source: Session | None) -> list[str]:

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sluice import config
 from sluice.cli import airflow, status
@@ -11,7 +12,9 @@ from sluice.cli.airflow import ACTIVE, APPLY, INITIAL_UPDATE
 from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
 from sluice.cli.console import Console
 from sluice.cli.where import Where
+from sluice.config import Replication
 from sluice.errors import SluiceError, Terminal
+from sluice.model.joining import run_of
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 
@@ -23,6 +26,7 @@ class RunFailed(Terminal):
     """A DAG gave up; the end of the failing task's log says why and what to do."""
 
     def __init__(self, dag: str, slave: str, task: str, log: Sequence[str], url: str) -> None:
+        """`slave`: its name, or several between commas."""
         self.dag, self.slave, self.task = dag, slave, task
         lines = "\n".join(f"  {line}" for line in log)
         super().__init__(
@@ -33,14 +37,14 @@ class RunFailed(Terminal):
 
 @dataclass(frozen=True)
 class RunState:
-    """An initial update and the apply of a slave at one moment."""
+    """An initial update and the applies of its slaves at one moment."""
 
     state: str = ""
     """Of the run of initial_update: queued, running, success, failed; empty before the first look."""
     task: str = ""
     """What runs in it."""
     apply: str = ""
-    """State of the newest run of cdc_apply for the slave; empty when there is none."""
+    """State of the newest run of cdc_apply for the slave, of several one that failed; empty when there is none."""
     answering: bool = True
     """Whether Airflow answered the last look."""
 
@@ -57,9 +61,10 @@ def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
 class InitialUpdate(threading.Thread):
     """One run of `initial_update`, followed until stopped. `latest` is what was seen last."""
 
-    def __init__(self, api: AirflowApi, slave: str, prefix: str) -> None:
-        super().__init__(name=f"initial update of {slave}", daemon=True)
-        self.api, self.slave, self.prefix = api, slave, prefix
+    def __init__(self, api: AirflowApi, slaves: Sequence[str], prefix: str) -> None:
+        self.slave = ", ".join(slaves)
+        super().__init__(name=f"initial update of {self.slave}", daemon=True)
+        self.api, self.slaves, self.prefix = api, tuple(slaves), prefix
         self.latest = RunState()
         self.run_id = self._apply_run = ""
         self._stopping = threading.Event()
@@ -83,7 +88,7 @@ class InitialUpdate(threading.Thread):
     def failure(self) -> RunFailed | None:
         """Why the run, or the apply that it started, failed; None when neither did."""
         if self.latest.state == "failed":
-            return self._explain(INITIAL_UPDATE, self.run_id)
+            return self._explain(INITIAL_UPDATE, self._failing_run())
         if self.latest.state == "success" and self.latest.apply == "failed":
             return self._explain(APPLY, self._apply_run)
         return None
@@ -92,6 +97,16 @@ class InitialUpdate(threading.Thread):
         """Read from the failing task's log."""
         task, lines = airflow.failed_task(self.api, dag, run_id)
         return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
+
+    def _failing_run(self) -> str:
+        """Of several slaves that of the first one whose own run failed; else the run of all."""
+        for slave in self.slaves if len(self.slaves) > 1 else ():
+            try:
+                if self.api.run_state(INITIAL_UPDATE, run_of(self.run_id, slave)) == "failed":
+                    return run_of(self.run_id, slave)
+            except (ApiRefused, ApiUnreachable):  # it was left out before it had one, or Airflow cannot say
+                continue
+        return self.run_id
 
     def _look(self) -> RunState:
         state, task = self.latest.state, ""
@@ -102,37 +117,49 @@ class InitialUpdate(threading.Thread):
 
     def _apply_state(self) -> str:
         runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
-        pair = (self.prefix, self.slave)
-        confs = [run.get("conf") or {} for run in runs]
-        mine = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
-        newest = next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
-        if newest is None:
+        newest = [found for slave in self.slaves if (found := self._newest(runs, slave)) is not None]
+        if not newest:
             return ""
-        self._apply_run = str(newest["dag_run_id"])
-        return str(newest["state"])
+        found = next((run for run in newest if run["state"] == "failed"), newest[0])
+        self._apply_run = str(found["dag_run_id"])
+        return str(found["state"])
+
+    def _newest(self, runs: Sequence[Mapping[str, Any]], slave: str) -> Mapping[str, Any] | None:
+        confs = [run.get("conf") or {} for run in runs]
+        pair = (self.prefix, slave)
+        mine = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
+        return next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
+
+
+def together(found: Replication, slaves: Sequence[str]) -> list[Sequence[str]]:
+    """The slaves of each run: all of them in one, which reads the master once, where `initial.read` allows that."""
+    return [[slave] for slave in slaves] if found.initial.read == "snapshot" else [slaves] if slaves else []
 
 
 def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
-    """Loads one slave after the other, saying how far each is, until all are NORMAL. Raises `RunFailed`."""
+    """Loads the slaves, saying how far they are, until all are NORMAL. Raises `RunFailed`."""
     if place.api is None:
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
     configured = config.survey(place.folder).replications
     found = next(one for one in configured if one.prefix == prefix)
+    left = []
     for slave in slaves:
         if _headline(found, slave, place) == SlaveState.NORMAL:
             console.say(f"{prefix} → {slave} is NORMAL already")
-            continue
-        update = InitialUpdate(place.api, slave, str(prefix))
-        update.run_id = airflow.start_update(place.api, prefix, slave)
-        console.say(f"initial update of {slave}: {place.api.url}/dags/initial_update/runs/{update.run_id}")
+        else:
+            left.append(slave)
+    for of_one_run in together(found, left):
+        update = InitialUpdate(place.api, of_one_run, str(prefix))
+        update.run_id = airflow.start_update(place.api, prefix, update.slave)
+        console.say(f"initial update of {update.slave}: {place.api.url}/dags/initial_update/runs/{update.run_id}")
         update.start()
         try:
-            _follow(update, found, slave, place, console)
+            _follow(update, found, place, console)
         finally:
             update.stop()
 
 
-def _headline(found: config.Replication, slave: str, place: Where) -> str:
+def _headline(found: Replication, slave: str, place: Where) -> str:
     """Empty while it cannot be seen."""
     try:
         return status.headline(found, slave, place.connections)
@@ -140,19 +167,28 @@ def _headline(found: config.Replication, slave: str, place: Where) -> str:
         return ""
 
 
-def _follow(update: InitialUpdate, found: config.Replication, slave: str, place: Where, console: Console) -> None:
+def _headlines(found: Replication, slaves: Sequence[str], place: Where) -> str:
+    """Of several slaves each with its name."""
+    lines = [(slave, _headline(found, slave, place)) for slave in slaves]
+    return "; ".join(f"{slave}: {line}" if len(slaves) > 1 else line for slave, line in lines if line)
+
+
+def _follow(update: InitialUpdate, found: Replication, place: Where, console: Console) -> None:
     said = ""
     began = time.monotonic()
     while True:
         if failure := update.failure():
             raise failure
         line = f"task {update.latest.task}" if update.latest.task else "between two tasks"
-        if headline := _headline(found, slave, place):
-            line = f"{line}; {headline}"
+        if headlines := _headlines(found, update.slaves, place):
+            line = f"{line}; {headlines}"
         if line != said:
             said = line
             console.say(f"[{time.monotonic() - began:6.1f} s] {line}")
         if update.latest.state == "success":
-            console.say(f"{found.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more.")
+            for slave in update.slaves:
+                console.say(
+                    f"{found.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more."
+                )
             return
         time.sleep(LOOK_SECONDS)

@@ -19,6 +19,7 @@ from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
 from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
+from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
 from sluice.operate.api import APPLY, RESYNC, questions, run_path, runs
 from sluice.operate.perform import perform
@@ -47,9 +48,17 @@ def named(args: argparse.Namespace) -> AirflowApi:
     return found
 
 
+def _found(args: argparse.Namespace, finds: Finds) -> AirflowApi:
+    """The Airflow, with `args.prefix` as it is configured there: SHOP may be SHOP_. Raises `Terminal`."""
+    api = finds(args)
+    if args.prefix and not args.prefix.endswith("_"):
+        args.prefix = prefix_meant(args.prefix, [master["prefix"] for master in api.page("overview.json")["masters"]])
+    return api
+
+
 def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
     """Shows, closes or opens the gate of a slave."""
-    api = finds(args)
+    api = _found(args, finds)
     if args.action == "show":
         closures = api.page(_state_of(args))["closures"]
         print("closed: " + "; ".join(closures) if closures else "open")
@@ -59,7 +68,7 @@ def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
 
 def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
     """Lists changes that were set aside, has them applied, or drops them."""
-    api = finds(args)
+    api = _found(args, finds)
     if args.action == "list":
         found = api.page(_state_of(args))
         print("\n".join([*found["rejected_changes"], found["trouble"] or f"{found['rejected']} set aside"]))
@@ -71,7 +80,7 @@ def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
 def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
     """Compares a slave with its master, or repairs it; 0 where all its tables are equal in the end."""
     values = {"tables": "\n".join(args.tables), "sample": str(args.sample)}
-    return _do(finds(args), "repair" if args.repair else "verify", args, values)
+    return _do(_found(args, finds), "repair" if args.repair else "verify", args, values)
 
 
 def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
@@ -90,8 +99,10 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
         raise Incomplete(f"--set {strange[0]}: {action.label} knows {', '.join(sorted(known)) or 'no field'}.")
     lines = {field.name for field in action.fields if field.kind is Kind.LINES}
     values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
+    # What is missing is said without Airflow, unless that has to say which prefix is meant.
+    api = None if args.prefix.endswith("_") else _found(args, finds)
     order = _ordered(action, args, tuple(args.slaves), values)
-    return _perform(finds(args), order, args)
+    return _perform(api or finds(args), order, args)
 
 
 def _explained(action: Action) -> str:
@@ -108,7 +119,7 @@ def _usage(action: Action) -> str:
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
     """The log of the apply of a slave; with `--follow` what comes, too, also of one that is started again."""
-    api = finds(args)
+    api = _found(args, finds)
     seen: tuple[str, int] | None = None
     shown = 0
     while True:
@@ -146,7 +157,7 @@ def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], li
 
 def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
     """All slaves, or one, as the monitor shows them; with `--watch` again every two seconds."""
-    api, terminal = finds(args), sys.stdout.isatty()
+    api, terminal = _found(args, finds), sys.stdout.isatty()
     while True:
         try:
             text = _looked(api, args, colours=terminal)

@@ -61,7 +61,7 @@ def arguments_of_act(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = ACT_EXAMPLES + PLACE
     parser.add_argument("action", nargs="?", metavar="ACTION", help="such as reload; without one all are listed")
-    parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument("slaves", nargs="*", metavar="SLAVE", help="its name in the configuration")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a field of the action; tables: with commas"
@@ -71,7 +71,7 @@ def arguments_of_act(parser: argparse.ArgumentParser) -> None:
 
 def _pair(parser: argparse.ArgumentParser) -> None:
     parser.epilog = PLACE
-    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument("slave", metavar="SLAVE", help="its name in the configuration")
 
 

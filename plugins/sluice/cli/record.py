@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+from sluice import config
 from sluice.counted import counted
 from sluice.database.registry import recorder_of, vendor_of
 from sluice.model.names import Prefix
@@ -19,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
     folder = Path(os.path.abspath(args.location))
     info = vendor_of(FIRST).located(args.database)
-    recorder = recorder_of(STREAM)(info, Prefix(args.prefix), args.schema, folder)
+    recorder = recorder_of(STREAM)(info, Prefix(config.meant(args.prefix)), args.schema, folder)
     if args.once:
         recorder.record_once()
     else:

@@ -5,24 +5,33 @@ In an order in which a second run goes on where the first one ended: the file, b
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from sluice import config
-from sluice.capture.uninstall import uninstall
+from sluice.capture.uninstall import expect_free, guard_of, leave_master, leave_slave
 from sluice.cli import airflow, replication_file, sides
-from sluice.cli.add import existing, named
+from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, Side
 from sluice.cli.where import Where
 from sluice.config import Replication
+from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.forget import forget
 from sluice.counted import counted
-from sluice.database.registry import NoDatabase
-from sluice.errors import SluiceError, Terminal
+from sluice.database.errors import DatabaseRefused, DatabaseUnreachable
+from sluice.database.registry import NoDatabase, vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.failover.reversal import SUFFIX
+from sluice.model.failover import Phase, passed
+from sluice.model.names import Prefix, prefix_meant
+from sluice.model.slave_state import SlaveState
+from sluice.model.vendors import VENDORS
 
 END_SECONDS = 90.0
 """So long an apply that was told to end may take; a lease that nobody renews runs out meanwhile."""
@@ -45,6 +54,39 @@ class StillApplying(Terminal):
 class AdministratorNeeded(Terminal):
     """Only a superuser can take event triggers away."""
 
+    def __init__(self, wish: "Wish", side: Side):
+        super().__init__(
+            f"{wish}: its event triggers belong to a superuser of {side.name} ({side.info.place}). Give that log-in "
+            f"with --admin {side.name}=LOGIN. Nothing was removed."
+        )
+
+
+class SideSilent(Terminal):
+    """A database cannot be entered; it was found before anything was changed."""
+
+    def __init__(self, side: str, reason: str):
+        super().__init__(f"{side}: {reason} Nothing was removed. Is that database gone for ever? Add --lost {side}.")
+
+
+class FailoverUnderWay(Terminal):
+    """A failover has begun to change the databases."""
+
+    def __init__(self, wish: "Wish", slave: str, failover_id: str):
+        super().__init__(
+            f"{wish}: failover {failover_id} of {slave} is under way. Wait until it is through, or trigger the DAG "
+            f"failover for {slave} with the action abort. Nothing was removed."
+        )
+
+
+class IsMasterNow(Terminal):
+    """The slave that is to go is the master by now, and the former one is to follow it."""
+
+    def __init__(self, prefix: Prefix, slave: str, file: Path, turned: Path):
+        super().__init__(
+            f"{slave} is the master of {prefix} since a failover with reverse. Put the new direction in force: mv "
+            f"{turned} {file}. Or remove all of it: ./sluice remove {prefix.name.rstrip('_')}. Nothing was removed."
+        )
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -54,69 +96,101 @@ class Wish:
     slaves: tuple[str, ...]
     whole: bool
     """The last slave goes, and the master's side with it."""
+    lost: tuple[str, ...]
+    """Sides whose databases are gone for ever."""
 
     def __str__(self) -> str:
         return f"{self.replication.prefix} → {', '.join(self.slaves)}" if self.slaves else str(self.replication.prefix)
 
+    @property
+    def endpoints(self) -> dict[str, tuple[str, str, str]]:
+        """The sides that go: of each the connection, the vendor and the schema of Sluice's own objects."""
+        master = self.replication.master
+        found = {MASTER: (master.conn_id, master.vendor, master.schema)} if self.whole else {}
+        for slave in map(self.replication.slave, self.slaves):
+            found[slave.name] = (slave.conn_id, slave.vendor, slave.schema)
+        return found
+
+    def schema(self, side: Side) -> str:
+        return self.endpoints[side.name][2]
+
 
 def run(args: argparse.Namespace, console: Console, where: Where) -> None:
     """Raises `SluiceError`; what is done by then stays done, and a second run goes on."""
-    prefix, file = named(args.name, where.folder)
-    replication = existing(prefix, file, where.folder)
-    if replication is None:
-        raise NothingThere(f"No replication {prefix} is configured in {where.folder}.")
+    replication = _configured(args.name, where.folder)
+    file = replication.source
     if replication.master.stream:
         raise NoDatabase(replication.master.stream.vendor)
-    wish = _wish(replication, args.slave)
+    wish = _wish(replication, args.slave, args.lost)
     parties = _parties(wish, args.admin, where, console)
+    known = [line for side in parties for line in _looked_at(wish, side, file)]
     console.say(f"What goes: {wish}. On the slaves the replicated tables and their rows stay.")
+    for line in known:
+        console.say(line)
     if not console.confirm(f"Remove {wish}?"):
         raise Terminal("Nothing was removed.")
     _end(wish, console, where)
-    for side in parties:
-        if side.name != MASTER:
-            _leave_slave(wish, side)
-            console.say(f"{side.name}: CHECKPOINT, BLOCKS and REJECTS are removed; its tables and their rows stay")
-    if wish.whole:
-        done = _leave_master(wish, parties[0])
-        console.say(f"master: {'triggers and resources are removed' if done else 'nothing was installed'}")
+    for side in sorted(parties, key=lambda side: side.name == MASTER):
+        console.say(f"{side.name}: {_leave(wish, side)}")
+    for name in wish.lost:
+        console.say(_left_out(name))
     if args.revoke:
-        for side in parties if wish.whole else parties[1:]:
+        for side in parties:
             if users := _users(side, wish, where):
                 console.say(f"{side.name}: {side.account} keeps its privileges, which {', '.join(users)} needs")
             else:
                 _revoke(side, console)
     _forget(wish, console, where)
-    _leave_airflow(parties if wish.whole else parties[1:], console, where)
+    _leave_airflow(wish, console, where)
     if wish.whole:
-        file.rename(file.with_name(file.name + ".removed"))
-        console.say(f"{file} is {file.name}.removed now")
+        console.say(replication_file.taken_out(file))
+        if (turned := _turned(file)).exists():
+            turned.unlink()
+            console.say(f"{turned}, which a failover wrote, is deleted")
     else:
         text = file.read_text(encoding="utf-8")
         for name in wish.slaves:
             text = replication_file.without_slave(file, text, name)
-        file.write_text(text, encoding="utf-8")
+        replication_file.put(file, text)
         console.say(f"{file} names {', '.join(wish.slaves)} no more")
 
 
-def _wish(replication: Replication, slave: str | None) -> Wish:
+def _configured(name: str, folder: Path) -> Replication:
+    """The replication of that name: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NothingThere`."""
+    found = config.survey(folder)
+    known = {one.prefix.name: one for one in found.replications}
+    prefix = prefix_meant(name, {*known, *found.broken})
+    if prefix in found.broken:
+        raise config.ConfigError(found.broken[prefix])
+    if prefix not in known:
+        raise NothingThere(f"No replication {prefix} is configured in {folder}.")
+    return known[prefix]
+
+
+def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> Wish:
     if slave is None:
-        return Wish(replication, tuple(replication.slaves), True)
-    replication.slave(slave)
-    if len(replication.slaves) == 1:
-        raise Terminal(
-            f"{slave} is the last slave of {replication.prefix}. Remove all of it: ./sluice remove "
-            f"{replication.prefix.name.rstrip('_')}, or add another slave first."
-        )
-    return Wish(replication, (slave,), False)
+        found = Wish(replication, tuple(replication.slaves), True, tuple(lost))
+    else:
+        replication.slave(slave)
+        if len(replication.slaves) == 1:
+            raise Terminal(
+                f"{slave} is the last slave of {replication.prefix}. Remove all of it: ./sluice remove "
+                f"{replication.prefix.name.rstrip('_')}, or add another slave first."
+            )
+        found = Wish(replication, (slave,), False, tuple(lost))
+    for name in lost:
+        if name not in found.endpoints:
+            raise Terminal(f"--lost {name}: there is no such side to remove; there are {', '.join(found.endpoints)}.")
+    return found
 
 
 def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) -> list[Side]:
-    """The master first. Raises `Terminal` where a connection cannot be read and its password is not known."""
-    replication = wish.replication
-    found = [_side(MASTER, replication.master.conn_id, replication.master.vendor, where, console)]
-    for slave in map(replication.slave, wish.slaves):
-        found.append(_side(slave.name, slave.conn_id, slave.vendor, where, console))
+    """The sides that are there. Raises `SideSilent`, `ConnectionUnusable`."""
+    found = []
+    for name, (conn_id, vendor, _) in wish.endpoints.items():
+        if name not in wish.lost:
+            with _answers(name):
+                found.append(_side(name, conn_id, vendor, where, console))
     sides.choose_administrators(admins, found)
     for side in found:
         if side.admin is not None:
@@ -133,6 +207,48 @@ def _side(name: str, conn_id: str, vendor: str, where: Where, console: Console) 
     return Side(name, conn_id, info if info.password else sides.with_password(console, info, conn_id))
 
 
+@contextmanager
+def _answers(name: str) -> Iterator[None]:
+    """What keeps the commands out of a database inside is raised as `SideSilent`."""
+    try:
+        yield
+    except (DatabaseUnreachable, DatabaseRefused, sides.NoPassword) as silence:
+        raise SideSilent(name, str(silence)) from silence
+
+
+def _looked_at(wish: Wish, side: Side, file: Path) -> list[str]:
+    """What a person should know of a side before, in sentences: a failover may have changed it.
+
+    Raises `SideSilent`, `AdministratorNeeded`, `FailoverGuards`, `FailoverUnderWay`, `IsMasterNow`.
+    """
+    with ExitStack() as stack:
+        with _answers(side.name):
+            found = stack.enter_context(sides.session(side.info))
+        if side.admin is None and _has_event_triggers(wish, side, found) and not side.contents.is_superuser(found):
+            raise AdministratorNeeded(wish, side)
+        if not VENDORS[side.info.vendor].fails_over:
+            return []
+        vendor, prefix, schema = vendor_of(side.info.vendor), wish.replication.prefix, wish.schema(side)
+        said = []
+        guard = guard_of(found, prefix, schema)
+        if side.name != MASTER:
+            record = vendor.failover.FailoverStore(found, prefix, schema, side.name).read()
+            if record is not None and record.under_way and not passed(record.phase, Phase.SWITCHED):
+                raise FailoverUnderWay(wish, side.name, record.id)
+            checkpoint = CheckpointStore(found, prefix, schema, side.name).read()
+            if checkpoint is not None and checkpoint.state is SlaveState.MASTER:
+                if (turned := _turned(file)).exists() and not wish.whole:
+                    raise IsMasterNow(prefix, side.name, file, turned)
+                said.append(f"{side.name} ({side.info.place}) is the master since a failover; its application goes on.")
+        expect_free(found, prefix, schema)
+        if guard is not None and any(table.refuses for table in guard.tables()):
+            said.append(
+                f"{side.name} ({side.info.place}) refuses writes to the replicated tables since a failover, and takes "
+                "them again after this. Keep applications away from it: what they write there goes nowhere else."
+            )
+    return said
+
+
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
     """Returns when no apply of the slaves runs. Raises `StillApplying`, `StoreUnreachable`."""
     if where.api is not None:
@@ -146,50 +262,54 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
     with closing(redis_store.connect(where.store_url)) as client:
         for name in wish.slaves:
             where.stop_jobs(wish.replication.prefix, name)
-            while lease.held(client, wish.replication.prefix, name):
+            while lease.taken(client, wish.replication.prefix, name):
                 if time.monotonic() > deadline:
                     raise StillApplying(f"{wish.replication.prefix} → {name}", END_SECONDS)
                 pause(0.5)
 
 
-def _leave_slave(wish: Wish, side: Side) -> None:
-    schema = wish.replication.slave(side.name).schema
-    with sides.session(side.info) as found:
-        side.accounts.remove_slave(found, wish.replication.prefix, schema, side.name)
+def _has_event_triggers(wish: Wish, side: Side, found: Session) -> bool:
+    captured = side.name == MASTER or VENDORS[side.info.vendor].fails_over
+    return captured and side.contents.has_event_triggers(found, wish.replication.prefix, wish.schema(side))
 
 
-def _leave_master(wish: Wish, side: Side) -> bool:
-    """Whether there was anything. Raises `AdministratorNeeded`, `TablesBusy`."""
-    contents = side.contents
-    prefix, schema = wish.replication.prefix, wish.replication.master.schema
+def _turned(file: Path) -> Path:
+    """Where a failover with `reverse` writes the configuration of the new direction."""
+    return file.with_name(file.name + SUFFIX)
+
+
+def _leave(wish: Wish, side: Side) -> str:
+    """In words, what was removed. Raises `TablesBusy`."""
+    prefix, schema = wish.replication.prefix, wish.schema(side)
     with sides.session(side.info) as found:
-        if contents.has_event_triggers(found, prefix, schema):
-            if side.admin is None:
-                raise AdministratorNeeded(
-                    f"The event triggers of {prefix} belong to a superuser of the master ({side.info.place}). Give "
-                    "that log-in with --admin master=LOGIN."
-                )
+        if side.admin is not None and _has_event_triggers(wish, side, found):
             with sides.session(side.admin) as administrator:
-                contents.remove_event_triggers(administrator, prefix, schema)
+                side.contents.remove_event_triggers(administrator, prefix, schema)
         # Not as the administrator: an account that he does not trust would run code with his rights.
-        return uninstall(found, prefix, schema)
+        if side.name == MASTER:
+            done = leave_master(found, prefix, schema, wish.slaves)
+            return "triggers and resources are removed" if done else "nothing was installed"
+        captured = leave_slave(found, side.accounts, prefix, schema, side.name)
+        too = ", and the capture of its changes" if captured else ""
+        return f"CHECKPOINT, BLOCKS and REJECTS are removed{too}; its tables and their rows stay"
+
+
+def _left_out(name: str) -> str:
+    if name == MASTER:
+        return (
+            "master: left as it is. Should it come back, run uninstall.sql there (its head says how): its triggers "
+            "would queue changes for ever."
+        )
+    return f"{name}: left as it is"
 
 
 def _users(side: Side, wish: Wish, where: Where) -> list[str]:
-    """What else is configured to use the account on that server, as far as connections can be read."""
-    found = []
-    for one in config.survey(where.folder).replications:
-        goes = one.prefix == wish.replication.prefix
-        uses = {} if goes and wish.whole else {f"the master of {one.prefix}": (one.master.conn_id, one.master.vendor)}
-        for name, other in one.slaves.items():
-            if not (goes and name in wish.slaves):
-                uses[f"{one.prefix} → {name}"] = (other.conn_id, other.vendor)
-        for use, (conn_id, vendor) in uses.items():
-            with suppress(SluiceError):
-                info = where.connections(conn_id, vendor)
-                if (info.host, info.port, info.user) == side.server:
-                    found.append(use)
-    return found
+    """What stays and uses the account on that server."""
+    return [
+        str(use)
+        for use in uses(where, side.server)
+        if use.prefix != wish.replication.prefix or not (wish.whole or use.slave in wish.slaves)
+    ]
 
 
 def _revoke(side: Side, console: Console) -> None:
@@ -219,11 +339,11 @@ def _forget(wish: Wish, console: Console, where: Where) -> None:
     console.say(f"Redis: {counted(count, 'key')} deleted")
 
 
-def _leave_airflow(parties: Sequence[Side], console: Console, where: Where) -> None:
-    for side in parties:
+def _leave_airflow(wish: Wish, console: Console, where: Where) -> None:
+    for conn_id, _, _ in wish.endpoints.values():
         if where.api is None:
-            console.say(f"  airflow connections delete {side.conn_id}")
-        elif airflow.delete_connection(where.api, side.conn_id):
-            console.say(f"Airflow's connection {side.conn_id} is deleted")
-        elif airflow.connection(where.api, side.conn_id) is not None:
-            console.say(f"Airflow's connection {side.conn_id} stays: a person made it")
+            console.say(f"  airflow connections delete {conn_id}")
+        elif airflow.delete_connection(where.api, conn_id):
+            console.say(f"Airflow's connection {conn_id} is deleted")
+        elif airflow.connection(where.api, conn_id) is not None:
+            console.say(f"Airflow's connection {conn_id} stays: a person made it")

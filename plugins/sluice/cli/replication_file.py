@@ -1,9 +1,12 @@
-"""The file of a replication, as `add` writes it and `remove` takes slaves out of it. Texts in, texts out."""
+"""The file of a replication, as `add` writes it and `remove` takes slaves out of it."""
 
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
 
 HEAD = """\
@@ -19,15 +22,33 @@ SLAVES = re.compile(r"^slaves:[ \t]*(#.*)?\n((?:[ \t]+.*\n|[ \t]*\n|[ \t]*#.*\n)
 class SlavesNotFound(Terminal):
     """A file that a person wrote in another shape."""
 
-    def __init__(self, file: object, what: str):
+    def __init__(self, file: object, remedy: str):
         super().__init__(
             f"{file}: its slaves are not one a line below a line 'slaves:', so that no program should change it. "
-            f"{what} by hand, then start again."
+            f"{remedy}"
         )
 
 
 Entries = Mapping[str, Mapping[str, str]]
 """What slaves have in the file, by their names: `conn_id`, and `vendor` where it is not the usual one."""
+
+
+def put(file: Path, text: str) -> None:
+    """Writes it in one go: applies and DAGs that read it meanwhile find what was there, or all of the text."""
+    place = file.resolve()
+    new = place.with_name(place.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    if place.exists():
+        shutil.copymode(place, new)
+    new.replace(place)
+
+
+def taken_out(file: Path) -> str:
+    """The file is one of no replication any more; in words. One of xmlBlaster may hold others, and stays."""
+    if file.suffix not in YAML:
+        return f"Take it out of {file} by hand."
+    file.rename(file.with_name(file.name + ".removed"))
+    return f"{file} is {file.name}.removed now"
 
 
 def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str]) -> str:
@@ -44,7 +65,7 @@ def with_slaves(file: object, text: str, slaves: Entries) -> str:
     whole = text if text.endswith("\n") else text + "\n"
     found = SLAVES.search(whole)
     if found is None or not found.group(2).strip():
-        raise SlavesNotFound(file, f"Add {added.strip()!r}")
+        raise SlavesNotFound(file, f"Add {added.strip()!r} by hand, then start again.")
     kept = found.group(2).rstrip() + "\n"
     end = found.start(2) + len(kept)
     return whole[: found.start(2)] + kept + added + whole[end:]
@@ -57,7 +78,7 @@ def without_slave(file: object, text: str, name: str) -> str:
     keys = [re.match(r"^([ \t]+)(?:\"([^\"]*)\"|'([^']*)'|([^\s:#]+))[ \t]*:", line) for line in lines]
     wanted = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
     if found is None or len(wanted) != 1:
-        raise SlavesNotFound(file, f"Take the slave {name} out")
+        raise SlavesNotFound(file, f"Take the slave {name} out by hand.")
     first = keys[wanted[0]]
     assert first is not None
     end = wanted[0] + 1
@@ -75,4 +96,5 @@ def _text(value: str) -> str:
     plain = re.fullmatch(r"[A-Za-z_][\w.]*(\.\*)?", value) and value.lower() not in (
         "true", "false", "yes", "no", "on", "off", "null", "y", "n",
     )  # fmt: skip
-    return value if plain else json.dumps(value, ensure_ascii=False)
+    # YAML takes some unprintable characters for the end of a line.
+    return value if plain else json.dumps(value, ensure_ascii=not value.isprintable())

@@ -3,13 +3,13 @@
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from sluice.cli.console import Console
 from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.addresses import vendor_of_url
-from sluice.database.errors import ServerUnproved
+from sluice.database.errors import DatabaseError, ServerUnproved
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -24,10 +24,15 @@ TRIES = 3
 
 
 class NoPassword(Terminal):
-    """A server refused an account, and nobody can be asked for its password."""
+    """A server refused a log-in, and nobody can be asked for its password."""
 
-    def __init__(self, info: ConnectionInfo, reason: str):
-        super().__init__(f"{reason} {vendor_of(info.vendor).accounts.password_help(info)}")
+    def __init__(self, who: str, info: ConnectionInfo, refused: Terminal, remedy: str):
+        reason = refused.reason if isinstance(refused, DatabaseError) and refused.reason else str(refused)
+        places = vendor_of(info.vendor).accounts.password_places(info)
+        super().__init__(
+            f"{who[0].upper()}{who[1:]} ({info.place}) cannot log in: {reason.rstrip('.')}. The password is taken from "
+            f"{places}, or asked for at a terminal. {remedy}"
+        )
 
 
 @dataclass
@@ -95,10 +100,11 @@ def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None
             side.admin = administrator(login, side.info)
 
 
-def with_password(console: Console, info: ConnectionInfo, who: str) -> ConnectionInfo:
+def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str = "") -> ConnectionInfo:
     """The same with the password that the server takes: the environment's, a password file's, or one that is typed.
 
-    Raises `NoPassword`, `DatabaseUnreachable`.
+    `who`: the log-in, in words. `remedy`: where nobody knows its password, or it is not there. Raises `NoPassword`,
+    `DatabaseUnreachable`.
     """
     accounts = vendor_of(info.vendor).accounts
     given = _with_known(info)
@@ -110,7 +116,7 @@ def with_password(console: Console, info: ConnectionInfo, who: str) -> Connectio
             raise  # no password mends it
         except Terminal as refused:
             if not console.interactive:
-                raise NoPassword(info, str(refused)) from refused
+                raise NoPassword(who, info, refused, remedy) from refused
             if attempt == TRIES - 1:
                 raise
             if given.password:
@@ -141,18 +147,46 @@ def administrators_password(console: Console, side: Side) -> ConnectionInfo:
     assert side.admin is not None
     # The database of a slave need not be there yet.
     elsewhere = replace(side.admin, database=side.accounts.MAINTENANCE)
-    found = (
-        known(elsewhere) or known(side.admin) or with_password(console, elsewhere, f"the administrator of {side.name}")
-    )
+    who = f"the administrator {side.admin.user} of {side.name}"
+    another = f"--admin {side.name}=LOGIN names another one."
+    found = known(elsewhere) or known(side.admin) or with_password(console, elsewhere, who, another)
     return replace(found, database=side.admin.database)
 
 
 def accounts_password(console: Console, side: Side) -> ConnectionInfo:
     """The account's log-in with its password. Raises `NoPassword`."""
-    # The database need not be there yet, nor the account be allowed into it, where an administrator sees to that.
-    entered = side.info if side.admin is None else replace(side.info, database=side.accounts.MAINTENANCE)
-    found = known(side.info) or with_password(console, entered, f"the account {side.account}")
+    who = f"the account {side.account} of {side.name}"
+    remedy = side.accounts.account_help(side.account)
+    found = known(side.info) or with_password(console, _entered(side), who, remedy)
     return replace(found, database=side.info.database)
+
+
+def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
+    """A new password of an account that is there, given it by the administrator after a yes: an earlier `remove` may
+    have deleted the connection that alone had the old one. None where the password is known, or somebody uses it.
+
+    A yes that was given beforehand means Sluice's usual account alone: another one may be an application's.
+    """
+    if (console.yes and side.account != ACCOUNT) or known(side.info) or known(_entered(side)):
+        return None
+    with elsewhere(side) as found:
+        question = (
+            f"The account {side.account} is there on {side.name} ({side.info.place}), and nobody is logged in with it. "
+            f"Its password is not known here; it is looked for in {side.accounts.password_places(side.info)}. Give it "
+            "a new one?"
+        )
+        if side.accounts.is_logged_in(found, side.account) or not console.confirm(question):
+            return None
+        password = new_password(console, side, kept=kept)
+        side.accounts.set_password(found, side.account, password)
+    console.say(f"{side.name}: {side.account} has a new password")
+    return password
+
+
+def _entered(side: Side) -> ConnectionInfo:
+    """Where the account logs in: its database need not be there yet, nor the account be allowed into it, where an
+    administrator sees to that."""
+    return side.info if side.admin is None else replace(side.info, database=side.accounts.MAINTENANCE)
 
 
 def examine(side: Side) -> None:
@@ -167,13 +201,12 @@ def examine(side: Side) -> None:
 def elsewhere(side: Side) -> Iterator[Session]:
     """An administrator's session on the server, in whatever database is there."""
     assert side.admin is not None
-    try:
-        with session(side.admin) as found:
-            yield found
-            return
-    except Terminal:
-        with session(replace(side.admin, database=side.accounts.MAINTENANCE)) as found:
-            yield found
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(session(side.admin))
+        except Terminal:
+            found = stack.enter_context(session(replace(side.admin, database=side.accounts.MAINTENANCE)))
+        yield found
 
 
 @contextmanager
@@ -187,4 +220,5 @@ def new_password(console: Console, side: Side, *, kept: bool) -> str:
     """For an account that is made here: generated where it is kept in Airflow, else a person must know it."""
     if kept:
         return secrets.token_urlsafe(24)
-    return console.secret(f"A password for the new account {side.account} on {side.name}", "an account that is there")
+    new = "new " if side.lacks_role else ""
+    return console.secret(f"A password for the {new}account {side.account} on {side.name}", "an account that is there")

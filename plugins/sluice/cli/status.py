@@ -53,7 +53,6 @@ FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
 COUNTED = 100_000
 """Changes that wait for a feed are counted so far."""
-REDO_SILENT_SECONDS = 30
 
 Reaches = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
@@ -213,7 +212,7 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
         *elsewhere(replication, name),
         *(f"    {reason}" for reason in differing),
         *(f"    {line}" for line in loading),
-        *activity(checkpoint.state, running),
+        *activity(checkpoint.state, running, checkpoint.message),
         *trouble,
     ]
 
@@ -285,8 +284,11 @@ def elsewhere(replication: Replication, name: str) -> list[str]:
     return [f"    names of tables on the slave: {text}"] if text else []
 
 
-def activity(state: SlaveState, running: Running | None) -> list[str]:
-    """Whether changes are applied, how, and what holds them back; through when the tables are verified."""
+def activity(state: SlaveState, running: Running | None, message: str = "") -> list[str]:
+    """Whether changes are applied, how, and what holds them back; through when the tables are verified.
+
+    `message`: what the line of the slave says already.
+    """
     if running is None:
         return []
     lines = []
@@ -295,7 +297,7 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
         lines += [f"    {running.under_way}"] if running.under_way else []
     elif state is SlaveState.NORMAL:
         lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
-    lines += [f"    the gate is closed: {closure}" for closure in running.closures]
+    lines += [f"    the gate is closed: {closure.removesuffix(f': {message}')}" for closure in running.closures]
     lines += [f"    {lack}" for lack in running.lacks]
     return lines + list(running.verified)
 
@@ -313,7 +315,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
             said = Status(client, prefix, name).read()
             moment = said.get("current_as_of")
             return Running(
-                lease.held(client, prefix, name),
+                lease.taken(client, prefix, name),
                 str(said.get("safe_mode") or ""),
                 under_way(said),
                 datetime.fromisoformat(str(moment)) if moment else None,
@@ -340,12 +342,12 @@ def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
     """How the capture from redo logs is, a line each thread. `now`: seconds since the epoch."""
     if status is None:
         return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or ./sluice capture-redo {prefix}"]
-    age = now - status.written
-    silent = f", silent for {duration(age)}: see its log" if age > REDO_SILENT_SECONDS else ""
+    silent = f", silent for {duration(now - status.written)}: see its log" if status.silent(now) else ""
     lines = [f"{prefix}: the redo logs are read by {status.holder}, epoch {status.epoch}{silent}"]
     for thread in status.threads:
-        behind = status.lag_seconds(thread)
-        lag = f", {duration(behind)} behind" if behind is not None else ""
+        behind = status.lag_seconds(thread, now)
+        logs = f" and {counted(thread.logs_behind, 'log')}" if thread.logs_behind else ""
+        lag = f", {duration(behind)}{logs} behind" if behind is not None else ""
         place = f", log {thread.sequence}, SCN {thread.scn}" if thread.scn else ""
         again = f", started again {counted(thread.restarts, 'time')}" if thread.restarts else ""
         error = f": {thread.last_error}" if thread.last_error else ""

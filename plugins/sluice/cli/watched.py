@@ -44,8 +44,8 @@ def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> li
             lines.append(_cut(f"     {row[-1]}", width))
     for master in overview["masters"]:
         if queue := master["queue"]:
-            held = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
-            lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{held}"]
+            holders = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
+            lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{holders}"]
         lines += _messages(master["prefix"], master["messages"], colours)
         for one in master["slaves"]:
             lines += _messages(f"{master['prefix']} → {one['slave']}", one["messages"], colours)

@@ -15,6 +15,7 @@ from sluice.configuration.rule import TablePattern, TableRule
 from sluice.configuration.section import Options, Section, option
 from sluice.configuration.table_lines import EACH_TABLE, tables
 from sluice.configuration.values import A_FOLDER, A_PREFIX, folder, one_of, prefix, read, text, whole
+from sluice.model.lack import MASTER
 from sluice.model.names import Prefix
 from sluice.model.vendors import FIRST, REDO, STREAM, VENDORS
 
@@ -86,6 +87,8 @@ def _slaves(
         if not re.fullmatch(SHORT_NAME, name):
             right = "use letters, digits, - and _, 63 at most, a letter or digit first"
             mistakes.append(child.mistake(f"{name!r} is no slave's name", right))
+        elif name.lower() == MASTER:
+            mistakes.append(child.mistake(f"{name!r} means the other side in every command", "choose another name"))
         twin = names.setdefault(name.lower(), child)
         if twin is not child:
             problem = f"differs from the slave {twin.place_seen_from(child)} only by capitals"

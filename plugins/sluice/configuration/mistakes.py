@@ -40,7 +40,7 @@ class ConfigError(Terminal):
 
 
 class Wrong(Exception):
-    """A value cannot be used; whoever reads its key knows the place."""
+    """A value cannot be used. The reader of the key adds the place."""
 
     def __init__(self, problem: str, remedy: str):
         self.problem = problem

@@ -50,7 +50,7 @@ class Endpoint(Options):
 
     conn_id: str = option("", _conn_id)
     """The Airflow connection; it holds host, user and password. With `capture: redo` that of the master's database,
-    from which an initial update reads rows; empty where none is named."""
+    from which rows are read for loads and comparisons; empty where none is named."""
     vendor: str = option(FIRST, one_of(MASTERS, "vendors of a master"))
     schema: str = option(DEFAULT_SCHEMA, _schema)
     """Where Sluice's own tables live, exactly as the database stores the name."""
@@ -74,6 +74,11 @@ class Endpoint(Options):
     def database(self) -> str:
         """The vendor of what `conn_id` names. Beside a stream of redo, `vendor` says whose types the stream has."""
         return REDO_VENDOR if self.capture == REDO else self.vendor
+
+    @property
+    def rows_beside_redo(self) -> bool:
+        """Whether changes come from a stream of redo, and rows from the master's database."""
+        return self.capture == REDO and bool(self.conn_id)
 
     @property
     def stream(self) -> ConnectionInfo | None:
@@ -228,16 +233,23 @@ class Replication(Options):
             section.wrong(problem, "take the section out", "replicate")
         if not self.master.stream:
             return self
-        # A stream has no rows to compare with, and nothing waits on its master. Rows to load it has beside redo, where
-        # conn_id names its database.
-        for name in ("items_limit",) if self.master.conn_id else ("initial", "items_limit"):
+        # Nothing waits on the master of a stream. Rows to load and to compare with it has beside redo alone.
+        for name in ("items_limit",) if self.master.rows_beside_redo else ("initial", "items_limit"):
             if section.has(name):
                 problem = f"means nothing with capture: {self.master.capture}"
                 section.wrong(problem, "take it out, see docs/stream.md", name)
         if section.has("feeds"):
             problem = f"contradicts capture: {self.master.capture}, whose files nobody purges"
             section.wrong(problem, "take it out", "feeds")
+        if self.comparable:
+            return self
         return replace(self, verify=replace(self.verify, schedule="never", max_age_days=0))
+
+    @property
+    def comparable(self) -> bool:
+        """Whether slaves can be compared: rows of the master are there, under the names that changes have."""
+        exact = self.redo is not None and self.redo.exact_names
+        return not self.master.stream or (self.master.rows_beside_redo and exact)
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

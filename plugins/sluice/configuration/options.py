@@ -96,7 +96,8 @@ class InitialOptions(Options):
     """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
     snapshot; `locked`, each with its rows locked."""
     lock_timeout: float = option(0.5, seconds(0.01, 60))
-    """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
+    """Of `read: locked`: after so many seconds of waiting for a lock, or of holding rows, a block is let go, to be read
+    again later, half as large."""
     throttle: ThrottleOptions = section_of(ThrottleOptions)
     locations: tuple[str, ...] = option((), places)
     """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
@@ -126,6 +127,8 @@ class VerifyOptions(Options):
     """A table that was not found identical for so many days needs a person; 0 for never."""
     keep_reports_days: int = option(90, whole(0, 36_500))
     """Reports are kept so long; 0 for ever."""
+    spark_above: int = option(5_000_000, whole(0, 10**15))
+    """A table with more rows is compared by Spark's executors."""
 
     def checked(self, section: Section) -> Self:
         # Who wants no verification is not reminded of it.

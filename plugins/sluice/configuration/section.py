@@ -9,7 +9,7 @@ once.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from sluice.configuration import values
 from sluice.configuration.mistakes import Mistake, Wrong
@@ -83,7 +83,7 @@ class Options:
         return cls.from_section(Section(node, mistakes))
 
     @classmethod
-    def from_section(cls, section: Section, **given: Any) -> Self:
+    def from_section(cls, section: Section, **given: object) -> Self:
         """`given`: fields that are no keys, and defaults in place of those declared."""
         for one in fields(cls):
             if _READER in one.metadata:

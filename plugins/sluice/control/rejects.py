@@ -43,7 +43,7 @@ class RejectStore:
                     "action": str(reject.change.action),
                     "content": reject.change.content,
                     "oldcontent": reject.change.oldcontent,
-                    "held": None if reject.held is None else content.format_row(reject.held.items()),
+                    "held": None if reject.slave_row is None else content.format_row(reject.slave_row.items()),
                     "reason": reject.reason,
                     "key_columns": self._own.texts(reject.change.key),
                     "keys": self._own.texts(key_texts(reject.change)),

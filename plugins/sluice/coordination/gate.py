@@ -19,6 +19,8 @@ from sluice.model.names import Prefix
 INITIAL_UPDATE = "initial update"
 ADMIN = "admin"
 ERROR = "error"
+APPROVAL = "approval"
+"""By this the gate is closed while files wait for a person's answer."""
 
 
 @dataclass(frozen=True)

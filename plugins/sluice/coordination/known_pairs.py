@@ -120,10 +120,10 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
             items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
-            said, held, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
+            said, holder, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
             known[prefix, slave] = KnownSlave(
                 status.parsed(said),
-                lease.parsed(held),
+                lease.parsed(holder),
                 gate.parsed(closed),
                 verification_log.parsed(seen),
                 lacks.parsed(lacking),

@@ -127,7 +127,7 @@ def key(prefix: Prefix, slave: str) -> str:
     return f"sluice:{prefix}:{slave}:lease"
 
 
-def held(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
+def taken(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
     """Whether an apply of the slave runs. Raises `StoreUnreachable`."""
     with classified():
         return holder(client, key(prefix, slave)) is not None

@@ -16,6 +16,8 @@ from sluice.model.names import Prefix
 CAPTURE = "@redo"
 """Stands where the keys of a slave have its name; no slave is called so."""
 EXPIRES_SECONDS = 24 * 3600
+SILENT_SECONDS = 30.0
+"""A supervisor that says nothing for longer has ended, or hangs."""
 
 _STORE = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -48,6 +50,8 @@ class ThreadStatus:
     restarts: int = 0
     """Of its program since the supervisor began."""
     last_error: str = ""
+    logs_behind: int | None = None
+    """Archived logs that are not received yet, as far as they are known; None before the first one is."""
     logs: str = ""
     """What a person must do about archived logs that are missing, or will be."""
 
@@ -68,8 +72,12 @@ class RedoStatus:
     unread: str = ""
     """Which threads of the master nobody reads, and what a person must do."""
 
-    def lag_seconds(self, thread: ThreadStatus) -> float | None:
-        return max(0.0, self.written - thread.time) if thread.time else None
+    def silent(self, now: float) -> bool:
+        return now - self.written > SILENT_SECONDS
+
+    @staticmethod
+    def lag_seconds(thread: ThreadStatus, now: float) -> float | None:
+        return max(0.0, now - thread.time) if thread.time else None
 
 
 class RedoState:

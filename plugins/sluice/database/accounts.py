@@ -45,8 +45,16 @@ class Accounts(Protocol):
         """The password that the server was given, wherever it came from; empty where the server asked for none."""
         ...
 
-    def password_help(self, info: ConnectionInfo) -> str:
-        """Where the password of `info`'s account is taken from, and how an administrator gives it a new one."""
+    def password_places(self, info: ConnectionInfo) -> str:
+        """Where the password of `info`'s account is looked for, in words."""
+        ...
+
+    def account_help(self, role: str) -> str:
+        """What to do where an account is not there, or nobody knows its password."""
+        ...
+
+    def is_logged_in(self, connection: Session, role: str) -> bool:
+        """Whether the account has a session on the server, in whatever database."""
         ...
 
     def role_exists(self, connection: Session, role: str) -> bool:
@@ -70,7 +78,7 @@ class Accounts(Protocol):
         ...
 
     def set_password(self, connection: Session, role: str, password: str) -> None:
-        """Gives an account that was just made its password, of which statements that servers log show nothing."""
+        """Gives an account a password, of which statements that servers log show nothing."""
         ...
 
     def run(self, connection: Session, statements: Iterable[str]) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Conflict, Unsettled
+from sluice.database.digests import Texts
+from sluice.database.names_tables import NamesTables
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
@@ -15,13 +17,6 @@ from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import Rejected
 from sluice.model.table_definition import Bound, TableDefinition
-
-if TYPE_CHECKING:
-    pass
-
-
-Texts = tuple[str | None, ...]
-"""The canonical texts of a row's columns."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class DisplacedRow:
     """A row that had to go because `change` needs a unique value that it held."""
 
     change: RowChange
-    key: tuple[str | None, ...]
+    key: Texts
     """The values of `change.key`, as texts."""
 
     @property
@@ -59,7 +54,7 @@ class DisplacedRow:
 class Replayed:
     changes: int = 0
     rejects: list[Rejected] = field(default_factory=list)
-    displaced: dict[tuple[TableName, tuple[str | None, ...]], DisplacedRow] = field(default_factory=dict)
+    displaced: dict[tuple[TableName, Texts], DisplacedRow] = field(default_factory=dict)
     """Safe mode: rows that had to go, whatever became of them later."""
 
     def passed(self, changes: Iterable[RowChange]) -> None:
@@ -131,7 +126,7 @@ class TableOnSlave(Protocol):
         ...
 
 
-class TablesOnSlave(Protocol):
+class TablesOnSlave(NamesTables, Protocol):
     """What is known of the slave's tables, read once a session and table."""
 
     def __getitem__(self, table: TableName) -> TableOnSlave: ...
@@ -153,7 +148,7 @@ class TablesOnSlave(Protocol):
         ...
 
 
-class Replayer(Protocol):
+class Replayer(NamesTables, Protocol):
     """Applies changes one by one in REPL_KEY order, in the caller's transaction."""
 
     def replay(
@@ -181,7 +176,7 @@ class Replayer(Protocol):
         ...
 
 
-class Alterer(Protocol):
+class Alterer(NamesTables, Protocol):
     """Follows TRUNCATE and changes of definitions, in the caller's transaction."""
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
@@ -222,7 +217,7 @@ class Alterer(Protocol):
         ...
 
 
-class Merger(Protocol):
+class Merger(NamesTables, Protocol):
     """Applies net changes over one session, and knows the slave's tables."""
 
     @property
@@ -250,7 +245,7 @@ class Merger(Protocol):
         ...
 
 
-class Stager(Protocol):
+class Stager(NamesTables, Protocol):
     """Stages net changes beside the slave's tables, over one session in autocommit."""
 
     def load(self, tables: Iterable[TableName]) -> None:
@@ -260,7 +255,7 @@ class Stager(Protocol):
     def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged: ...
 
 
-class ApplyTarget(Protocol):
+class ApplyTarget(NamesTables, Protocol):
     """Over a session that applies to the slave (`Sessions.begin_applying`)."""
 
     @property

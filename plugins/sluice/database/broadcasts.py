@@ -1,6 +1,6 @@
 """What vendors do for queries that are asked of the master and of slaves at one position."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,20 @@ from sluice.model.position import Position
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
+    """What `person` wants to know of these slaves and their master."""
+
+    statement: str
+    slaves: tuple[str, ...]
+    person: str
+    seconds: float
+    """How long it may take on each server."""
+    shown: int
+    """Rows of an answer that are kept."""
+
+
+@dataclass(frozen=True)
+class Queued:
     """A query that was queued."""
 
     id: int
@@ -57,18 +70,7 @@ class Broadcasts(Protocol):
         """Whether the installation knows queries: an older release's does not."""
         ...
 
-    def ask(
-        self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
-        *,
-        statement: str,
-        slaves: Sequence[str],
-        seconds: float,
-        shown: int,
-        person: str,
-    ) -> AbstractContextManager[Asked]:
+    def ask(self, connection: Session, prefix: Prefix, schema: str, query: Query) -> AbstractContextManager[Queued]:
         """Queues a query. No captured change commits between its position and the end of the block, so no slave has
         passed the one and not met the other. Raises `LockNotAvailable` where writers are in the way.
         """

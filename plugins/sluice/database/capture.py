@@ -1,9 +1,10 @@
 """What captures the changes of a master: Sluice's own objects there, and the tables that are registered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice.configuration.rule import TablePattern
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
@@ -30,6 +31,16 @@ class Installation:
     @property
     def current(self) -> bool:
         return self.version == self.latest and self.functions_current
+
+
+@dataclass(frozen=True)
+class Line:
+    """What becomes of tables that are made and that `pattern` matches; of several lines the first one counts."""
+
+    pattern: TablePattern
+    actions: frozenset[str] = frozenset()
+    """What is captured; empty: nothing, the table is left to whoever reconciles."""
+    debug: bool = False
 
 
 class CaptureRegistry(Protocol):
@@ -115,6 +126,14 @@ class Capture(Protocol):
 
     def pass_on(self, connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
         """Notes whose changes are captured besides the database's own; False when it is noted already."""
+        ...
+
+    def note_wildcards(
+        self, connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool
+    ) -> bool:
+        """Where the database tells of tables that are made, those that `lines` mean are captured from their first row
+        on, from now on. `keyed`: only those with a primary key. False where nothing of that changed.
+        """
         ...
 
     def remove(self, connection: Session, prefix: Prefix, schema: str) -> None:

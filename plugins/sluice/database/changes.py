@@ -287,7 +287,7 @@ class ChangeQueue(ChangeSource, Protocol):
         """How many changes are in ITEMS, counted, and about how many bytes they are."""
         ...
 
-    def note_held(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+    def note_holders(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
         """Notes that `slaves` hold the purge; nobody: that it goes on."""
         ...
 

@@ -82,6 +82,26 @@ def row_text(row: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
+class ValueUnfit(Conflict):
+    """A value of the master does not fit into the slave's column. `value`: it, or None; `reason`: what the server says;
+    `hint`: what else its vendor is known for."""
+
+    def __init__(
+        self, table: TableName, reason: str, *, column: str | None = None, value: str | None = None, hint: str = ""
+    ):
+        where = f"{table}, column {column!r}" if column else str(table)
+        what = "a row" if value is None else f"the value {_shown(value)}"
+        super().__init__(
+            table,
+            f"{where}: {what} of the master does not fit on the slave: {reason}",
+            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
+            f"replication, then {RESTART_APPLY}.{hint}",
+        )
+        self.column = column
+        self.value = value
+        self.reason = reason
+
+
 class Drift(Conflict):
     """In normal mode a row of the slave is not what the master had: it was changed locally.
 
@@ -174,15 +194,15 @@ class Collision(SluiceError):
 
 
 def decide(
-    rule: ConflictRule, change: RowChange, held: Mapping[str, str | None] | None, conflict: Conflict
+    rule: ConflictRule, change: RowChange, slave_row: Mapping[str, str | None] | None, conflict: Conflict
 ) -> Decision:
-    """What `rule` makes of a change that does not fit the slave's row `held`. Raises `RuleUndecidable`."""
+    """What `rule` makes of a change that does not fit the slave's row `slave_row`. Raises `RuleUndecidable`."""
     if not isinstance(conflict, Drift):
         raise RuleUndecidable(conflict, rule, "the slave refuses the change, whatever the row is")
     if isinstance(conflict, ValueTaken) and change.action is not Action.INSERT:
         raise RuleUndecidable(conflict, rule, "another row has one of its unique values")
     try:
-        return rule.decide(change, held)
+        return rule.decide(change, slave_row)
     except Undecidable as reason:
         raise RuleUndecidable(conflict, rule, str(reason)) from None
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.column_types import ColumnTypes
+from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import UNKNOWN, LogicalType
@@ -16,13 +17,15 @@ ROWS_A_BLOCK = 1_000
 MOST_BLOCKS = 8_192
 
 Texts = tuple[str | None, ...]
-"""Texts of key columns."""
+"""The canonical texts of columns of one row."""
 Part = tuple[int, int | None] | None
 """A part of a table that is read at once, in the vendor's own terms; None: the whole table."""
 
 
-DigestedRow = tuple[int, *tuple[str | None, ...]]
+DigestedRow = tuple[int, *Texts]
 """A row's digest, and the texts of its key."""
+Copies = tuple[int, *Texts]
+"""How often a table without a key has a row, and the texts of its columns."""
 
 
 class Method(StrEnum):
@@ -59,7 +62,7 @@ def by_canonical_texts(master: str, slave: str) -> bool:
     return master != slave or not VENDORS[master].own_texts
 
 
-class TableDigest(Protocol):
+class TableDigest(NamesTables, Protocol):
     """How one side's table is digested: what is compared, and into which blocks it falls."""
 
     @property
@@ -89,8 +92,8 @@ class TableDigest(Protocol):
         """Of each row in `blocks`: its digest, the texts of its key."""
         ...
 
-    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
-        """Of a table without a key, of each distinct row in `blocks`: how often, the texts of its columns."""
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
+        """Of a table without a key: each distinct row in `blocks`."""
         ...
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
@@ -106,7 +109,23 @@ class TableDigest(Protocol):
         ...
 
 
-class Digester(Protocol):
+def rows_under(
+    found: Iterable[tuple[Texts, dict[str, str | None] | None]],
+    key: Sequence[str],
+    columns: Sequence[Compared],
+    *,
+    alike: bool,
+) -> list[Texts | None]:
+    """The rows that `TableDigest.found` gave; None where a key is equal and its texts are not, unless `alike`."""
+    return [
+        None
+        if row is None or (not alike and tuple(row[name] for name in key) != texts)
+        else tuple(row[column.name] for column in columns)
+        for texts, row in found
+    ]
+
+
+class Digester(NamesTables, Protocol):
     """Over sessions that see one moment."""
 
     def table(

@@ -1,10 +1,10 @@
 """What a slave's vendor does so that indexes, constraints and comments follow (`sluice.model.defined`)."""
 
-import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice.database.names_tables import NamesTables
 from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index, Schemas
 from sluice.database.session import Session
 from sluice.errors import SluiceError
@@ -61,7 +61,7 @@ class OfMaster:
         """The same with what the master has beside its tables, of these kinds."""
         found: list[Described] = []
         if DefinedKind.SEQUENCES in kinds:
-            found += schemas.free_sequences(connection, prefix, replicated_tables)
+            found += schemas.free_sequences(connection, prefix, {table.schema for table in replicated_tables})
         if DefinedKind.VIEWS in kinds:
             found += replicated(schemas.views(connection, prefix), replicated_tables)
         return OfMaster(self.tables, {**self.made_from, **{defined(one): one for one in found}})
@@ -93,15 +93,17 @@ def _reference(one: Constraint) -> str:
     return repr((one.columns, str(one.parent), one.parent_columns, one.match, one.deferred))
 
 
-def with_parent(reference: str, names: Callable[[TableName], TableName]) -> str:
-    """What a foreign key says of a slave's table, with another name of the table that it refers to."""
-    if not reference.startswith("("):
-        return reference  # of a vendor that compares nothing but names
-    columns, parent, *rest = ast.literal_eval(reference)
-    return repr((columns, str(names(TableName.parse(parent))), *rest))
+def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
+    """What each says; None for what was not finished."""
+    said: dict[Place, str | None] = {}
+    for each in found:
+        one = each if isinstance(each, Defined) else defined(each)
+        begun = (isinstance(each, Index) and not each.valid) or (isinstance(each, Constraint) and not each.validated)
+        said[one.place] = None if begun else one.definition
+    return said
 
 
-class Following(Protocol):
+class Following(NamesTables, Protocol):
     """Over an autocommit session on the slave. What a slave cannot do raises `NotMade`; outages are `Transient`."""
 
     @property
@@ -109,15 +111,15 @@ class Following(Protocol):
         """What a slave of this vendor can follow at all."""
         ...
 
-    def present(self, connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
-        """What the slave has for `tables` and the domains of their columns, with the definition; None for what was not
-        finished."""
+    def present(self, connection: Session, tables: Sequence[TableName]) -> Sequence[Described | Defined]:
+        """What the slave has for `tables` and the domains of their columns; as `Defined` where the vendor compares
+        nothing but names."""
         ...
 
     def present_beside(
-        self, connection: Session, prefix: Prefix, tables: Sequence[TableName]
-    ) -> dict[Place, str | None]:
-        """What the slave has beside its tables, each view after those that it reads."""
+        self, connection: Session, prefix: Prefix, schemas: Collection[str]
+    ) -> Sequence[View | FreeSequence]:
+        """The views that the slave has, each after those that it reads, and the sequences in `schemas`."""
         ...
 
     def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:

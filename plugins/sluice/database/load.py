@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sluice.database.names_tables import NamesTables
 from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.schema import (
     CollationDefinition,
@@ -45,7 +46,7 @@ class Completed:
         self.left_out += other.left_out
 
 
-class LoadTarget(Protocol):
+class LoadTarget(NamesTables, Protocol):
     """Over a session on the slave; in autocommit where nothing else is said.
 
     `trusted`: whatever expression the master brings may be run.

@@ -8,12 +8,15 @@ from sluice.model.names import TableName
 if TYPE_CHECKING:
     import pyarrow as pa
 
+KINDS = ("deletes", "updates", "moves", "inserts")
+"""The tables of `NetChanges`."""
+
 
 @dataclass(frozen=True)
 class NetChanges:
     """What a window's changes of one table amount to, each row once.
 
-    The four tables have large_string columns (`copies` is int64). Columns are named by place, so that no name of a
+    Its tables (`KINDS`) have large_string columns (`copies` is int64). Columns are named by place, so that no name of a
     user's can collide: `c1`… the values of `columns`, `k1`… the key under which the slave holds the row now, `b1`… the
     values of `columns` before the window, of those beside the key and only where `compared`.
 
@@ -36,6 +39,11 @@ class NetChanges:
     """Items that were read for it, dropped ones included."""
     compared: bool = False
     """The old images are known, so that the slave's rows can be compared with them."""
+
+    @property
+    def by_kind(self) -> "dict[str, pa.Table]":
+        """Its tables by their names, of `KINDS`."""
+        return {kind: getattr(self, kind) for kind in KINDS}
 
     @property
     def keyless(self) -> bool:

@@ -4,34 +4,34 @@ Services speak of tables by the master's names. What they ask of the slave passe
 there becomes the slave's, each name that comes back the master's, in whatever value it stands. So nothing above knows
 where a slave has its tables, and nothing below knows that a master calls them otherwise.
 
+Which parts of a vendor take and give such names is said by their protocols, which derive from `NamesTables`, and by
+the declared type of what a property or method gives: such a part is wrapped as well, all else is a value. A wrapper for
+each protocol, with all methods written out, would be 100 methods that do nothing else, and mypy would not see a name
+that one forgets. Here a new method needs nothing; `tests/unit/test_placed.py` reads all signatures, and fails for a
+part that names tables and does not say so, and for a type that hides names from what is renamed here.
+
 A `PlacedName` says both names to people.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set, ValuesView
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from types import FunctionType, MethodType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast, get_type_hints
 
 from sluice.configuration.placement import Placement
-from sluice.database.following import with_parent
+from sluice.database.names_tables import NamesTables
 from sluice.database.registry import vendor_of
-from sluice.database.schema import Constraint, DomainCheck, FreeSequence
+from sluice.database.schema import FreeSequence
 from sluice.database.vendor import Vendor
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
-from sluice.model.defined import BESIDE_TABLES, Defined, DefinedKind
+from sluice.model.defined import Defined
 from sluice.model.names import TableName
 from sluice.model.views import View
 
 T = TypeVar("T")
 Names = Callable[[TableName], TableName]
-
-OF_TABLES = frozenset({"applying", "digests", "following", "load_target", "preflight", "rows", "schemas", "selection"})
-"""The parts of a vendor that are told of a slave's tables."""
-INNER = frozenset({"Merger", "Stager", "alterer", "key_order", "replayer", "table", "targets"})
-"""What of these parts gives another part, and no value."""
-BESIDE = frozenset({"present_beside"})
-"""What is about views and sequences: they are called on a slave as on the master, and lie beside its tables."""
 
 
 class Slave(Protocol):
@@ -57,19 +57,20 @@ def placed(vendor: Vendor, placement: Placement) -> Vendor:
 class _PlacedVendor:
     def __init__(self, vendor: Vendor, placement: Placement):
         self._vendor = vendor
-        self._placement = placement
+        self._to_slave = _Renaming(placement.there, placement.here)
 
     def __getattr__(self, name: str) -> object:
-        found = getattr(self._vendor, name)
-        return _Part(found, self._placement) if name in OF_TABLES else found
+        found, part = getattr(self._vendor, name), part_given(Vendor, name)
+        return found if part is None else _PlacedPart(found, part, self._to_slave)
 
 
-class _Part:
+class _PlacedPart:
     """A part of a vendor. It lives in one process."""
 
-    def __init__(self, part: object, placement: Placement):
+    def __init__(self, part: object, protocol: type, to_slave: "_Renaming"):
         self._part = part
-        self._placement = placement
+        self._protocol = protocol
+        self._to_slave = to_slave
 
     def __getattr__(self, name: str) -> object:
         found = getattr(self._part, name)
@@ -83,73 +84,73 @@ class _Part:
     def _called(
         self, name: str, method: Callable[..., object], given: tuple[object, ...], named: Mapping[str, object]
     ) -> object:
-        there = self._placement.there if name not in BESIDE else _as_it_is
+        renamed = self._to_slave.renamed
         try:
-            found = method(
-                *(self._renamed(value, there) for value in given),
-                **{label: self._renamed(value, there) for label, value in named.items()},
-            )
+            found = method(*map(renamed, given), **{label: renamed(value) for label, value in named.items()})
         except SluiceError as error:
-            for label, value in vars(error).items():
-                setattr(error, label, self._renamed(value, self._placement.here))
+            self._given_back(name, error)
             raise
         return self._given_back(name, found)
 
     def _given_back(self, name: str, found: object) -> object:
-        return _Part(found, self._placement) if name in INNER else self._renamed(found, self._placement.here)
+        back = self._to_slave.back
+        if isinstance(found, SluiceError):
+            for label, value in vars(found).items():
+                setattr(found, label, back.renamed(value))
+            return found
+        part = part_given(self._protocol, name)
+        return back.renamed(found) if part is None else _PlacedPart(found, part, self._to_slave)
 
-    def _renamed(self, value: T, names: Names) -> T:
-        """`value` with other names of tables."""
-        return cast(T, self._any(value, names))
 
-    def _any(self, value: Any, names: Names) -> object:
+@cache
+def part_given(protocol: type, name: str) -> type | None:
+    """The protocol of the part that this property or method of a part gives; None where it gives a value."""
+    member = getattr(protocol, name)
+    given = get_type_hints(member.fget if isinstance(member, property) else member).get("return")
+    return given if isinstance(given, type) and NamesTables in given.__mro__ else None
+
+
+@dataclass(frozen=True)
+class _Renaming:
+    """Other names for the tables in a value."""
+
+    name: Names
+    name_back: Names
+
+    @property
+    def back(self) -> "_Renaming":
+        return _Renaming(self.name_back, self.name)
+
+    def renamed(self, value: T) -> T:
+        return cast(T, self._renamed(value))
+
+    def _renamed(self, value: object) -> object:
         if value is None or isinstance(value, str | bytes | memoryview | int | float):
             return value
         if isinstance(value, TableName):
-            return names(value)
-        if isinstance(value, _Part):
+            return self.name(value)
+        if isinstance(value, _PlacedPart):
             return value._part
         if isinstance(value, Mapping):
-            return {self._any(key, names): self._of_key(key, each, names) for key, each in value.items()}
+            return {self._renamed(key): self._renamed(each) for key, each in value.items()}
         if isinstance(value, tuple):
-            if len(value) == 3 and isinstance(value[0], DefinedKind):  # a `Place`
-                return value if _stays(value[0]) else (value[0], names(value[1]), value[2])
-            return type(value)(self._any(each, names) for each in value)
+            return type(value)(self._renamed(each) for each in value)
         if isinstance(value, list | ValuesView):
-            return [self._any(each, names) for each in value]
+            return [self._renamed(each) for each in value]
         if isinstance(value, Set):
-            return {self._any(each, names) for each in value}
+            return {self._renamed(each) for each in value}
         if isinstance(value, Iterator):
-            return (self._any(each, names) for each in value)
+            return (self._renamed(each) for each in value)
         if isinstance(value, FunctionType | MethodType):
-            back = self._placement.here if names == self._placement.there else self._placement.there
-            return lambda *given: self._any(value(*(self._any(each, back) for each in given)), names)
-        if is_dataclass(value) and not isinstance(value, type):
-            return self._of_fields(value, names)
+            return lambda *given: self._renamed(value(*map(self.back.renamed, given)))
+        if is_dataclass(value) and not isinstance(value, type) and not _stays(value):
+            was = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+            now = {label: self._renamed(each) for label, each in was.items()}
+            changed = {label: each for label, each in now.items() if each is not was[label]}
+            return replace(value, **changed) if changed else value
         return value
 
-    def _of_key(self, key: Any, value: Any, names: Names) -> object:
-        """A value of a mapping, such as the definition of what has a place on the slave."""
-        if isinstance(key, tuple) and key and key[0] is DefinedKind.FOREIGN_KEYS and value is not None:
-            return with_parent(value, names)
-        return self._any(value, names)
 
-    def _of_fields(self, value: Any, names: Names) -> object:
-        if isinstance(value, View | FreeSequence | DomainCheck) or (isinstance(value, Defined) and _stays(value.kind)):
-            return value
-        fields_of = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        changed = {label: self._any(was, names) for label, was in fields_of.items()}
-        changed = {label: now for label, now in changed.items() if now is not fields_of[label]}
-        if isinstance(value, Constraint) and value.parent_name is not None:
-            parent = names(value.parent)
-            changed |= {"parent_schema": parent.schema, "parent_name": parent.name}
-        return replace(value, **changed) if changed else value
-
-
-def _as_it_is(name: TableName) -> TableName:
-    return name
-
-
-def _stays(kind: DefinedKind) -> bool:
-    """Whether what is of this kind has the master's name on every slave."""
-    return kind is DefinedKind.DOMAINS or kind in BESIDE_TABLES
+def _stays(value: object) -> bool:
+    """Whether it is called on every slave as on the master, and lies beside the slave's tables."""
+    return isinstance(value, View | FreeSequence) or (isinstance(value, Defined) and not value.of_table)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.names_tables import NamesTables
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
@@ -25,7 +26,7 @@ class Wanted:
     """What the tables take on the master, without indexes."""
 
 
-class Preflight(Protocol):
+class Preflight(NamesTables, Protocol):
     """Over a session whose current account is judged. Changes nothing, waits for no lock of a table.
 
     `light`: only what a replication that runs already cannot do without, and in less time.

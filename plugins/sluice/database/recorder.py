@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -41,25 +42,27 @@ class Merger(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class MergeOptions:
+    """How a merge goes on."""
+
+    exact_names: bool = False
+    """Names are not made lower-case."""
+    silent_seconds: float = 900.0
+    """So long a thread may say nothing while transactions of others wait for it."""
+    frees: bool = False
+    """What is not needed any more is deleted."""
+    ends_at: Collection[int] = ()
+    """SCNs at which a transaction of the source ends, for slaves that go on there."""
+
+
+DEFAULTS = MergeOptions()
+
+
 class MergerClass(Protocol):
-    """`root`: where the threads' folders are. `exact_names`: names are not made lower-case.
+    """`root`: where the threads' folders are."""
 
-    `silent_seconds`: so long a thread may say nothing while transactions of others wait for it. `frees`: it deletes
-    what it does not need any more. `ends_at`: SCNs at which a transaction of the source ends, for slaves that go on
-    there.
-    """
-
-    def __call__(
-        self,
-        root: Path,
-        folder: Path,
-        prefix: Prefix,
-        *,
-        exact_names: bool,
-        silent_seconds: float,
-        frees: bool,
-        ends_at: Collection[int],
-    ) -> Merger: ...
+    def __call__(self, root: Path, folder: Path, prefix: Prefix, options: MergeOptions) -> Merger: ...
 
 
 class Takeover(Protocol):
@@ -86,6 +89,23 @@ class RedoStream(Protocol):
         """The stream is on the disk up to `position`."""
         ...
 
+    def begins(self) -> int:
+        """The SCN with which it begins: what was committed up to there is not in it, and no transaction that began
+        before it. Raises `Transient` while there is nothing."""
+        ...
+
+    def incarnations(self) -> Collection[int]:
+        """RESETLOGS_ID of those whose redo is in it. Raises `Transient` while there is nothing."""
+        ...
+
+    def complete_from(self) -> int | None:
+        """The SCN at which every transaction that began before the stream had ended; None while nobody said so."""
+        ...
+
+    def keep_complete_from(self, scn: int) -> None:
+        """Says so for everybody, and for good. Raises `Transient`."""
+        ...
+
     def keys(self) -> Mapping[TableName, tuple[str, ...]]:
         """The tables whose changes come, with the columns of their keys in the order in which changes have them."""
         ...
@@ -107,7 +127,7 @@ class Receiver(Protocol):
     durable: tuple[int, int] | None
     """SCN and index up to which all is on the disk."""
     ddl: int
-    """The SCN of the last change of a definition that came; 0 before that."""
+    """The SCN of the last change of a definition that came and was not passed on; 0 for none. It outlives a crash."""
     sequence: int
     """Of the log from which the last checkpoint came; 0 before that."""
     time: float
@@ -115,6 +135,10 @@ class Receiver(Protocol):
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
+        ...
+
+    def passed_on(self, ddl: int) -> None:
+        """The programs of all other threads have the tables behind the change of a definition at that SCN."""
         ...
 
 

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 class MixedShapes(SluiceError):
     """Rows of different columns lie in one batch: a change of definition is among them.
 
-    No failure by itself: the batch must be applied change by change. `names` are the columns of
-    the first row, `content` is a row that has others.
+    No failure by itself: the batch must be applied change by change. `names` are the columns of the first row. Values
+    are not said: they would be in logs.
     """
 
-    def __init__(self, names: Sequence[str], content: str):
-        super().__init__(f"A row has other columns than {', '.join(names)}: {content[:200]!r}")
+    def __init__(self, names: Sequence[str]):
+        super().__init__(f"A row has other columns than {', '.join(names)}.")
         self.names = tuple(names)
-        self.content = content
 
 
 class RowImageCodec(Protocol):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sluice.database.digests import Compared
+from sluice.database.digests import Compared, Texts
+from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key
@@ -32,6 +33,14 @@ class TableGone(Transient):
         self.table = shape.table
 
 
+class TableChanged(Transient):
+    """A table is not what it was when somebody looked at it."""
+
+    def __init__(self, place: str, table: TableName, what: str = "was altered or dropped"):
+        super().__init__(f"{place}: table {table} {what}; look at it again.")
+        self.table = table
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""
@@ -40,7 +49,7 @@ class Estimate:
     bytes: int
 
 
-class KeyOrder(Protocol):
+class KeyOrder(NamesTables, Protocol):
     """How one database orders the keys of one table. Its texts are for the vendor's own statements."""
 
     @property
@@ -134,7 +143,7 @@ class BlockRead(Protocol):
         ...
 
 
-class RowSource(Protocol):
+class RowSource(NamesTables, Protocol):
     """Tables, keys and snapshots, over a session on the database."""
 
     @property
@@ -173,10 +182,6 @@ class RowSource(Protocol):
         ...
 
     def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
-
-    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-        """For each key how many `bounds` are at or below it."""
-        ...
 
     def reading(
         self,
@@ -223,15 +228,15 @@ class RowSource(Protocol):
         table: TableName,
         key: Sequence[str],
         columns: Sequence[Compared],
-        keys: Sequence[tuple[str | None, ...]],
+        keys: Sequence[Texts],
         *,
         alike: bool = False,
         canonical: bool = False,
-    ) -> list[tuple[str | None, ...] | None]:
+    ) -> list[Texts | None]:
         """For each of `keys` the row under exactly these texts, None where there is none.
 
         `canonical`: the texts are canonical ones, see `digests.by_canonical_texts`. `alike`: a row whose key is equal,
-        though its text is not, is meant as well. Raises `Transient` where the table changed.
+        though its text is not, is meant as well. Raises `TableChanged`.
         """
         ...
 
@@ -240,11 +245,11 @@ class RowSource(Protocol):
         connection: Session,
         table: TableName,
         columns: Sequence[Compared],
-        wanted: Sequence[tuple[str | None, ...]],
+        wanted: Sequence[Texts],
         *,
         canonical: bool = False,
     ) -> list[int]:
-        """How often a table without a key has each of these rows. Raises `Transient` where the table changed."""
+        """How often a table without a key has each of these rows. Raises `TableChanged`."""
         ...
 
     def special(

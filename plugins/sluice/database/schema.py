@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.model import table_definition as definitions
 from sluice.model.lack import Lack
@@ -146,19 +147,13 @@ class Constraint:
     check: str | None
     """A check's definition: CHECK (expression)."""
     columns: list[str] | None
-    parent_schema: str | None
-    parent_name: str | None
+    parent: TableName | None
+    """The table that a foreign key refers to."""
     parent_columns: list[str] | None
     match: str
     """`f` MATCH FULL, `s` MATCH SIMPLE."""
     deferrable: bool
     deferred: bool
-
-    @property
-    def parent(self) -> TableName:
-        """The table that a foreign key refers to."""
-        assert self.parent_schema is not None and self.parent_name is not None
-        return TableName(self.parent_schema, self.parent_name)
 
     @property
     def expressions(self) -> list[str]:
@@ -180,6 +175,10 @@ class FreeSequence:
     cycle: bool
     last: int | None
     """The number drawn last; None where none was drawn, or the account may not read it."""
+    readable: bool
+    """Whether this account may read `last`."""
+    owner: str
+    """Quoted where it needs it."""
 
     @property
     def definition(self) -> str:
@@ -204,7 +203,7 @@ class Comment:
     text: str
 
 
-class Schemas(Protocol):
+class Schemas(NamesTables, Protocol):
     """Over a session on either side, in whatever transaction it is. Nothing here changes anything."""
 
     def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
@@ -243,8 +242,8 @@ class Schemas(Protocol):
         """The application's views."""
         ...
 
-    def free_sequences(self, connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
-        """Those in the schemas of `tables` that no column draws from by itself."""
+    def free_sequences(self, connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
+        """Those in `schemas` that no column draws from by itself."""
         ...
 
     # What a slave has otherwise than its master

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from sluice.database.names_tables import NamesTables
 from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.model.blocks import Key
-from sluice.model.key_ranges import Range
+from sluice.model.key_ranges import Match
 from sluice.model.shape import TableShape
 
 
@@ -19,7 +20,7 @@ class NotEvaluated(Transient):
     """A condition could not be evaluated just now."""
 
 
-class RowSelection(Protocol):
+class RowSelection(NamesTables, Protocol):
     """Over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition it cannot evaluate."""
 
     def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
@@ -33,8 +34,8 @@ class RowSelection(Protocol):
         """Raises `SelectionInvalid` for a condition that this database, named `place`, does not understand."""
         ...
 
-    def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
-        """The ranges of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`.
+    def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
+        """The runs of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`.
 
         Each ends where the next row begins for which it does not. Reads the table once.
         """

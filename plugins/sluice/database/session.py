@@ -50,11 +50,13 @@ class Session(Protocol):
         """Whether the connection was lost, and not closed by us."""
         ...
 
-    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+    def execute(
+        self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
+    ) -> Rows:
         """Runs a statement in the vendor's dialect: for the vendor's own modules, never for services."""
         ...
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
         """Runs the same statement once for each of `rows`, its parameters."""
         ...
 

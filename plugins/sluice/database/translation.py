@@ -29,16 +29,29 @@ class Translation:
 
     def refusals(self, allowed: Sequence[str]) -> list[str]:
         """Why the slave cannot have the table, a sentence for each column. `allowed`: its `lossy_columns`."""
-        table, found = self.shape.table, []
-        for name, made in self.columns.items():
-            if made.fit is Fit.REFUSED:
-                found.append(f"{table}.{name} cannot be there: {made.lost}; take the table out of `tables`")
-            elif made.fit is Fit.LOSSY and not allows(allowed, table, name):
-                found.append(
-                    f"{table}.{name} would be {made.type}, which loses something: {made.lost}; to have it so, name "
-                    f"{table.schema}.{table.name}.{name} under lossy_columns of the slave"
-                )
-        return found
+        table = self.shape.table
+        refused = [
+            f"{table}.{name} cannot be there: {lost}; take the table out of `tables`"
+            for name, lost in self.refused.items()
+        ]
+        lossy = [f"{each}; to have it so, name {pattern} under lossy_columns of the slave"
+                 for pattern, each in self.lossy(allowed).items()]  # fmt: skip
+        return lossy + refused
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The columns that the slave cannot have, and why."""
+        return {name: made.lost for name, made in self.columns.items() if made.fit is Fit.REFUSED}
+
+    def lossy(self, allowed: Sequence[str]) -> dict[str, str]:
+        """What the slave's columns would lose, in words, by what `lossy_columns` is to name; without what it does."""
+        table = self.shape.table
+        start = f"{table.schema}.{table.name}."
+        return {
+            f"{start}{name}": f"{table}.{name} would be {made.type}, which loses something: {made.lost}"
+            for name, made in self.columns.items()
+            if made.fit is Fit.LOSSY and not allows(allowed, table, name)
+        }
 
     def excluding(self, allowed: Sequence[str]) -> dict[str, ColumnType]:
         """The columns that cannot hold each value of the master's, and may not lose one."""
@@ -118,7 +131,8 @@ class Translator:
 
 def allows(allowed: Sequence[str], table: TableName, column: str) -> bool:
     """Whether a column may lose something; `allowed`: `schema.table.column`, with `*` for anything."""
-    return any(fnmatchcase(f"{table.schema}.{table.name}.{column}", pattern) for pattern in allowed)
+    name = f"{table.schema}.{table.name}.{column}"
+    return name in allowed or any(fnmatchcase(name, pattern) for pattern in allowed)
 
 
 def _made(column: Column, made: ColumnType) -> Column:

@@ -86,7 +86,7 @@ def overlay(
     partial = pc.index(pc.match_substring(whole, reference.UNCHANGED), pa.scalar(True)).as_py()
     if partial >= 0:
         # What it leaves out is not as it is now: nobody knows it.
-        raise MixedShapes(names, whole[partial].as_py())
+        raise MixedShapes(names)
     if len(whole) <= FEW:
         olds = [dict(reference.parse(text)) for text in whole.to_pylist()]
         named = {name for old in olds for name in old}.difference(skip)
@@ -254,7 +254,7 @@ def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:
     row = reference.parse(text)
     # Of two changes of a row that leave columns out, or of one and the row's insert, both are needed: one by one.
     if reference.is_partial(text) or [name for name, _ in row] != list(names):
-        raise MixedShapes(names, text)
+        raise MixedShapes(names)
     return [value for _, value in row]
 
 

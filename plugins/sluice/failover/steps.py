@@ -127,7 +127,7 @@ def reach(failover: Failover, store: "Redis") -> None:
             if closures := Gate(store, failover.prefix, failover.slave.name).closures():
                 raise NotReached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
             now = time.monotonic()
-            if lease.held(store, failover.prefix, failover.slave.name):
+            if lease.taken(store, failover.prefix, failover.slave.name):
                 silent = now + SILENT_SECONDS
             if now > silent:
                 raise NotReached(failover, "no apply runs. Trigger cdc_apply.")

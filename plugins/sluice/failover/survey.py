@@ -17,7 +17,7 @@ from sluice.counted import counted, listed
 from sluice.database.failover import Claim
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.errors import Terminal, Transient
+from sluice.errors import SluiceError, Terminal
 from sluice.failover.attempt import Failover, applied
 from sluice.failover.reversal import turned
 from sluice.model.checkpoint import Checkpoint
@@ -52,7 +52,9 @@ class Facts:
     """`user@host:port/database`, and the connection's name."""
     slave_name: str
     silent: str = ""
-    """Why the master was not reached; empty: it answered."""
+    """Why nothing is known of the master: it was not reached, or `refuses`; empty: it answered."""
+    refuses: bool = False
+    """The master's server answers, and is not what it was: it takes the account no more, or has lost what is in it."""
     master_time: str = ""
     checkpoint: Checkpoint | None = None
     position: Position | None = None
@@ -91,11 +93,11 @@ class Facts:
 
 
 def look(failover: Failover, store: "Redis") -> Facts:
-    """Reads both sides. A master that does not answer is a finding. Raises `Transient` where the slave does not."""
+    """Reads both sides. What keeps the master from being read is a finding. Raises what keeps the slave from it."""
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
     facts.transformed = failover.transforms
     facts.elsewhere = bool(failover.placement)
-    facts.applying = lease.held(store, failover.prefix, failover.slave.name)
+    facts.applying = lease.taken(store, failover.prefix, failover.slave.name)
     facts.closures = [str(one) for one in Gate(store, failover.prefix, failover.slave.name).closures()]
     facts.verified = VerificationLog(store, failover.prefix, failover.slave.name).read()
     facts.heard = str(Status(store, failover.prefix, failover.slave.name).read().get("current_as_of") or "")
@@ -104,8 +106,8 @@ def look(failover: Failover, store: "Redis") -> Facts:
         try:
             with failover.on_master() as master:
                 _look_at_master(failover, facts, master)
-        except Transient as silence:
-            facts.silent = str(silence)
+        except SluiceError as silence:
+            facts.silent, facts.refuses = str(silence), isinstance(silence, Terminal)
         if facts.sheet is None:
             facts.sheet = failover.kept(slave).sheet()
         if facts.sheet is not None:
@@ -196,8 +198,8 @@ def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
         for slave in other.slaves.values():
             if slave.conn_id != failover.replication.master.conn_id or other.prefix == failover.prefix:
                 continue
-            held = any(one.name == ADMIN for one in Gate(store, other.prefix, slave.name).closures())
-            if not held and lease.held(store, other.prefix, slave.name):
+            closed = any(one.name == ADMIN for one in Gate(store, other.prefix, slave.name).closures())
+            if not closed and lease.taken(store, other.prefix, slave.name):
                 facts.sources.append(f"{other.prefix} → {slave.name}")
 
 
@@ -250,9 +252,10 @@ def blockers(
         found.append(f"The slave lacks {listed(facts.missing)}: trigger initial_update with these tables.")
     if action is Action.PLANNED:
         found += _of_planned(facts, reverse)
-    elif not facts.silent and not override:
+    elif (facts.refuses or not facts.silent) and not override:
+        planned = f"is there, but: {facts.silent} Mend that" if facts.refuses else "answers"
         found.append(
-            f"The master {facts.master} answers. Choose the action planned, which loses nothing; or, should its "
+            f"The master {facts.master} {planned}. Choose the action planned, which loses nothing; or, should its "
             "application be kept away from it for good, trigger this again with override."
         )
     return found
@@ -261,7 +264,7 @@ def blockers(
 def _of_planned(facts: Facts, reverse: bool) -> list[str]:
     found = []
     if facts.silent:
-        found.append(f"The master does not answer: {facts.silent} Bring it back, or choose the action forced.")
+        found.append(f"The master {_silence(facts)} Bring it back, or choose the action forced.")
     if not facts.applying:
         found.append("No apply runs for the slave: trigger cdc_apply.")
     if facts.closures:
@@ -282,6 +285,11 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
         lines = "".join(f"\n    - {one}" for one in lacking)
         found.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
     return found
+
+
+def _silence(facts: Facts) -> str:
+    """What follows the word master, where nothing is known of it."""
+    return f"cannot be read: {facts.silent}" if facts.refuses else f"does not answer: {facts.silent}"
 
 
 def said(facts: Facts, *, reverse: bool = False) -> str:
@@ -306,7 +314,7 @@ def _state(facts: Facts) -> list[str]:
         lag = f", {age(position.time, facts.master_time)} behind the master's clock" if facts.master_time else ""
         lines.append(f"position: current as of {position.time or 'unknown'}{lag}; {position}")
     if facts.silent:
-        lines.append(f"master: does not answer; the apply last saw it at {facts.heard or 'an unknown time'}")
+        lines.append(f"master: {_silence(facts)} The apply last saw it at {facts.heard or 'an unknown time'}")
     lines.append(f"apply: {'runs' if facts.applying else 'does not run'}")
     lines.append(f"gate: {'; '.join(facts.closures) or 'open'}")
     lines.append(f"rejects: {facts.rejects} open")
@@ -330,7 +338,7 @@ def _verification(facts: Facts) -> list[str]:
 def _definitions(facts: Facts) -> list[str]:
     if facts.sheet is None:
         return [
-            "definitions: the master does not answer and the slave keeps none of them: constraints stay as they are "
+            "definitions: the master cannot be read and the slave keeps none of them: constraints stay as they are "
             "here, and triggers, privileges, views and functions cannot be compared"
         ]
     source = "kept on the slave, read from the master" if facts.silent else "read from the master"

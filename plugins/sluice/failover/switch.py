@@ -9,6 +9,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database import positions
+from sluice.database.errors import DatabaseRefused
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
@@ -277,7 +278,7 @@ def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], Non
                 if theirs.move_claim(failover.id, ["guarded"], None):
                     theirs.release()
                     log.info("%s: the master takes writes again", failover)
-        except Transient as error:
+        except (Transient, DatabaseRefused) as error:
             silence = str(error)
     with failover.on_slave() as slave:
         _mark_aborted(failover, slave)

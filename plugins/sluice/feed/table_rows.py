@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.database import positions
+from sluice.database import csv_rows, positions
 from sluice.database.column_types import LogicalColumn
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
-from sluice.feed import arrow_columns, csv_rows
+from sluice.feed import arrow_columns
 from sluice.feed.master import Master
 from sluice.feed.past_rows import TakenBack, Version, taken_back
 from sluice.model.blocks import Key
@@ -111,7 +111,7 @@ class TableRead:
             return found
         places = [names.index(column.name) for column in self.shape.key]
         keys: list[Key] = [tuple(version[place] or "" for place in places) for version in found.back]
-        where = master.vendor.rows.locate(session, self.shape, self.bounds, keys)
+        where = master.queue.locate(session, self.shape, self.bounds, keys)
         mine = tuple(version for version, place in zip(found.back, where, strict=True) if place == number)
         return TakenBack(found.gone, mine)
 

@@ -11,6 +11,7 @@ all they share. What a loader does with a block reads like the protocol of `slui
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -68,8 +69,10 @@ class NeverFits(Terminal):
         self.table = reason.table
 
 
-def load_worker(update: Update, loader: str, stopped: Callable[[], bool] = lambda: False) -> LoadReport:
-    """Loads until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
+def load_worker(
+    update: Update, loader: str, stopped: Callable[[], bool] = lambda: False, turn_seconds: float = math.inf
+) -> LoadReport:
+    """Loads until no block is left, its turn is over, or `stopped` says so. Runs inside a Spark task, or anywhere.
 
     `loader` is a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and
     something of its own. Raises `LoadEnded` when the update was cancelled, other `Terminal` for
@@ -77,6 +80,7 @@ def load_worker(update: Update, loader: str, stopped: Callable[[], bool] = lambd
     The block in hand is given back in any case.
     """
     worker = Loader(update, loader, stopped)
+    worker.turn_seconds = turn_seconds
     try:
         return worker.run()
     finally:
@@ -208,12 +212,16 @@ class Loader(BlockWorker):
     # -- what it asks
 
     def _finished(self) -> bool:
-        control = self._linked(self._control)
-        planned, begun, _ = self._blocks(control).left()
-        if planned or begun:
+        if not self._all_read():
             return False
+        if not self.update.selection.partial:
+            return True
         # Blocks that have not caught up may have to be read again.
-        return not (self.update.selection.partial and checkpoints_of(self.update, control).configured().tables.loading)
+        return not checkpoints_of(self.update, self._linked(self._control)).configured().tables.loading
+
+    def _all_read(self) -> bool:
+        planned, begun, _ = self._blocks(self._linked(self._control)).left()
+        return not planned and not begun
 
     def _idle(self) -> None:
         self._idled = min(self._idled + IDLE_SECONDS, LONGEST_IDLE_SECONDS)

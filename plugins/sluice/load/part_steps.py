@@ -35,6 +35,7 @@ log = logging.getLogger("sluice.load")
 
 BEHIND_SECONDS, BEHIND_LOOK_SECONDS = 20.0, 0.25
 """How long the apply is waited for that may have changes of definitions before it, and how often it is looked at."""
+RECONFIGURED = "the configuration gives it other columns than the slave has; a load makes it anew"
 GIVEN_UP = " (given up)"
 """Follows the name of an update of a part that was cancelled: nothing of it may go on."""
 
@@ -85,15 +86,18 @@ def untouched(update: Update, slave: Session) -> bool:
     return all(block.state is BlockState.PLANNED or block.left_alone for block in blocks)
 
 
-def begin(update: Update, slave: Session, parts: Sequence[Part]) -> bool:
-    """The slave belongs to this update; `parts` are planned, nothing else changes."""
+def begin(update: Update, slave: Session, parts: Sequence[Part], anew: Sequence[TableName]) -> bool:
+    """The slave belongs to this update; `parts` are planned, and of the tables `anew` nothing is applied any more."""
     with slave.transaction():
-        checkpoints_of(update, slave).configured(lock=True)
+        checkpoints = checkpoints_of(update, slave)
+        found = checkpoints.configured(lock=True)
         if _is_mine(update, owner_of(update, slave)):
             return False
         if under_way(update, slave):
             raise LoadEnded(update, SlaveState.NORMAL, "another initial update loads a part of it")
         load_owner_of(update, slave).name(update.update_id)
+        if anew:
+            checkpoints.put_tables(found.tables.put_all(anew, TableState.INCONSISTENT, RECONFIGURED))
         blocks_of(update, slave).delete()
         for place, part in enumerate(parts):
             blocks_of(update, slave).choose(part, place)
@@ -104,14 +108,15 @@ def begin(update: Update, slave: Session, parts: Sequence[Part]) -> bool:
     return True
 
 
-def examine(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> None:
-    """Raises `TablesDiffer` with everything that stands in the way of loading `tables`.
+def examine(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> list[TableName]:
+    """The tables that are made anew because the configuration gives them other columns than the slave has.
 
-    A change of a definition that has only to be applied yet is waited for. Raises `ApplyBehind` when that lasts.
+    Raises `TablesDiffer` with everything that stands in the way of loading `tables`. A change of a definition that has
+    only to be applied yet is waited for; raises `ApplyBehind` when that lasts.
     """
     try:
         Preparation(update, master, slave, tables).examine()
-        return
+        return []
     except TablesDiffer:
         now = vendor_of(update.master_info.vendor).changes.take(master, update.prefix, update.replication.master.schema)
         deadline = time.monotonic() + BEHIND_SECONDS
@@ -119,7 +124,10 @@ def examine(update: Update, master: Session, slave: Session, tables: Sequence[Ta
             if time.monotonic() > deadline:
                 raise ApplyBehind(update) from None
             time.sleep(BEHIND_LOOK_SECONDS)
-    Preparation(update, master, slave, tables).examine()
+    preparation = Preparation(update, master, slave, tables)
+    anew = preparation.remake_reconfigured()
+    preparation.examine()
+    return anew
 
 
 def _has_applied(update: Update, slave: Session, position: Position) -> bool:

@@ -4,8 +4,8 @@ Changes of all else are applied on and on. A chosen range is a block, or several
 are replaced when it is stored, and it catches up with what followed its marker. What lies between the chosen ranges of
 a table counts as stored and caught up, so that every change to it is applied.
 
-A condition chooses ranges too: each run of neighbouring rows, in key order, for which it holds on the master, and the
-places of rows for which it holds on the slave alone.
+A condition chooses ranges too: each run of neighbouring rows, in key order, for which it holds on the master, small
+gaps between them included, and the places of rows for which it holds on the slave alone.
 """
 
 import logging
@@ -23,7 +23,7 @@ from sluice.load.load_ownership import owner_of
 from sluice.load.sessions import block_map_of, checkpoints_of, on_slave
 from sluice.load.update import Update
 from sluice.model.blocks import Block, Key
-from sluice.model.key_ranges import Part, Range, joined
+from sluice.model.key_ranges import Part, Range, joined, without_small_gaps
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
@@ -32,6 +32,8 @@ log = logging.getLogger("sluice.load")
 
 MOST_RANGES = 1_000
 """Of one table: the apply looks at all of them with each window. Where there are more, neighbours are joined."""
+SKIPPED_ROWS = 1_000
+"""Rows between two runs that meet a condition, up to which both are one range: reading them costs less than a block."""
 MOST_STRAYS = 20_000
 """Rows of the slave alone that meet a condition."""
 
@@ -208,7 +210,8 @@ def _matching(
     named = vendor_of(update.master_info.vendor).selection
     here = vendor_at(update).selection
     try:
-        runs = joined(named.runs(master, ours, where, lo, hi), MOST_RANGES)
+        between = min(SKIPPED_ROWS, update.options.block_rows)
+        runs = joined(without_small_gaps(named.runs(master, ours, where, lo, hi), between), MOST_RANGES)
         strays: list[Key] = []
         for keys in here.matching(slave, theirs, where):
             strays += _outside(update, master, ours.shape, keys, runs, within)
@@ -281,4 +284,4 @@ def _delete(update: Update, master: Session, slave: Session, shape: TableShape, 
 def _places(
     update: Update, master: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
 ) -> list[int]:
-    return vendor_of(update.master_info.vendor).rows.locate(master, shape, bounds, keys)
+    return vendor_of(update.master_info.vendor).changes.locate(master, shape, bounds, keys)

@@ -21,6 +21,7 @@ from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal
+from sluice.load.load_ownership import owner_of
 from sluice.load.sessions import blocks_of, checkpoints_of
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
@@ -96,9 +97,14 @@ class Preparation:
         self.types = self._of_master.schemas.types(master, self.tables)
         self._translator = Translator(self._of_master, self._of_slave, master, slave, self.types)
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
+        owner = owner_of(update, slave)
+        begun = owner is not None and owner.update_id == update.update_id
         self.mine = frozenset(self._store().made())
-        """Tables that this very update made: what it makes, it plans in the same transaction."""
-        self.remade = self._worthless() - self.mine
+        """Tables that this very update made: what it makes, it plans in the same transaction. Before a part has begun
+        those that the last update made."""
+        found = checkpoints_of(update, slave).read() if update.selection.partial else None
+        self._states = found.tables if found is not None else ALL_READY
+        self.remade = self._worthless() - (self.mine if begun else frozenset())
         """Tables that nothing is applied to, and that are made anew where they differ."""
 
     def examine(self) -> None:
@@ -118,7 +124,8 @@ class Preparation:
         problems += target.type_differences(self.slave, self.types)
         problems += self._collations()
         for definition in self.definitions:
-            if definition.table in foreign and definition.table not in self.remade:
+            judged = definition.table in (self.there if self.update.selection.partial else foreign)
+            if judged and definition.table not in self.remade:
                 problems += self._differences(definition)
             else:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
@@ -139,6 +146,25 @@ class Preparation:
             ]
         if problems:
             raise TablesDiffer(self.update.slave.name, problems)
+
+    def remake_reconfigured(self) -> list[TableName]:
+        """Lets ready tables be made anew whose `columns` or `exit` give the slave other columns than it has. Which.
+
+        Right where the slave is past the registration of `tables`: a table that joins is not ready then. Tables that
+        are loaded in part stay, their other rows would go.
+        """
+        if self.update.selection.ranged:
+            return []
+        found = [
+            definition.table
+            for definition in self.definitions
+            if self.update.transformation(definition.table) is not None
+            and definition.table in self.there
+            and self._states.ready(definition.table)
+            and self._differences(definition)
+        ]
+        self.remade |= frozenset(found)
+        return found
 
     def unfit(self) -> list[TableName]:
         """Tables the slave lacks, or that became different while the update was prepared."""
@@ -179,9 +205,7 @@ class Preparation:
         place = self.update.replication.master.schema
         captured = self._of_master.changes.captured(self.master, self.update.prefix, place)
         touching = [
-            key
-            for key in self._of_master.schemas.constraints(self.master, list(captured))
-            if key.kind == "f" and key.parent in tables
+            key for key in self._of_master.schemas.constraints(self.master, list(captured)) if key.parent in tables
         ]
         self._of_slave.load_target.strip(self.slave, [], touching)
 
@@ -253,8 +277,7 @@ class Preparation:
 
     def _worthless(self) -> frozenset[TableName]:
         """Of a part: the tables that the slave has left out, or kept when they left the replication."""
-        found = checkpoints_of(self.update, self.slave).read() if self.update.selection.partial else None
-        states = found.tables if found is not None else ALL_READY
+        states = self._states
         return states.former.union(table for table in states if states.state(table) is TableState.INCONSISTENT)
 
     def _collations(self) -> list[str]:

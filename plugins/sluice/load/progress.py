@@ -1,6 +1,7 @@
 """How far an initial update is: from BLOCKS and statistics, never from counting rows."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -127,6 +128,27 @@ class Progress:
         return [str(self), *(str(table) for table in loading[:most]), *more]
 
 
+def next_block(tables: Sequence[TableState], ahead: int, block_rows: int, *, imports: bool = False) -> str:
+    """`public.orders 12/40`: the block that is probably begun next, and of about how many of its table.
+
+    `ahead`: so many others are begun before it. `block_rows`: of a block where none was stored yet, since a load cuts
+    its blocks as it comes to them; an import knows all of them. Empty where fewer are left to begin.
+    """
+    for table in tables:
+        left = table.exported if imports else table.planned
+        if not left:
+            continue
+        begun = table.planned + table.begun + table.stored + table.exported - left
+        done = begun - table.begun
+        rows = table.rows / done if table.rows and done else block_rows
+        cut = 0 if imports else math.ceil((table.expected or 0) / rows)
+        whole = max(begun + left, cut)
+        if begun + ahead < whole:
+            return f"{table.table} {begun + ahead + 1}/{whole}"
+        ahead -= whole - begun
+    return ""
+
+
 def _left(expected: int | None, rows: int, rate: float) -> float | None:
     return None if expected is None or not rate else (expected - rows) / rate
 
@@ -164,7 +186,7 @@ def progress(
     try:
         owner = owner_of(update, connection)
         found = blocks_of(update, connection).progress(RATE_SECONDS)
-        throttle = _held(update, connection)
+        throttle = _throttle_state(update, connection)
     finally:
         if slave is None:
             connection.close()
@@ -192,7 +214,7 @@ def progress(
     )
 
 
-def _held(update: Update, slave: Session) -> ThrottleState:
+def _throttle_state(update: Update, slave: Session) -> ThrottleState:
     store = throttle_of(update, slave)
     throttle: ThrottleState = store.read() if store.exists() else ThrottleState()
     return throttle

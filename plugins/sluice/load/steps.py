@@ -97,7 +97,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             return False
         _expect_free(update, slave)
         if update.selection.partial:
-            return part_steps.begin(update, slave, _chosen(update, slave))
+            return part_steps.begin(update, slave, *_chosen(update, slave))
         # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
         Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
         with slave.transaction():
@@ -192,7 +192,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         between = [
             constraint
             for constraint in defined.constraints(master, ready)
-            if constraint.table in names or (constraint.kind == "f" and constraint.parent in names)
+            if constraint.table in names or constraint.parent in names
         ]
         checks = fitting.constraints(between, update)
         done = target.complete_indexes(slave, indexes.kept, stopped, trusted=trusted)
@@ -351,13 +351,16 @@ def _hold(update: Update, slave: Session) -> None:
     blocks_of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
-def _chosen(update: Update, slave: Session) -> list[Part]:
-    """What the form chooses. Raises `SelectionRefused`, `TablesDiffer`: nothing was changed yet."""
+def _chosen(update: Update, slave: Session) -> tuple[list[Part], list[TableName]]:
+    """What the form chooses, and which tables of it are made anew; nothing was changed yet.
+
+    Raises `SelectionRefused`, `TablesDiffer`.
+    """
     with on_master(update) as master:
         partial_load.check(update, master, slave)
         tables = captured_tables(update, master)
-        part_steps.examine(update, master, slave, tables)
-        return partial_load.parts(update, master, slave, tables)
+        anew = part_steps.examine(update, master, slave, tables)
+        return partial_load.parts(update, master, slave, tables), anew
 
 
 def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:

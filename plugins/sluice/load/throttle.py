@@ -52,7 +52,6 @@ class Throttle:
         self._mistakes = ""
         self._state: ThrottleState | None = None
         self._paused_at: float | None = None
-        self.paused_seconds = 0.0
         self._slave: Session | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="throttle", daemon=True)
@@ -144,7 +143,6 @@ class Throttle:
         elif not state.paused and self._paused_at is not None:
             lasted = time.monotonic() - self._paused_at
             self._paused_at = None
-            self.paused_seconds += lasted
             log.info("%s: goes on after a pause of %.0f s", self.update, lasted)
 
     def _tell_rate(self, state: ThrottleState) -> None:

@@ -7,7 +7,6 @@ from sluice.config import InitialOptions, SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.database.registry import vendor_of
 from sluice.database.session import PLAIN, Session, SessionOptions
-from sluice.errors import Terminal
 from sluice.load.selection import Selection
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
@@ -44,17 +43,6 @@ class LoadTarget(Protocol):
         ...
 
 
-class NamesChanged(Terminal):
-    """The master's rows have other names than the changes in the stream of its redo."""
-
-    def __init__(self, pair: Pair):
-        super().__init__(
-            f"{pair}: rows are read under the master's names, and the changes have them in small letters. Write "
-            "exact_names: true under redo and the tables as the master has them, capture into another location, then "
-            "start the initial update."
-        )
-
-
 @dataclass(frozen=True)
 class Update(Pair):
     """What every step of an initial update is told. It travels to Spark's executors, passwords included."""
@@ -71,16 +59,13 @@ class Update(Pair):
 
         Raises `NamesChanged`.
         """
-        replication = pair.replication
-        if pair.rows_info is not None and replication.redo is not None and not replication.redo.exact_names:
-            raise NamesChanged(pair)
+        replication, master = pair.replication, pair.place_of_rows()
         if selection is not None and selection.read is not None:
             replication = replace(replication, initial=replace(replication.initial, read=selection.read))
         slave = pair.slave
         if selection is not None and selection.partial:
             # Its rows are replaced block by block; all other rows of its tables stay.
             slave = replace(slave, existing_tables="keep")
-        master = pair.rows_info or pair.master_info
         return cls(replication, slave, master, pair.slave_info, update_id, selection or Selection())
 
     @property

@@ -5,6 +5,7 @@ claimed, and what becomes of it, is a loader's, an exporter's or an importer's.
 """
 
 import logging
+import math
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -39,7 +40,7 @@ BEAT_SECONDS = 1.0
 """How often a worker that copies looks whether the block is still its own."""
 REST_SECONDS = 1.0
 """How long a table is left alone when a block of it did not fit yet."""
-HELD_SECONDS = 0.1
+THROTTLED_SECONDS = 0.1
 """How often a worker that the throttle holds back looks whether it may go on."""
 SLAVE_NOT_READY = (UniqueViolation, ForeignKeyViolation, NotNullViolation, UndefinedTable, DatatypeMismatch)
 """Errors of the slave that the apply may yet mend. Unique values and references: blocks are read at
@@ -71,6 +72,8 @@ class LoadReport:
     rows: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    over: bool = True
+    """Whether it ended because nothing was left, or it was told to stop; else its turn was over."""
 
 
 class Pieces:
@@ -102,6 +105,8 @@ class BlockWorker(ABC):
     """What the job is called in messages."""
     _durable: ClassVar[bool] = True
     """Whether the commits of its sessions wait for the slave's disk, where the slave does not say otherwise."""
+    turn_seconds: float = math.inf
+    """How long it goes on before another start of the same name follows, which may be somewhere else."""
 
     def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
@@ -119,20 +124,27 @@ class BlockWorker(ABC):
         """What the work is held to, as last seen."""
 
     def run(self) -> LoadReport:
-        """Until no block is left or `stopped` says so."""
+        """Until no block is left, its turn is over, or `stopped` says so.
+
+        A turn ends after a block, and never while a table waits for the slave: since when, this start alone knows.
+        """
         started, backoff = time.monotonic(), 0.0
         while not self.stopped():
             try:
                 self._release_block()
                 self._open()
-                if self._held_back():
-                    time.sleep(HELD_SECONDS)
+                if self._throttled():
+                    time.sleep(THROTTLED_SECONDS)
                     self._fine_at = time.monotonic()
                     continue
                 block = self._claim()
                 if block is not None:
                     self._transfer(block)
+                    self._resting.pop(block.table, None)
                     self._fine_at = time.monotonic()
+                    if self._fine_at - started >= self.turn_seconds and not self._resting:
+                        self.report.over = False
+                        break
                 elif self._finished():
                     break
                 else:
@@ -187,7 +199,7 @@ class BlockWorker(ABC):
 
     # -- what all of them do
 
-    def _held_back(self) -> bool:
+    def _throttled(self) -> bool:
         """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
         control = self._linked(self._control)
         self._throttle_state = throttle_of(self.target, control).read()

@@ -7,6 +7,7 @@ from sluice.errors import Terminal, Transient
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import ALL_READY, TableStates
+from sluice.model.window import Window
 
 
 class Fenced(Terminal):
@@ -81,6 +82,8 @@ class Checkpoint:
         """The checkpoint when a whole window up to `position` is applied."""
         return replace(self, position=position, target=None, slice_key=None, changes=self.changes + changes, message="")
 
-    def sliced(self, target: Position, slice_key: int, changes: int) -> "Checkpoint":
-        """The checkpoint when a slice of the window up to `target` is applied."""
-        return replace(self, target=target, slice_key=slice_key, changes=self.changes + changes, message="")
+    def after(self, window: Window, changes: int) -> "Checkpoint":
+        """The checkpoint when `window` is applied, or the slice of it that ends at its `up_to`."""
+        if window.up_to is None:
+            return self.advanced(window.target, changes)
+        return replace(self, target=window.target, slice_key=window.up_to, changes=self.changes + changes, message="")

@@ -13,11 +13,11 @@ class ComparisonTrigger:
     """What was seen when the last request was made."""
 
     _seen: object = field(default=None, init=False)
-    _asked_at: float = field(default=float("-inf"), init=False)
+    _triggered_at: float = field(default=float("-inf"), init=False)
 
     def asks(self, seen: object, clock: float) -> bool:
         """Whether to ask, now that this is seen. `clock`: seconds, never set back."""
-        if seen == self._seen or clock - self._asked_at < ASK_SECONDS:
+        if seen == self._seen or clock - self._triggered_at < ASK_SECONDS:
             return False
-        self._seen, self._asked_at = seen, clock
+        self._seen, self._triggered_at = seen, clock
         return True

@@ -52,25 +52,25 @@ class ConflictRule:
     """`package.module:function`. It is given the master's row and the slave's, each a dictionary of texts, or None for
     none, and gives `master` or `slave`."""
 
-    def decide(self, change: RowChange, held: Row | None) -> Decision:
-        """`held`: the slave's row under the change's key, None where there is none. Raises `Undecidable`."""
+    def decide(self, change: RowChange, slave_row: Row | None) -> Decision:
+        """`slave_row`: the slave's row under the change's key, None where there is none. Raises `Undecidable`."""
         if not change.key:
             raise Undecidable("the table has no key that names one row on both sides")
         if change.partial:
             raise Undecidable("the change does not bring the whole row")
-        if change.action is Action.INSERT and held is None:
+        if change.action is Action.INSERT and slave_row is None:
             raise Undecidable("another row has one of its unique values")
         if self.wins is not None:
             return Decision(self.wins, f"the {self.wins}'s row wins")
         if self.exit is not None:
-            winner = _asked(self.exit, change.new or None, held)
+            winner = _of_exit(self.exit, change.new or None, slave_row)
             return Decision(winner, f"{self.exit} chose the {winner}'s row")
         assert self.newest is not None
         if not change.new:
             return Decision(Winner.MASTER, "the row was deleted on the master")
-        if held is None:
+        if slave_row is None:
             return Decision(Winner.SLAVE, "the row was deleted on the slave")
-        return _newest(self.newest, change.new, held)
+        return _newest(self.newest, change.new, slave_row)
 
     def mends(self, theirs: Row | None, ours: Row | None) -> bool:
         """Whether a repair makes the slave's row `ours` the master's `theirs`, two rows that differ.
@@ -81,7 +81,7 @@ class ConflictRule:
         if self.wins is not None:
             return self.wins is Winner.MASTER
         if self.exit is not None:
-            return _asked(self.exit, theirs, ours) is Winner.MASTER
+            return _of_exit(self.exit, theirs, ours) is Winner.MASTER
         assert self.newest is not None
         if theirs is None or ours is None:
             return ours is None
@@ -96,14 +96,14 @@ class ConflictRule:
 NO_RULES: Mapping[TableName, ConflictRule] = MappingProxyType({})
 
 
-def already_applied(change: RowChange, held: Row | None) -> bool:
+def already_applied(change: RowChange, slave_row: Row | None) -> bool:
     """Whether the slave's row is what the change makes of it."""
     if not change.new:
-        return held is None
-    return held is not None and all(change.new.get(name) == value for name, value in held.items())
+        return slave_row is None
+    return slave_row is not None and all(change.new.get(name) == value for name, value in slave_row.items())
 
 
-def _asked(name: str, theirs: Row | None, ours: Row | None) -> Winner:
+def _of_exit(name: str, theirs: Row | None, ours: Row | None) -> Winner:
     rows = (None if row is None else dict(row) for row in (theirs, ours))
     try:
         answer = imported(name)(*rows)
@@ -116,13 +116,13 @@ def _asked(name: str, theirs: Row | None, ours: Row | None) -> Winner:
     return Winner(str(answer))
 
 
-def _newest(column: str, new: Row, held: Row) -> Decision:
-    theirs, ours = _instant(column, new), _instant(column, held)
-    shown = f"{column} is {new[column]} on the master, {held[column]} on the slave"
+def _newest(column: str, new: Row, slave_row: Row) -> Decision:
+    theirs, ours = _instant(column, new), _instant(column, slave_row)
+    shown = f"{column} is {new[column]} on the master, {slave_row[column]} on the slave"
     if theirs == ours:
         # Both sides compare the same two rows, each from its end.
-        names = sorted(new.keys() & held.keys())
-        theirs_greater = [_ordered(new[name]) for name in names] > [_ordered(held[name]) for name in names]
+        names = sorted(new.keys() & slave_row.keys())
+        theirs_greater = [_ordered(new[name]) for name in names] > [_ordered(slave_row[name]) for name in names]
         return Decision(Winner.MASTER if theirs_greater else Winner.SLAVE, f"{shown}; the greater row wins")
     try:
         newer = ours is None or (theirs is not None and theirs > ours)  # type: ignore[operator]

@@ -51,6 +51,11 @@ class Defined:
     def place(self) -> "Place":
         return self.kind, self.table, self.name
 
+    @property
+    def of_table(self) -> bool:
+        """Whether it belongs to a table. What does not has the master's name on every slave."""
+        return self.kind not in (DefinedKind.DOMAINS, *BESIDE_TABLES)
+
     def __str__(self) -> str:
         if self.kind is DefinedKind.COMMENTS:
             return f"comment on {self.table}{f', column {self.name}' if self.name else ''}"
@@ -97,6 +102,13 @@ class Make:
 
 
 @dataclass(frozen=True)
+class SetAgain:
+    """The slave has the sequence as the master has; only its value is to follow."""
+
+    object: Defined
+
+
+@dataclass(frozen=True)
 class Know:
     """The slave has it as the master has."""
 
@@ -117,7 +129,7 @@ class Taken:
     object: Defined
 
 
-Step = Drop | Rename | Make | Know | Forget | Taken
+Step = Drop | Rename | Make | SetAgain | Know | Forget | Taken
 _ORDER = list(DefinedKind)
 
 
@@ -207,7 +219,7 @@ def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | 
     """The same of a view or a sequence."""
     settled = before is not None and not before.making
     if slave.get(one.place) == one.definition:
-        return [Make(one)] if set_again and settled else [] if before == one and settled else [Know(one)]
+        return [SetAgain(one)] if set_again and settled else [] if before == one and settled else [Know(one)]
     if before is None and one.place in slave:
         return [Taken(one)]
     return [] if before == one and settled else [Make(one)]

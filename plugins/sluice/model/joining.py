@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice.counted import counted
@@ -52,6 +52,20 @@ class StartedLoad:
 def remaining(lacking: Iterable[TableName], started: StartedLoad | None) -> list[TableName]:
     """Of the tables that a slave lacks, those that nobody loads."""
     return [table for table in lacking if started is None or table not in started.tables]
+
+
+def next_run(name: str, exists: Callable[[str], bool], is_active: Callable[[str], bool]) -> tuple[str, bool]:
+    """The run that loads tables, and whether it is under way; `name`: what `run_id` says.
+
+    Earlier loads of the same tables may have failed, or the tables left and joined again after them.
+    """
+    run, earlier = name, 0
+    while exists(run):
+        if is_active(run):
+            return run, True
+        earlier += 1
+        run = f"{name}_{earlier}"
+    return run, False
 
 
 def what_loads(prefix: Prefix, slave: str, lacking: Collection[TableName], started: StartedLoad | None) -> str:
@@ -107,3 +121,8 @@ def _next(prefix: Prefix, slave: Slave, table: TableName) -> str:
     if slave.policy == WAIT:
         return f"new_tables is wait. {how_to_load(prefix, slave.name, [table])}"
     return "the task load_new_tables starts an initial_update of this table; until then its changes are left out"
+
+
+def run_of(update_id: str, slave: str) -> str:
+    """The run in which an initial update of several slaves goes on for one of them."""
+    return f"{update_id}~{slave}"

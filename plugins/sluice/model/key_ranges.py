@@ -1,6 +1,6 @@
 """Parts of a table, as ranges of its key: what a person chose to load, and what lies between."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice.model.blocks import Key
@@ -34,6 +34,34 @@ class Part:
         if not self.ranges or at is not None:
             found.append((at, None, False))
         return found
+
+
+@dataclass(frozen=True)
+class Match:
+    """Neighbouring rows, in key order, that meet a condition."""
+
+    range: Range
+    skipped: int = 0
+    """Rows that do not, between the match before, or the first row, and this one."""
+
+
+def without_small_gaps(matches: Iterable[Match], most: int) -> Iterator[Range]:
+    """The ranges of matches in key order; those with at most so many rows between them are one.
+
+    A range costs more than the rows of a small gap: a block of its own, with a transaction on both sides.
+    """
+    lo: Key | None = None
+    hi: Key | None = None
+    begun = False
+    for match in matches:
+        if begun and match.skipped <= most:
+            hi = match.range[1]
+            continue
+        if begun:
+            yield lo, hi
+        (lo, hi), begun = match.range, True
+    if begun:
+        yield lo, hi
 
 
 def joined(ranges: Iterable[Range], most: int) -> list[Range]:

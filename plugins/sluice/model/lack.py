@@ -36,6 +36,8 @@ class Lack:
     """Who may run the statement."""
     remedy: str = ""
     """What to do where no statement helps: a sentence with full stop."""
+    in_file: bool = False
+    """It is mended in the replication's file, not on the server."""
     place: str = ""
     """The server: `user@host:port/database` and the Airflow connection."""
 

@@ -1,6 +1,7 @@
 """Names: the prefix of a replication and the qualified name of a table."""
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import total_ordering
 
@@ -47,6 +48,16 @@ class Prefix:
 
     def __str__(self) -> str:
         return self.name
+
+
+def prefix_meant(text: str, known: Container[str]) -> str:
+    """The prefix among `known` that a person means: SHOP, shop and SHOP_ are one, unless two are configured.
+
+    In upper case; `text` itself where none is known.
+    """
+    given = text.strip().upper()
+    others = (given.rstrip("_") + "_", given.rstrip("_"))
+    return next((name for name in (given, *others) if name in known), given)
 
 
 @total_ordering

@@ -50,6 +50,11 @@ class ScnPosition(Position, Protocol):
     def scn(self) -> int: ...
 
     @property
+    def oldest(self) -> int:
+        """No transaction that is not covered began before this SCN; 0 where that is not known."""
+        ...
+
+    @property
     def resetlogs(self) -> int:
         """RESETLOGS_ID of the master's incarnation."""
         ...

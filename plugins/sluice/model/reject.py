@@ -140,7 +140,7 @@ class Rejected:
 
     change: RowChange
     reason: str
-    held: dict[str, str | None] | None
+    slave_row: dict[str, str | None] | None
     """The row of that key on the slave, None for none."""
     newer: int | None = None
     """REPL_KEY of a later change of the same row that was applied."""

@@ -3,7 +3,7 @@
 Each action starts a DAG, or acts on a run of one: there is nothing here that cannot be done in Airflow itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -306,7 +306,7 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
     return Order(action, prefix, slaves, values, why)
 
 
-def conf_of(order: Order) -> list[dict[str, Any]]:
+def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
     """Of actions that start a DAG: the params of each run to start."""
     values, name = order.values, order.action.name
     if name == "uninstall":

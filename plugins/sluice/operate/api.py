@@ -21,11 +21,11 @@ LISTED = 100
 class Api(Protocol):
     """Airflow's public API (`/api/v2`)."""
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> Any:
         """GET. Raises `Terminal` where Airflow refuses it, `Transient` where it does not answer."""
         ...
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: object = None) -> Any:
         """Any other call, likewise."""
         ...
 
@@ -50,7 +50,7 @@ def require_unpaused(api: Api, dag: str) -> None:
         raise DagPaused(dag)
 
 
-def start(api: Api, dag: str, conf: Mapping[str, Any], why: str) -> str:
+def start(api: Api, dag: str, conf: Mapping[str, object], why: str) -> str:
     """Starts a run of a DAG; its id. `why` is its note, and kept in Airflow's audit log. Raises `DagPaused`."""
     require_unpaused(api, dag)
     body = {"logical_date": None, "conf": dict(conf), "note": why or None}
@@ -67,7 +67,7 @@ def runs(api: Api, dag: str, prefix: str, slave: str, *, active: bool) -> Iterat
             return
 
 
-def _is_for(conf: Mapping[str, Any], prefix: str, slave: str) -> bool:
+def _is_for(conf: Mapping[str, object], prefix: str, slave: str) -> bool:
     named = conf.get("slave") or ""
     names = named if isinstance(named, list) else [name.strip() for name in str(named).split(",")]
     return str(conf.get("prefix", "")).upper() == prefix.upper() and slave in names

@@ -1,7 +1,7 @@
 """Asks a query of the master and of its slaves at one position, and collects what they answer.
 
-    asked = broadcast.ask(replication, info, "SELECT count(*) FROM public.orders", person="anna")
-    found = broadcast.read(replication, info, asked)         # Broadcast: .master, .slaves, .state(slave), .waiting
+    queued = broadcast.ask(replication, info, "SELECT count(*) FROM public.orders", person="anna")
+    found = broadcast.read(replication, info, queued)         # Broadcast: .master, .slaves, .state(slave), .waiting
     recent = broadcast.recent(replication, info)             # the last ones, newest first
 
 The query reads, and nothing else, with the rights of Sluice's accounts: the configuration must say `broadcast: true`.
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 from sluice.configuration.model import Replication
 from sluice.database import lock_waits
-from sluice.database.broadcasts import Asked
+from sluice.database.broadcasts import Query, Queued
 from sluice.database.registry import has_rows, reach, vendor_of
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Vendor
@@ -62,9 +62,10 @@ def ask(
     """
     _require(replication)
     wanted = statement.strip().rstrip(";").rstrip()
-    names = [replication.slave(name).name for name in slaves] or list(replication.slaves)
+    names = tuple(replication.slave(name).name for name in slaves) or tuple(replication.slaves)
     # Values of masked columns leave the databases nowhere.
     kept = 0 if replication.verify.mask or SECRET.search(wanted) else shown
+    query = Query(wanted, names, person, seconds, kept)
     vendor, schema, prefix = vendor_of(master.vendor), replication.master.schema, replication.prefix
     options = SessionOptions(statement_seconds=seconds, read_only=True)
     application = f"sluice {prefix} broadcast"
@@ -72,15 +73,12 @@ def ask(
         if not vendor.broadcasts.offered(queueing, prefix, schema):
             raise NotOffered(f"{prefix}: the DbResources are of an older release. Run the DAG install_resources.")
 
-        def asked() -> tuple[int, Answer]:
+        def queue() -> tuple[int, Answer]:
             with vendor.sessions.connect(master, application=application, autocommit=True, options=options) as reading:
-                query = vendor.broadcasts.ask(
-                    queueing, prefix, schema,
-                    statement=wanted, slaves=names, seconds=seconds, shown=kept, person=person,
-                )  # fmt: skip
-                return _answered(vendor, reading, query, wanted, kept, hidden=bool(replication.verify.mask))
+                queued = vendor.broadcasts.ask(queueing, prefix, schema, query)
+                return _answered(vendor, reading, query, queued, hidden=bool(replication.verify.mask))
 
-        id_, answer = lock_waits.until_unlocked(asked)
+        id_, answer = lock_waits.until_unlocked(queue)
         if answer.error:
             vendor.broadcasts.withdraw(queueing, prefix, schema, id_)
             raise QueryRefused(answer.error)
@@ -90,18 +88,12 @@ def ask(
 
 
 def _answered(
-    vendor: Vendor,
-    reading: Session,
-    query: AbstractContextManager[Asked],
-    statement: str,
-    shown: int,
-    *,
-    hidden: bool,
+    vendor: Vendor, reading: Session, query: Query, queue: AbstractContextManager[Queued], *, hidden: bool
 ) -> tuple[int, Answer]:
-    """What the master answers to a query that is queued as soon as it has begun there."""
+    """What the master answers to a query, which is queued as soon as it has begun there."""
     begun: list[int] = []
     with ExitStack() as queueing:
-        queued = queueing.enter_context(query)
+        queued = queueing.enter_context(queue)
 
         def entered() -> None:
             """Writers go on, and slaves may see the query."""
@@ -109,12 +101,12 @@ def _answered(
             begun.append(queued.id)
 
         try:
-            found = vendor.queries.run(reading, statement, MOST_ROWS, entered, queued.snapshot)
+            found = vendor.queries.run(reading, query.statement, MOST_ROWS, entered, queued.snapshot)
         except SluiceError as error:
             if not begun:
                 raise
             return queued.id, Answer.failed(error, hidden=hidden)
-    return queued.id, Answer.of(*found, shown)
+    return queued.id, Answer.of(*found, query.shown)
 
 
 def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcast:

@@ -8,8 +8,10 @@ and leaves out what only that account's own tables and functions tell.
 Nothing is changed, and no lock of a table is waited for.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from sluice.config import Replication, SlaveConfig
@@ -18,6 +20,7 @@ from sluice.database.errors import LockNotAvailable
 from sluice.database.placed import placed
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.database.translation import Translator
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
@@ -45,6 +48,8 @@ def of_master(session: Session, replication: Replication, place: str = "", *, li
     `light`: only what a replication that runs already cannot do without, and in less time.
     """
     found = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
+    if not light:
+        found = found + _lines_without_tables(session, replication)
     return [lack.at(MASTER, place) for lack in found]
 
 
@@ -67,6 +72,8 @@ def of_slave(
     if master is not None:
         preflight = vendor_of(replication.master.vendor).preflight
         wanted = preflight.wanted(master, replication, covers or (lambda _: True))
+        definitions, _ = Transforms(replication, slave).definitions(wanted.definitions, master)
+        wanted = replace(wanted, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
@@ -75,8 +82,19 @@ def of_slave(
         tables = _resolved(master, replication, covers or (lambda _: True))
         found += _transformations(master, replication, slave, tables)
         found += _places_taken(placement, tables)
+        found += _losses(master, session, replication, slave, tables)
     found += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name), place) for lack in found]
+
+
+def _lines_without_tables(master: Session, replication: Replication) -> list[Lack]:
+    """Wildcards under `tables` that no table of the master has the name for: a slip, or tables that come later."""
+    existing = vendor_of(replication.master.vendor).rows.tables(master)
+    wildcards = [rule.pattern for rule in replication.tables if rule.replicate and rule.pattern.wildcard]
+    idle = [str(pattern) for pattern in wildcards if not any(pattern.matches(table) for table in existing)]
+    remedy = "Correct the line under tables, unless such tables are yet to be made."
+    why = "no table there has such a name"
+    return [Lack("", f"tables named {name}", why, None, Severity.WARNING, remedy=remedy) for name in idle]
 
 
 def _resolved(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> list[TableName]:
@@ -109,6 +127,39 @@ def _transformations(
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
             found.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+    return found
+
+
+def _losses(
+    master: Session, session: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
+) -> list[Lack]:
+    """Columns that a slave of another vendor cannot have as they are, of tables that it is yet to make."""
+    of_master, of_slave = (
+        vendor_of(replication.master.vendor),
+        placed(vendor_of(slave.vendor), replication.placement(slave)),
+    )
+    if slave.vendor == replication.master.vendor:
+        return []
+    there = of_slave.rows.shapes(session, tables)
+    on_master = of_master.schemas.tables(master, [table for table in tables if table not in there])
+    definitions, _ = Transforms(replication, slave).definitions(on_master, master)
+    types = of_master.schemas.types(master, [definition.table for definition in definitions])
+    translator = Translator(of_master, of_slave, master, session, types)
+    refused: list[str] = []
+    lossy: dict[str, str] = {}
+    for definition in definitions:
+        made = translator.translate(definition.shape)
+        refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in made.refused.items()]
+        lossy |= made.lossy(slave.lossy_columns)
+    found = []
+    if refused:
+        remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
+        found.append(Lack("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
+    if lossy:
+        names = ", ".join(map(json.dumps, [*slave.lossy_columns, *lossy]))
+        remedy = f"To have it so, write for the slave {slave.name}: lossy_columns: [{names}]"
+        why = "; ".join(lossy.values())
+        found.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
     return found
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from sluice.database.disk_groups import DiskGroups
 from sluice.database.errors import DatabaseError
@@ -59,12 +60,10 @@ class ServedDiskGroups:
             raise Refused(403, "filePath is not below a root of this proxy")
 
 
-class _refusals:  # noqa: N801
+@contextmanager
+def _refusals() -> Iterator[None]:
     """What the storage says, as an answer: the client tries again where it is away."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DatabaseError):
-            raise Refused(503 if isinstance(error, Transient) else 404, str(error)) from error
+    try:
+        yield
+    except DatabaseError as error:
+        raise Refused(503 if isinstance(error, Transient) else 404, str(error)) from error

@@ -7,9 +7,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
@@ -17,13 +14,14 @@ from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver, ReceiverClass
 from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, missing_logs, program_configuration
+from sluice.redo.beginning import Held, lacks
 from sluice.redo.checkpoints import Values
 from sluice.redo.log_watch import LogWatch
 from sluice.redo.program import Program
+from sluice.redo.redo_thread import RedoThread
 
 log = logging.getLogger("sluice.redo")
 
-HOST = "127.0.0.1"
 GRACE_SECONDS = 12.0
 """How long a program has after SIGINT: it writes a checkpoint."""
 HEALTHY_SECONDS = 60.0
@@ -46,51 +44,38 @@ class ConfigurationRefused(Terminal):
         )
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a thread's files are."""
-
-    spool: Path
-    """What was received, and the newest schema checkpoint: where the merge reads."""
-    work: Path
-    logs: Path
-
-    @property
-    def state(self) -> Path:
-        return self.work / "state"
-
-    @property
-    def configuration(self) -> Path:
-        return self.work / "program.json"
-
-
 def pause(deaths: int) -> float:
     """Seconds before a program is started that died young so many times in a row."""
     return 0.0 if deaths == 0 else min(LONGEST_PAUSE_SECONDS, 0.5 * 2.0 ** min(deaths - 1, 10))
 
 
 class Keeper:
-    """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins."""
+    """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins. `held`: what the
+    stream holds that is merged from it; None while there is none."""
 
     def __init__(
         self,
-        thread: str,
-        number: int,
-        places: Places,
+        thread: RedoThread,
         seed: Values,
         options: RedoOptions,
         state: RedoState,
         epoch: int,
         receiver: ReceiverClass,
+        held: Held | None = None,
     ):
-        self.thread, self.number, self.places = thread, number, places
-        self.seed, self.options, self.state, self.epoch = seed, options, state, epoch
+        self.held = held
+        self.thread, self.seed, self.options = thread, seed, options
+        self.state, self.epoch = state, epoch
         self.name: str = seed["database"]
         self.restarts = 0
         self.stage_error = ""
         """Why its logs do not come."""
-        self.watch = LogWatch(places.spool, 60 * options.lost_minutes)
-        self.receiver: Receiver = receiver(self.address, self.name, places.spool, int(seed["scn"]))
+        self.watch = LogWatch(thread.spool, 60 * options.lost_minutes)
+        self.receiver: Receiver = receiver(
+            program_configuration.address(thread, options), self.name, thread.spool, int(seed["scn"])
+        )
+        self.begun = False
+        """Its program knows where to begin."""
         self._program: Program | None = None
         self._error = ""
         self._started = 0.0
@@ -98,41 +83,39 @@ class Keeper:
         self._next_start = 0.0
         self.needed_sequence = 0
         """Logs below it are not needed any more, whatever happens."""
+        self._newest = 0
+        """The sequence of the newest archived log that is known."""
         self._copied = time.monotonic()
-        self._looked = self._copied
+        self._looked = 0.0
         self._sick = 0
         self._stop = threading.Event()
         self._receiving = threading.Thread(target=self._receive, name=f"receive {thread}", daemon=True)
 
-    @property
-    def address(self) -> tuple[str, int]:
-        return HOST, self.options.first_port + self.number
-
     def start(self) -> None:
         """Takes over the thread. Raises `ConfigurationRefused`, `StoreUnreachable`."""
-        for folder in (self.places.state, self.places.logs, self.places.spool):
+        for folder in (self.thread.state, self.thread.swap, self.thread.logs, self.thread.spool):
             folder.mkdir(parents=True, exist_ok=True)
-        self._restore()
-        values = self._configuration()
+        values = program_configuration.configuration(self.thread, self.seed, self.options)
         if wrong := list(program_configuration.mistakes(values)):
-            raise ConfigurationRefused(self.thread, wrong)
-        checkpoints.write(self.places.work, self.places.configuration.name, values)
+            raise ConfigurationRefused(str(self.thread), wrong)
+        checkpoints.write(self.thread.work, self.thread.configuration.name, values)
         self._publish_tables()
-        kept = checkpoints.needed(checkpoints.read_folder(self.places.state), self.name)
-        self.needed_sequence = checkpoints.oldest_sequence(kept)
         self._receiving.start()
-        self._launch()
+        self._begin()
 
     def tick(self) -> None:
         """A look at the program. Raises `StoreUnreachable`, `Superseded`, and what the receiver raised."""
         now = time.monotonic()
         if self._program is not None and self._program.status is not None:
             self._bury(now)
-        if self._program is None and now >= self._next_start:
+        if not self.begun:
+            self._begin()
+        elif self._program is None and now >= self._next_start:
             self.restarts += 1
             self._launch()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
+            self._newest = max([self._newest, *self.thread.logs_here()])
             self._look()
         if now - self._copied >= self.options.checkpoint_seconds:
             self._copied = now
@@ -154,13 +137,13 @@ class Keeper:
 
     def take_tables(self, tables: Values) -> None:
         """The tables of another thread's checkpoint, behind DDL that this one does not see. The program is halted."""
-        files = checkpoints.read_folder(self.places.state)
+        files = checkpoints.read_folder(self.thread.state)
         kept = checkpoints.needed(files, self.name)
         readers = [values for file, values in kept.items() if file != checkpoints.position_file(self.name)]
         newest = max(readers, key=lambda values: int(values["scn"]), default=None)
         if newest is not None:
             changed = checkpoints.with_tables(newest, tables)
-            checkpoints.write(self.places.state, checkpoints.reader_file(self.name, int(changed["scn"])), changed)
+            checkpoints.write(self.thread.state, checkpoints.reader_file(self.name, int(changed["scn"])), changed)
 
     def end(self, *, at_once: bool = False) -> None:
         """Ends the program and the receiver; `at_once`: the right to run it is gone."""
@@ -174,41 +157,44 @@ class Keeper:
 
     def copy_checkpoints(self) -> None:
         """Into Redis, and the newest with tables to where the merge reads. Raises `StoreUnreachable`, `Superseded`."""
-        kept = checkpoints.needed(checkpoints.read_folder(self.places.state), self.name)
+        kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
         if kept:
-            self.state.store(self.epoch, self.thread, {name: json.dumps(values) for name, values in kept.items()})
+            self.state.store(self.epoch, str(self.thread), {name: json.dumps(values) for name, values in kept.items()})
             self.needed_sequence = checkpoints.oldest_sequence(kept)
             log.info("%s: checkpoints copied: %s", self.thread, ", ".join(sorted(kept)))
         self._publish_tables()
 
     def tables_after(self, scn: int) -> Values | None:
         """The checkpoint with the tables behind DDL at `scn`, once it is there."""
-        return checkpoints.tables_after(checkpoints.read_folder(self.places.state), scn)
+        return checkpoints.tables_after(checkpoints.read_folder(self.thread.state), scn)
 
     def need(self) -> missing_logs.Need:
         """Which logs it still reads."""
         received, waits = self.receiver, self._awaited()
         first = received.sequence + 1 if received.sequence else self.needed_sequence
-        scn = received.durable[0] if received.durable is not None else int(self.seed["scn"])
-        resetlogs = int(self.seed["resetlogs"])
-        names = (file.stem.split("_") for file in self.places.logs.glob(f"*/{self.number}_*_{resetlogs}.*"))
-        here = {int(parts[1]) for parts in names if len(parts) == 3 and parts[1].isdigit()}
+        scn = received.durable[0] if received.durable is not None else self._begins
         first = waits.first if waits is not None else first
-        return missing_logs.Need(resetlogs, self.number, first, scn, here, self.options.archived)
+        of, here = self.thread, self.thread.logs_here()
+        return missing_logs.Need(of.resetlogs, of.number, first, scn, here, self.options.archived)
 
     def look_at_logs(self, said: ArchivedLogs) -> None:
         """What the master says of its archived logs."""
         now = time.monotonic()
+        mine = (self.thread.resetlogs, self.thread.number)
+        known = [each.sequence for each in said.copies if (each.resetlogs, each.thread) == mine]
+        self._newest = max([self._newest, *known])
         self.watch.look(said, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
 
     def _awaited(self) -> missing_logs.Finding | None:
         """The logs that the program waits for, although later ones are there."""
         program = self._program  # Another thread may end it meanwhile.
-        return missing_logs.explained(self.number, program.missing_log) if program is not None else None
+        return missing_logs.explained(self.thread.number, program.missing_log) if program is not None else None
 
     def status(self) -> ThreadStatus:
         program, received = self._program, self.receiver
-        if program is None:
+        if not self.begun:
+            state = "waiting"
+        elif program is None:
             state = "failed" if self._deaths else "stopped"
         elif program.missing_log:
             state = "waiting"
@@ -218,62 +204,86 @@ class Keeper:
         logs, waits = self.watch.explained(), self._awaited()
         if not logs and waits is not None:
             logs = waits.text
+        if not logs and not self.begun:
+            logs = missing_logs.no_beginning(self.thread.number, self._begins, str(self.thread.logs))
         scn = received.durable[0] if received.durable is not None else 0
-        return ThreadStatus(self.thread, state, received.sequence, scn, received.time, self.restarts, error, logs)
-
-    def _configuration(self) -> dict[str, Any]:
-        port = self.options.metrics_port
-        return program_configuration.configuration(
-            name=self.name,
-            context=self.seed["context"],
-            logs=self.places.logs,
-            state=self.places.state,
-            address=self.address,
-            metrics=(HOST, port + self.number) if port is not None else None,
-            owners=self.seed["users"],
-            host_zone=self.options.host_timezone,
-            memory_mb=self.options.memory_mb,
-            checkpoint_seconds=self.options.checkpoint_seconds,
+        behind = max(0, self._newest - received.sequence) if received.sequence else None
+        return ThreadStatus(
+            str(self.thread), state, received.sequence, scn, received.time, self.restarts, error, behind, logs
         )
 
-    def _restore(self) -> None:
-        """Where the program goes on: from its own files, else from Redis, else from the seed."""
-        files = checkpoints.read_folder(self.places.state)
-        if not checkpoints.needed(files, self.name):
-            stored = {name: json.loads(text) for name, text in self.state.stored(self.thread).items()}
-            files = stored or {checkpoints.reader_file(self.name, int(self.seed["scn"])): self.seed}
-            for name, values in files.items():
-                checkpoints.write(self.places.state, name, values)
-            log.info("%s: begins with %s", self.thread, ", ".join(sorted(files)))
+    @property
+    def _begins(self) -> int:
+        """The SCN above which its commits are wanted."""
+        return max(int(self.seed["scn"]), self.thread.since())
+
+    def _begin(self) -> None:
+        """Starts the program for the first time, as soon as it is known where it goes on."""
+        if not self._placed():
+            return
+        kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
+        self.needed_sequence = checkpoints.oldest_sequence(kept)
+        self.begun = True
+        self._launch()
+
+    def _placed(self) -> bool:
+        """Whether checkpoints say where the program goes on: its own, else those in Redis, else the seed.
+
+        The seed's log is that of one thread, and each thread counts its own: which log it is, the logs say. A program
+        without it would begin with the first one that is there, and leave out what comes before that.
+        """
+        if checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name):
+            return True
+        files = {name: json.loads(text) for name, text in self.state.stored(str(self.thread)).items()}
+        if not files:
+            if self._begins_late():
+                return False
+            alone = self.options.threads == ("1",)
+            first = self.thread.first_log(self._begins) or (int(self.seed.get("seq", 0)) if alone else 0)
+            if not first:
+                return False
+            files = {checkpoints.reader_file(self.name, int(self.seed["scn"])): {**self.seed, "seq": first}}
+        for name, values in files.items():
+            checkpoints.write(self.thread.state, name, values)
+        log.info("%s: begins with %s", self.thread, ", ".join(sorted(files)))
+        return True
+
+    def _begins_late(self) -> bool:
+        """Whether the stream would lack what ran when the seed was made; the slaves are told."""
+        if self.held is None:
+            return False
+        begins = {each["resetlogs"]: int(each["resetlogs-scn"]) for each in self.seed.get("incarnations", [])}
+        mine, scn = self.thread.resetlogs, int(self.seed["scn"])
+        if why := lacks(self.held, mine, begins.get(mine, scn), self.thread.since(), scn):
+            self.watch.give_up(f"thread {self.thread}: {why}")
+        return bool(why)
 
     def _lower(self) -> None:
         """See `checkpoints.lowered`."""
-        files = checkpoints.read_folder(self.places.state)
+        files = checkpoints.read_folder(self.thread.state)
         name = checkpoints.position_file(self.name)
         if name in files:
             durable = self.receiver.durable
             values = checkpoints.lowered(files[name], durable[0] if durable is not None else None, files)
-            checkpoints.write(self.places.state, name, values)
+            checkpoints.write(self.thread.state, name, values)
         else:
             # One that was being written when the machine failed. Where to begin, the receiver says.
-            (self.places.state / name).unlink(missing_ok=True)
+            (self.thread.state / name).unlink(missing_ok=True)
 
     def _publish_tables(self) -> None:
         """The newest checkpoint with tables, for the merge: it says the keys."""
-        newest = checkpoints.tables_after(checkpoints.read_folder(self.places.state), 0)
-        if newest is None:
-            return
+        newest = checkpoints.tables_after(checkpoints.read_folder(self.thread.state), 0) or self.seed
         file = checkpoints.reader_file(self.name, int(newest["scn"]))
-        if not (self.places.spool / file).exists():
-            checkpoints.write(self.places.spool, file, newest)
-            for old in self.places.spool.glob(f"{self.name}-chkpt-*.json"):
+        if not (self.thread.spool / file).exists():
+            checkpoints.write(self.thread.spool, file, newest)
+            for old in self.thread.spool.glob(f"{self.name}-chkpt-*.json"):
                 if old.name != file:
                     old.unlink(missing_ok=True)
 
     def _launch(self) -> None:
         self._lower()
-        command = [self.options.program, "-r", "-f", str(self.places.configuration)]
-        self._program = Program(command, self.places.work / "program.log", {})
+        command = [self.options.program, "-r", "-f", str(self.thread.configuration)]
+        self._program = Program(command, self.thread.program_log, {})
         self._started, self._sick = time.monotonic(), 0
         log.info("%s: OpenLogReplicator runs as process %d", self.thread, self._program.pid)
 
@@ -295,9 +305,10 @@ class Keeper:
 
     def _look(self) -> None:
         """Ends a program that does not answer any more; `tick` starts it again."""
-        if self.options.metrics_port is None or self._program is None:
+        shown = program_configuration.metrics_address(self.thread, self.options)
+        if shown is None or self._program is None:
             return
-        address = f"http://{HOST}:{self.options.metrics_port + self.number}/metrics"
+        address = f"http://{shown[0]}:{shown[1]}/metrics"
         try:
             with urllib.request.urlopen(address, timeout=2) as answer:
                 answer.read(1)

@@ -16,6 +16,8 @@ from sluice.redo.missing_logs import Danger, Finding, Need, judged
 
 log = logging.getLogger("sluice.redo")
 
+GIVEN_UP = "Its changes are given up: the slaves become INCONSISTENT where it begins"
+
 
 def hold_back(threads: Path, resetlogs: int, unread: Mapping[int, int]) -> str:
     """Lets the merge wait where redo of a thread begins that nobody reads; what a person must do, empty for nothing.
@@ -59,9 +61,19 @@ class LogWatch:
         self._grace = grace
         self._since: float | None = None
         """When the loss was found that stops the thread."""
+        self._begins_late = ""
+        """Why the thread is not read although its logs may be there."""
+
+    def give_up(self, reason: str) -> None:
+        """What the stream needs of the thread is not read."""
+        if reason != self._begins_late:
+            self._begins_late = reason
+            self._write(f"{reason}; delete this file then, and start capture_redo again")
 
     def look(self, said: ArchivedLogs, need: Need, *, idle: bool, now: float) -> None:
         """`idle`: the thread's program has sent all that it could read. `now`: seconds, on any clock."""
+        if self._begins_late:
+            return
         found = judged(said, need)
         if found is not None and (self.finding is None or found.text != self.finding.text):
             log.warning("thread %d: %s", need.thread, found.text)
@@ -74,21 +86,23 @@ class LogWatch:
         if self._since is None:
             self._since = now
         if idle and now - self._since >= self._grace and not self._file.exists():
-            self._give_up(found)
+            self._write(found.text)
 
     def explained(self) -> str:
         """What a person must do; empty while all is well."""
+        if self._begins_late:
+            return f"{self._begins_late}; delete {self._file} then. {GIVEN_UP}"
         if self.finding is None:
             return ""
         if self._file.exists():
-            return f"{self.finding.text}. Its changes are given up: the slaves become INCONSISTENT where it begins"
+            return f"{self.finding.text}. {GIVEN_UP}"
         if self.finding.danger is Danger.LOST:
             left = f"{duration(self._grace)} after all before it was read"
             return f"{self.finding.text}. Unless it comes back the slaves become INCONSISTENT {left}"
         return self.finding.text
 
-    def _give_up(self, found: Finding) -> None:
-        log.error("%s: %s", self._file, found.text)
+    def _write(self, reason: str) -> None:
+        log.error("%s: %s", self._file, reason)
         temporary = self._file.with_name(f".{self._file.name}")
-        temporary.write_text(found.text, "utf-8")
+        temporary.write_text(reason, "utf-8")
         temporary.rename(self._file)

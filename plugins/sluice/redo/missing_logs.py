@@ -119,6 +119,14 @@ def explained(thread: int, said: str) -> Finding | None:
     return Finding(Danger.GONE, first, last, text)
 
 
+def no_beginning(thread: int, scn: int, folder: str) -> str:
+    """Why a thread is not read yet."""
+    return (
+        f"no log of thread {thread} with SCN {scn} in it, with which its capture begins, is in {folder}: bring it, and "
+        "all after it"
+    )
+
+
 def restore(first: int, last: int, thread: int) -> str:
     """A command of RMAN."""
     return f"RESTORE ARCHIVELOG {_sequences(first, last)} THREAD {thread}"
@@ -160,8 +168,10 @@ def _danger(log: _Log | None, need: Need) -> Danger | None:
 
 
 def _below(name: str, folder: str) -> bool:
-    """Directly in the folder: a stager does not look into folders of folders."""
-    return name.rpartition("/")[0] == folder.rstrip("/")
+    """A fast recovery area has a folder for each day; names in a disk group have no case."""
+    if folder.startswith("+"):
+        name, folder = name.upper(), folder.upper()
+    return name.startswith(folder.rstrip("/") + "/")
 
 
 def _soon(said: ArchivedLogs, need: Need, logs: Mapping[int, _Log], first: int, newest: int) -> Finding | None:

@@ -4,11 +4,14 @@ OpenLogReplicator refuses a key that it does not know. The keys here are those o
 others under the same version number.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sluice.configuration.redo import RedoOptions
+from sluice.redo.redo_thread import RedoThread
+
 VERSION = "1.9.0"
+HOST = "127.0.0.1"
 
 FORMAT: Mapping[str, int | str] = {
     "type": "json",
@@ -71,47 +74,51 @@ _KEYS: Mapping[str, frozenset[str]] = {
 """What each section may hold."""
 
 
-def configuration(
-    *,
-    name: str,
-    context: str,
-    logs: Path,
-    state: Path,
-    address: tuple[str, int],
-    metrics: tuple[str, int] | None,
-    owners: Iterable[str],
-    host_zone: str,
-    memory_mb: int,
-    checkpoint_seconds: int,
-) -> dict[str, Any]:
-    """Of one redo thread, whose archived logs are in folders of a day below `logs`.
+def address(thread: RedoThread, options: RedoOptions) -> tuple[str, int]:
+    """Where the program of a thread listens."""
+    return HOST, options.first_port + thread.number
 
-    `context` and `owners`: of its schema checkpoint, whose archive destination is `ARCHIVE_DESTINATION`. With other
-    owners OpenLogReplicator does not take that checkpoint.
-    `host_zone`: the time zone of the master's machine, `+08:00`; the times in redo are its clock's.
+
+def metrics_address(thread: RedoThread, options: RedoOptions) -> tuple[str, int] | None:
+    """Where it shows its metrics; None: it has none."""
+    return (HOST, options.metrics_port + thread.number) if options.metrics_port is not None else None
+
+
+def configuration(thread: RedoThread, seed: Mapping[str, Any], options: RedoOptions) -> dict[str, object]:
+    """Of the program of one redo thread, whose archived logs are in folders of a day.
+
+    `seed`: the schema checkpoint with which capture begins, whose archive destination is `ARCHIVE_DESTINATION`.
+    OpenLogReplicator does not take it with other owners than the seed's.
     """
-    source: dict[str, Any] = {
+    memory, metrics = options.memory_mb, metrics_address(thread, options)
+    source: dict[str, object] = {
         "alias": "SOURCE",
-        "name": name,
+        "name": seed["database"],
         "flags": ARCHIVED_ONLY | DDL | CHECKPOINTS,
         "arch": "path",
         "arch-read-sleep-us": POLL_US,
-        "memory": {"min-mb": min(64, memory_mb), "max-mb": memory_mb},
-        "state": {"type": "disk", "path": str(state), "interval-s": checkpoint_seconds, "keep-checkpoints": 20},
+        "memory": {"min-mb": min(64, memory), "max-mb": memory, "swap-path": str(thread.swap)},
+        "state": {
+            "type": "disk",
+            "path": str(thread.state),
+            "interval-s": options.checkpoint_seconds,
+            "keep-checkpoints": 20,
+        },
         "reader": {
             "type": "offline",
-            "path-mapping": [f"{ARCHIVE_DESTINATION}/{context}/archivelog", str(logs)],
-            "host-timezone": host_zone,
+            "path-mapping": [f"{ARCHIVE_DESTINATION}/{seed['context']}/archivelog", str(thread.logs)],
+            "host-timezone": options.host_timezone,
             # DATE and TIMESTAMP carry no zone: they are taken as they are, and a slave has what the master shows.
             "db-timezone": "+00:00",
             "log-timezone": "+00:00",
         },
         "format": dict(FORMAT),
-        "filter": {"table": [{"owner": owner, "table": ".*"} for owner in owners]},
+        "filter": {"table": [{"owner": owner, "table": ".*"} for owner in seed["users"]]},
     }
     if metrics is not None:
         source["metrics"] = {"type": "prometheus", "bind": f"{metrics[0]}:{metrics[1]}", "tag-names": "none"}
-    writer = {"type": "network", "uri": f"{address[0]}:{address[1]}", "queue-size": 65536}
+    host, port = address(thread, options)
+    writer = {"type": "network", "uri": f"{host}:{port}", "queue-size": 65536}
     return {
         "version": VERSION,
         "log-level": 3,

@@ -17,7 +17,7 @@ from sluice.counted import counted
 from sluice.errors import Transient
 from sluice.redo import blocks
 from sluice.redo.blocks import LogHeader, NotRedo
-from sluice.redo.proxy_client import Entry
+from sluice.redo.proxy_client import Entry, ProxyRefuses
 
 log = logging.getLogger("sluice.redo")
 
@@ -26,10 +26,11 @@ PARALLEL = 4
 DAY = "staged"
 """The folder of a day that OpenLogReplicator looks into; it does not care for its name."""
 SUFFIX = ".arc"
+NOT_THERE = 404
 
 
 class LogDamaged(Transient):
-    """What came is no good block: it was changed on its way, or is being written just now."""
+    """What came is no good block: it was changed on its way."""
 
     def __init__(self, path: str, numbers: Sequence[int]):
         more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
@@ -69,17 +70,30 @@ class Stager:
         self._since = since
         self.freed = 0
         """Logs below this sequence are not wanted any more."""
-        self._known: dict[tuple[str, int], LogHeader | None] = {}
-        """What a complete log says of itself, by its path and size; None of other files."""
+        self._known: dict[tuple[str, int], LogHeader] = {}
+        """What a complete log says of itself, by its path and size."""
 
     def turn(self) -> int:
-        """Brings what has come; how many logs are whole now. Raises `Transient`, `ProxyRefuses`."""
+        """Brings what has come; how many logs are whole now. Raises `Transient`, `ProxyRefuses`.
+
+        Of what is in several folders one good copy is enough: what is wrong with another is raised at the end, if it
+        keeps a log away.
+        """
         self.target.mkdir(parents=True, exist_ok=True)
-        staged = 0
-        for path, header in sorted(self._found(), key=lambda each: (each[1].sequence, not each[1].complete)):
+        staged, damaged = 0, dict[int, LogDamaged]()
+        found, refused = self._found()
+        for path, header in sorted(found, key=lambda each: (each[1].sequence, not each[1].complete)):
             past = header.next_scn is not None and header.next_scn <= self._since
             if not past and header.sequence >= self.freed and not self.file(header.sequence).exists():
-                staged += self._bring(path, header)
+                try:
+                    staged += self._bring(path, header)
+                except LogDamaged as error:
+                    damaged[header.sequence] = error
+        for sequence, reason in damaged.items():
+            if not self.file(sequence).exists():
+                raise reason
+        if refused is not None:
+            raise refused
         return staged
 
     def free(self, sequence: int) -> list[int]:
@@ -102,16 +116,27 @@ class Stager:
     def file(self, sequence: int) -> Path:
         return self.target / f"{self.thread}_{sequence}_{self.resetlogs}{SUFFIX}"
 
-    def _found(self) -> Iterator[tuple[str, LogHeader]]:
-        """The thread's logs at the source."""
+    def _found(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
+        """The thread's logs at the source; and what was refused, while other folders were looked at."""
+        found: list[tuple[str, LogHeader]] = []
+        refused: ProxyRefuses | None = None
         for folder in self.folders:
-            for name, size in self.source.files(folder):
+            try:
+                entries = self.source.files(folder)
+            except ProxyRefuses as error:
+                refused = refused or error
+                continue
+            for name, size in entries:
                 path = f"{folder.rstrip('/')}/{name}"
-                header = self._known.get((path, size))
-                if (path, size) not in self._known:
-                    header = self._header(path, size)
+                try:
+                    header = self._known.get((path, size)) or self._header(path, size)
+                except ProxyRefuses as error:
+                    if error.status != NOT_THERE:  # Else it was deleted since.
+                        refused = refused or error
+                    continue
                 if header is not None and (header.thread, header.resetlogs) == (self.thread, self.resetlogs):
-                    yield path, header
+                    found.append((path, header))
+        return found, refused
 
     def _header(self, path: str, size: int) -> LogHeader | None:
         try:
@@ -132,12 +157,15 @@ class Stager:
             for data in self._pieces(path, local.blocks * header.size, end and end * header.size):
                 whole = data[: len(data) - len(data) % header.size]
                 if end is None:
+                    # The last block may be half written: it is good at a later look, or damaged in the archived log.
                     count = blocks.written(whole, header.size, local.blocks, header.sequence)
                     good = whole[: count * header.size]
+                    if wrong := blocks.damaged(good, header.size, local.blocks, header.sequence):
+                        good = good[: (wrong[0] - local.blocks) * header.size]
+                elif wrong := blocks.damaged(whole, header.size, local.blocks, header.sequence):
+                    raise LogDamaged(path, wrong)
                 else:
                     good = whole
-                if wrong := blocks.damaged(good, header.size, local.blocks, header.sequence):
-                    raise LogDamaged(path, wrong)
                 local.add(good)
                 if len(good) < len(data):
                     break

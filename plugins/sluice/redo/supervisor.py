@@ -22,14 +22,16 @@ from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.database.registry import receiver_of
-from sluice.errors import SluiceError, Terminal
+from sluice.database.registry import receiver_of, redo_stream
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.naming import Naming
 from sluice.model.vendors import REDO, STREAM
 from sluice.redo import checkpoints, missing_logs, staging, supplemental_logging
-from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, Places, pause
+from sluice.redo.beginning import Held
+from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, pause
 from sluice.redo.log_watch import hold_back
 from sluice.redo.program import Program
+from sluice.redo.redo_thread import RedoThread
 
 log = logging.getLogger("sluice.redo")
 
@@ -78,9 +80,9 @@ class Supervisor:
             try:
                 lease.acquire()
                 epoch = self.state.next_epoch()
-            except LeaseHeld as held:
+            except LeaseHeld as refused:
                 if not announced:
-                    log.info("%s: %s captures; this process stands by", self.replication.prefix, held.holder)
+                    log.info("%s: %s captures; this process stands by", self.replication.prefix, refused.holder)
                 announced = True
                 stop.wait(self.options.lease / 4)
                 continue
@@ -111,14 +113,11 @@ class _Leading:
         seed = checkpoints.read_seed(Path(self.options.schema))
         replication, naming = supervisor.replication, Naming(self.options.exact_names)
         supplemental_logging.expect(seed, lambda table: replication.rule(table) is not None, naming)
-        receiver = receiver_of(STREAM)
+        receiver, held = receiver_of(STREAM), _held(self.stream)
         self.keepers = []
         for number in map(int, self.options.threads):
-            name = f"{seed['resetlogs']}_{number}"
-            work = Path(self.options.work or location / "work") / name
-            logs = Path(self.options.logs or location / "logs") / name
-            places = Places(self.threads / name, work, logs)
-            self.keepers.append(Keeper(name, number, places, seed, self.options, self.state, epoch, receiver))
+            thread = RedoThread.of(self.options, location, seed["resetlogs"], number)
+            self.keepers.append(Keeper(thread, seed, self.options, self.state, epoch, receiver, held))
         self._stop = threading.Event()
         self._beside = [
             threading.Thread(
@@ -138,7 +137,7 @@ class _Leading:
         self._merge_deaths = 0
         self._said = 0.0
         self._ddl = dict.fromkeys((keeper.thread for keeper in self.keepers), 0)
-        self._ddl_done = dict(self._ddl)
+        """By thread, the DDL for whose tables its program was started again."""
 
     def run(self, stop: threading.Event) -> None:
         """Raises `LeaseLost`, `Superseded`, `StoreUnreachable`, `Terminal`."""
@@ -173,10 +172,12 @@ class _Leading:
             log.warning("%s: %s", self.prefix, away)
 
     def _follow_ddl(self) -> None:
-        """DDL reaches only the thread that ran it: the others go on with its tables."""
+        """DDL reaches only the thread that ran it: the others go on with its tables, once they have begun."""
+        if not all(keeper.begun for keeper in self.keepers):
+            return
         for keeper in self.keepers:
             scn = keeper.receiver.ddl
-            if len(self.keepers) == 1 or scn <= self._ddl_done[keeper.thread]:
+            if len(self.keepers) == 1 or not scn:
                 continue
             tables = keeper.tables_after(scn)
             if tables is None:
@@ -184,18 +185,18 @@ class _Leading:
                     self._ddl[keeper.thread] = scn
                     keeper.restart(f"it writes a checkpoint with the tables behind the DDL at SCN {scn}")
                 continue
-            self._ddl[keeper.thread] = self._ddl_done[keeper.thread] = scn
             for other in self.keepers:
                 if other is not keeper:
                     other.halt()
                     other.take_tables(tables)
                     other.restart(f"thread {keeper.thread} ran DDL at SCN {scn}")
+            keeper.receiver.passed_on(scn)
 
     def _stage(self, keeper: Keeper, resetlogs: int, since: int) -> None:
         """Brings the logs of a thread, and deletes those that nobody needs."""
         while not self._stop.is_set():
             try:
-                stager = staging.of_thread(self.options, keeper.places.logs, keeper.number, resetlogs, since)
+                stager = staging.of_thread(self.options, keeper.thread.logs, keeper.thread.number, resetlogs, since)
                 while not self._stop.is_set():
                     stager.free(keeper.needed_sequence)
                     staged = stager.turn()
@@ -214,7 +215,7 @@ class _Leading:
                 said = archived()
                 for keeper in self.keepers:
                     keeper.look_at_logs(said)
-                read = [keeper.number for keeper in self.keepers]
+                read = [keeper.thread.number for keeper in self.keepers]
                 unread = missing_logs.unread(said, self._resetlogs, read, self._begins)
                 self._unread = hold_back(self.threads, self._resetlogs, unread)
                 self._watch_error = ""
@@ -271,3 +272,12 @@ class _Leading:
             self.state.write(self._status())
         except (StoreUnreachable, Superseded) as error:
             log.warning("%s: the last checkpoints are not in Redis. %s", self.prefix, error)
+
+
+def _held(folder: Path) -> Held | None:
+    """What the stream there holds; None where there is none. Raises `Terminal`."""
+    try:
+        stream = redo_stream(folder)
+        return Held(stream.begins(), stream.incarnations())
+    except Transient:
+        return None

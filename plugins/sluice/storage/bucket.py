@@ -135,7 +135,7 @@ class _BucketSink:
         self._target = {"Bucket": place.bucket, "Key": place.path}
         self._buffer = bytearray()
         self._upload: str | None = None
-        self._parts: list[dict[str, Any]] = []
+        self._parts: list[dict[str, object]] = []
 
     def write(self, data: bytes) -> None:
         self._buffer += data

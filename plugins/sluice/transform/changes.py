@@ -10,8 +10,9 @@ The row before and the row after a change are transformed alike, and compared:
 | left out, or not there | left out, or gone | nothing |
 """
 
+from dataclasses import dataclass, replace
+
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +20,33 @@ from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.model.change import Action
 from sluice.model.guid import key_text
 from sluice.transform.engine import TEXT
-from sluice.transform.table_transform import Rows, TableTransform
+from sluice.transform.table_transform import Flags, Places, Rows, TableTransform
 
-Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+
+@dataclass(frozen=True)
+class _RowsOfChanges:
+    """The rows before and after some changes, one below the other, on both sides."""
+
+    names: tuple[str, ...]
+    master: list[pa.Array]
+    """One array a column of `names`."""
+    slave: Rows
+    before: Places
+    """Of each change the place of the row before it, -1 where the slave has none."""
+    after: Places
+
+    @property
+    def stays(self) -> Flags:
+        """Which changes have a row on the slave before and after them."""
+        return (self.before >= 0) & (self.after >= 0)
+
+    def of(self, changes: Places) -> "_RowsOfChanges":
+        """The same for some of the changes."""
+        return replace(self, before=self.before[changes], after=self.after[changes])
+
+    def taken(self, places: Places) -> list[pa.Array]:
+        """The slave's columns of the rows at `places` that are there."""
+        return [_taken(column, places[places >= 0]) for column in self.slave.columns]
 
 
 def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
@@ -70,57 +94,48 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
     place_after[after] = np.arange(len(after))
     place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(turned[0]) if turned else 0)
     place_before[np.flatnonzero(deletes)] = len(after) + int(updates.sum()) + np.arange(int(deletes.sum()))
+    if rows.kept is not None:
+        place_before, place_after = (
+            np.where((each >= 0) & rows.kept[each], each, -1) for each in (place_before, place_after)
+        )
     plain = frozenset(names) if images.is_plain(contents) and images.is_plain(oldcontents) else frozenset()
-    return _written(items, transform, images, (names, pools), rows, place_before, place_after, plain)
+    return _written(items, transform, images, _RowsOfChanges(names, pools, rows, place_before, place_after), plain)
 
 
 def _written(
-    items: pa.Table,
-    transform: TableTransform,
-    images: RowImageCodec,
-    master: tuple[tuple[str, ...], list[pa.Array]],
-    rows: Rows,
-    before: Places,
-    after: Places,
-    plain: frozenset[str],
+    items: pa.Table, transform: TableTransform, images: RowImageCodec, rows: _RowsOfChanges, plain: frozenset[str]
 ) -> pa.Table:
-    """The items anew. `before`, `after`: where each one's images are among the rows, -1 for none.
+    """The items anew, without those that change nothing on the slave.
 
     `plain`: columns of the master whose values need no protection in a content.
     """
     unprotected = transform.untouched(plain)
-    if rows.kept is not None:
-        before, after = (np.where((each >= 0) & rows.kept[each], each, -1) for each in (before, after))
-    stays = (before >= 0) & (after >= 0)
-    differs = _differences(rows, before[stays], after[stays])
+    stays = rows.stays
+    differs = _differences(rows.slave, rows.before[stays], rows.after[stays])
     silent = np.asarray(pc.is_null(_whole(items, "oldcontent"))) & stays
     same = np.zeros(items.num_rows, dtype=bool)
     same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, silent[stays]])]] = True
-    left = np.flatnonzero(((before >= 0) | (after >= 0)) & ~same)
-    before, after = before[left], after[left]
-    shown = [_taken(column, after[after >= 0]) for column in rows.columns]
-    contents = images.written(rows.names, shown, plain=unprotected)
-    key = transform.key()
-    stayed = (before >= 0) & (after >= 0)
+    left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
+    rows = rows.of(left)
+    there, gone = rows.after >= 0, rows.stays[rows.before >= 0]
+    names, key = rows.slave.names, transform.key()
+    contents = images.written(names, rows.taken(rows.after), plain=unprotected)
     kept = ~same[np.flatnonzero(stays)]
     # An UPDATE's old image names what it changed, and the key; a DELETE's the whole row.
-    gone = stayed[before >= 0]
     only: list[pa.Array | None] = []
-    for name, flags in zip(rows.names, differs, strict=True):
+    for name, flags in zip(names, differs, strict=True):
         named = np.ones(len(gone), dtype=bool)
         if name not in key:
             named[gone] = flags[kept]
         only.append(None if named.all() else pa.array(named))
-    old = images.written(
-        rows.names, [_taken(column, before[before >= 0]) for column in rows.columns], only, unprotected
-    )
+    old = images.written(names, rows.taken(rows.before), only, unprotected)
     result = items.take(pa.array(left))
-    words = np.where(stayed, "UPDATE", np.where(after >= 0, "INSERT", "DELETE"))
+    words = np.where(rows.stays, "UPDATE", np.where(there, "INSERT", "DELETE"))
     columns = {
         "action": pa.array(words, TEXT),
-        "content": _in_place(contents, after >= 0),
-        "oldcontent": pc.if_else(pa.array(silent[left]), pa.scalar(None, TEXT), _in_place(old, before >= 0)),
-        "guid": _guids(result, transform, master, before, after),
+        "content": _in_place(contents, there),
+        "oldcontent": pc.if_else(pa.array(silent[left]), pa.scalar(None, TEXT), _in_place(old, rows.before >= 0)),
+        "guid": _guids(result, transform, rows),
     }
     for label, values in columns.items():
         result = result.set_column(result.column_names.index(label), label, values)
@@ -138,24 +153,17 @@ def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
     return found
 
 
-def _guids(
-    items: pa.Table,
-    transform: TableTransform,
-    master: tuple[tuple[str, ...], list[pa.Array]],
-    before: Places,
-    after: Places,
-) -> pa.Array:
+def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> pa.Array:
     """The keys as texts. An UPDATE that changed the key has none; half of it, where one image is left out, has one."""
     guids = _whole(items, "guid")
-    halves = np.flatnonzero(np.asarray(pc.is_null(guids)) & ((before < 0) | (after < 0)))
+    halves = np.flatnonzero(np.asarray(pc.is_null(guids)) & ~rows.stays)
     if not len(halves):
         return guids
-    names, pools = master
     key = [column.name for column in transform.master.key]
-    columns = [pools[names.index(name)] for name in key]
+    columns = [rows.master[rows.names.index(name)] for name in key]
     texts = guids.to_pylist()
     for place in halves.tolist():
-        row = int(max(before[place], after[place]))
+        row = int(max(rows.before[place], rows.after[place]))
         texts[place] = key_text({name: column[row].as_py() for name, column in zip(key, columns, strict=True)}, key)
     return pa.array(texts, TEXT)
 

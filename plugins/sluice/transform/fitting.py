@@ -78,7 +78,7 @@ def _of_constraint(constraint: Constraint, pair: Pair) -> str:
         return f"it may refuse what the exit {rule.exit} gives to rows of {constraint.table}"
     if changed := _changed(rule, constraint.columns or ()):
         return f"`columns` says that {changed}"
-    if constraint.kind != "f":
+    if constraint.parent is None:
         return ""
     other = pair.transformation(constraint.parent)
     if other is not None and other.where is not None:

@@ -6,7 +6,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
@@ -14,16 +14,13 @@ from typing import TypeVar
 from sluice.database.digests import (
     MOST_BLOCKS,
     ROWS_A_BLOCK,
-    DigestedRow,
     Digester,
     Method,
-    TableDigest,
     by_canonical_texts,
     compared,
 )
 from sluice.database.errors import DatabaseError
 from sluice.database.rows import Estimate
-from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.model.logical_type import ORDERED_ALIKE
 from sluice.model.names import TableName
@@ -46,34 +43,42 @@ from sluice.verify.findings import (
 from sluice.verify.pinned_sessions import PinnedView, gathered
 from sluice.verify.pinned_side import Side
 from sluice.verify.sample import upper_bound
+from sluice.verify.table_reads import (
+    Digests,
+    InThisProcess,
+    TableReads,
+    groups_of,
+    unequal,
+)
 from sluice.verify.transformed_master import transformed_master
 
 EXAMPLES = 10
 """Rows of each kind shown in the report."""
 LOOKED_AT = 1_000
 """Rows of each kind fetched whole, to say which columns differ, and which row a rule for conflicts takes."""
-BLOCKS_AT_ONCE = 256
-"""Blocks whose rows are compared together: what bounds the memory."""
+KEYS_AT_ONCE = 256
+"""Rows of a sample that are looked for together."""
 
 T = TypeVar("T")
 Found = dict[str, str | None] | None
 """A row: column → text."""
-Digests = tuple[TableDigest, TableDigest]
-"""The master's, the slave's."""
-Sum = tuple[int, int]
-"""How many rows, and the sum of their digests."""
 
 
 def compare(
-    view: PinnedView, table: TableName, actions: frozenset[str] = frozenset("IUD"), sample: int = 0
+    view: PinnedView,
+    table: TableName,
+    actions: frozenset[str] = frozenset("IUD"),
+    sample: int = 0,
+    reads: TableReads | None = None,
 ) -> TableFinding:
     """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`.
 
     `sample`: about how many rows to draw on each side, 0 for all. A table without a key is compared whole.
+    `reads`: who reads what many rows have to be read for; None: the sessions of `view`.
     """
     begun = time.monotonic()
     with ExitStack() as stack:
-        comparison = _Comparison(view, table, stack)
+        comparison = _Comparison(view, table, stack, reads)
         comparison.run(sample)
     finding = comparison.finding
     for kind, why in causes(actions, keyed=bool(finding.key)).items():
@@ -84,25 +89,10 @@ def compare(
     return finding
 
 
-def sums(parts: Iterable[Iterable[tuple[int, int, str]]]) -> dict[int, Sum]:
-    """Digests of blocks from those of their parts: they add up, modulo 2^64."""
-    total: dict[int, Sum] = {}
-    for part in parts:
-        for block, count, digest in part:
-            rows, value = total.get(block, (0, 0))
-            total[block] = (rows + count, (value + int(digest)) % 2**64)
-    return total
-
-
-def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
-    """The keys under which the two hold another value, or only one of them any."""
-    wrong = [key for key, value in master.items() if slave.get(key) != value]
-    return wrong + [key for key in slave if key not in master]
-
-
 class _Comparison:
-    def __init__(self, view: PinnedView, table: TableName, stack: ExitStack):
+    def __init__(self, view: PinnedView, table: TableName, stack: ExitStack, reads: TableReads | None):
         self.view = view
+        self._given = reads
         self._stack = stack
         self.finding = TableFinding(table)
         self.sides = (view.master, view.slave)
@@ -110,6 +100,10 @@ class _Comparison:
         self.canonical = by_canonical_texts(view.master.info.vendor, view.slave.info.vendor)
         self.before: dict[Row, offline_compare.Image | None] = {}
         """By the keys of rows that waiting changes touch: the master's row before them, see `offline_compare`."""
+
+    @property
+    def reads(self) -> TableReads:
+        return self._given or InThisProcess(self.view, self.sides)
 
     def run(self, sample: int) -> None:
         digests = self._prepare()
@@ -119,46 +113,42 @@ class _Comparison:
         elif sample and finding.key:
             self._sampled(digests, sample)
             return
-        wrong = self._unequal_blocks(digests)
-        # A class of hashes is found by reading the whole table: once, then.
-        step = BLOCKS_AT_ONCE if digests[0].bounds else max(1, len(wrong))
-        for start in range(0, len(wrong), step):
-            if finding.key:
-                self._keyed(digests, wrong[start : start + step])
-            else:
-                self._keyless(digests, wrong[start : start + step])
+        for found in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
+            finding.travelled += found.travelled
+            for kind, row, copies in found.rows:
+                self._keep(kind, [row], copies)
+                if not finding.key:
+                    self._show_copies(kind, row, copies)
         for start in range(0, len(self.before), LOOKED_AT):
             self._judge(digests, [*self.before][start : start + LOOKED_AT])
         if finding.key:
             self._look(digests)
 
-    def _unequal_blocks(self, digests: Digests) -> list[int]:
-        """Blocks of which the two sides have different digests, in order."""
+    def _unequal_blocks(self, digests: Digests) -> list[list[int]]:
+        """Blocks of which the two sides have different digests, in order, and in groups that are read together."""
         finding = self.finding
         parts = [
-            [
-                self.view.run(side, partial(digest.of_blocks, part=part))
-                for part in self._with(side, digest.parts, side.first)
-            ]
-            for side, digest in zip(self.sides, digests, strict=True)
+            self.view.ask(side, digest.parts, side.first) for side, digest in zip(self.sides, digests, strict=True)
         ]
-        futures = [future for side in parts for future in side]
-        gathered(futures)
-        master, slave = (sums(future.result() for future in side) for side in parts)
+        master, slave = self.reads.blocks(digests, parts)
         finding.rows_master = sum(count for count, _ in master.values())
         finding.rows_slave = sum(count for count, _ in slave.values())
         finding.blocks = len(master.keys() | slave.keys())
         finding.travelled += len(master) + len(slave)
         wrong = sorted(unequal(master, slave))
         finding.blocks_different = len(wrong)
-        return wrong
+
+        def rows(block: int) -> int:
+            return max(side[block][0] for side in (master, slave) if block in side)
+
+        return groups_of(wrong, rows, ranges=bool(digests[0].bounds))
 
     def _take_back(self, digests: Digests) -> None:
         """The master's rows as they were where the slave stands, of those that changed since."""
         view, finding, digest = self.view, self.finding, digests[0]
         assert view.seen is not None
         seen = view.seen
-        items = self._with(
+        items = self.view.ask(
             view.master,
             lambda _: offline_compare.waiting(view.pair, view.master, Window(view.position, seen), finding.table),
             view.master.first,
@@ -171,7 +161,7 @@ class _Comparison:
             if self.canonical or digest.shape.column(name).type != column.type:
                 rows = [row for _, *both in items for row in both if row is not None]
                 converted = partial(digest.converted, name=name, texts=[row[name] for row in rows])
-                for row, text in zip(rows, self._with(view.master, converted, view.master.first), strict=True):
+                for row, text in zip(rows, self.view.ask(view.master, converted, view.master.first), strict=True):
                     row[name] = text
         self.before = offline_compare.before(items, finding.key)
 
@@ -193,12 +183,12 @@ class _Comparison:
         table, finding = self.finding.table, self.finding
         shapes = []
         for side in self.sides:
-            shape = self._with(side, partial(side.vendor.rows.shape, table=table), side.first)
+            shape = self.view.ask(side, partial(side.vendor.rows.shape, table=table), side.first)
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
-                self._with(side, partial(self._digester(side).hold, table=shape), session)
-            if not self._with(side, partial(side.vendor.rows.whole, table=table), side.first):
+                self.view.ask(side, partial(self._digester(side).hold, table=shape), session)
+            if not self.view.ask(side, partial(side.vendor.rows.whole, table=table), side.first):
                 raise CouldNotCompare(
                     f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
                 )
@@ -207,7 +197,7 @@ class _Comparison:
         places = self.view.pair.placement.places([table])
         finding.place = "".join(map(str, places.values()))
         transforms = Transforms(self.view.pair.replication, self.view.pair.slave)
-        transform = self._with(self.view.master, partial(transforms.of, master), self.view.master.first)
+        transform = self.view.ask(self.view.master, partial(transforms.of, master), self.view.master.first)
         if unfit := self._unfit(master if transform is None else transform.shape, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
         if transform is not None:
@@ -248,12 +238,12 @@ class _Comparison:
         of_master, of_slave = (side.vendor for side in self.sides)
         translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
         lossy = self.view.pair.slave.lossy_columns
-        return self._with(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
+        return self.view.ask(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
         if self.canonical:
             return Method.CANONICAL, ""
-        encodings = [self._with(side, self._digester(side).encoding, side.first) for side in self.sides]
+        encodings = [self.view.ask(side, self._digester(side).encoding, side.first) for side in self.sides]
         if len(set(encodings)) > 1:
             reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
         else:
@@ -269,12 +259,12 @@ class _Comparison:
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
         """Where blocks of the key's first column end; else how many classes there are."""
         side = self.sides[0]
-        estimate = self._estimates(self.view.master)
-        # Never analysed: as many as fit there.
-        rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
+        rows = rows_about(self.view, self.finding.table)
         first = master.key[0] if master.key else None
         if first and self._ordered_alike(first, slave.column(first.name)):
-            bounds = tuple(self._with(side, partial(self._digester(side).bounds, shape=master, rows=rows), side.first))
+            bounds = tuple(
+                self.view.ask(side, partial(self._digester(side).bounds, shape=master, rows=rows), side.first)
+            )
             if len(bounds) >= rows // ROWS_A_BLOCK // 4 or len(bounds) >= MOST_BLOCKS // 4:
                 return bounds, 1
         classes = 1
@@ -292,35 +282,19 @@ class _Comparison:
         ours, theirs = (side.vendor.types.logical(column.type).kind for side, column in both)
         return ours is theirs and ours in ORDERED_ALIKE
 
-    def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
-        """Rows of a table with a key, by their digests."""
-        queries = [
-            self.view.run(side, partial(digest.of_rows, blocks=wrong))
-            for side, digest in zip(self.sides, digests, strict=True)
-        ]
-        master, slave = (self._by_key(rows) for rows in gathered(queries))
-        for key in self.before:
-            master.pop(key, None)
-            slave.pop(key, None)
-        self._keep(Kind.DIFFERENT, [key for key, value in master.items() if slave.get(key, value) != value])
-        self._keep(Kind.MISSING, [key for key in master if key not in slave])
-        self._keep(Kind.EXTRA, [key for key in slave if key not in master])
-
-    def _by_key(self, rows: Sequence[DigestedRow]) -> dict[Row, Sum]:
-        self.finding.travelled += len(rows)
-        return sums_by_key(rows)
-
     def _sampled(self, digests: Digests, wanted: int) -> None:
         """Rows drawn on either side, looked for on the other."""
         finding = self.finding
         checked, wrong = [], []
         for side, digest in zip(self.sides, digests, strict=True):
-            estimate = self._estimates(self.view.slave if side is self.view.slave else self.view.master)
+            estimate = estimated(
+                self.view, self.view.slave if side is self.view.slave else self.view.master, finding.table
+            )
             rows = wanted if estimate is None or estimate.rows is None else estimate.rows
-            keys = self._with(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
+            keys = self.view.ask(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
             before = sum(found.count for found in finding.found.values())
-            for start in range(0, len(keys), BLOCKS_AT_ONCE):
-                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.sides[0])
+            for start in range(0, len(keys), KEYS_AT_ONCE):
+                self._drawn(digests, keys[start : start + KEYS_AT_ONCE], side is self.sides[0])
             checked.append(len(keys))
             wrong.append(sum(found.count for found in finding.found.values()) - before)
         finding.rows_master, finding.rows_slave = checked
@@ -338,27 +312,15 @@ class _Comparison:
             elif ours != theirs:
                 self._keep(Kind.DIFFERENT, [key])
 
-    def _keyless(self, digests: Digests, wrong: Sequence[int]) -> None:
-        """Rows of a table without a key, by how often each is there."""
-        queries = [
-            self.view.run(side, partial(digest.copies, blocks=wrong))
-            for side, digest in zip(self.sides, digests, strict=True)
-        ]
-        found = gathered(queries)
-        self.finding.travelled += sum(map(len, found))
-        master, slave = ({tuple(row): count for count, *row in rows} for rows in found)
-        for row in unequal(master, slave):
-            more = master.get(row, 0) - slave.get(row, 0)
-            kind = Kind.MISSING if more > 0 else Kind.EXTRA
-            self._keep(kind, [row], abs(more))
-            values = dict(zip(self.finding.compared, row, strict=True))
-            ours, theirs = (values, None) if more > 0 else (None, values)
-            self._show(Example(kind, {}, ours, theirs, abs(more)))
-
     def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
         rows = self.finding.found[kind]
         rows.count += len(keys) if copies is None else copies
         rows.keys += keys[: MOST_KEYS - len(rows.keys)]
+
+    def _show_copies(self, kind: Kind, row: Row, copies: int) -> None:
+        values = dict(zip(self.finding.compared, row, strict=True))
+        ours, theirs = (values, None) if kind is Kind.MISSING else (None, values)
+        self._show(Example(kind, {}, ours, theirs, copies))
 
     def _look(self, digests: Digests) -> None:
         """Fetches some of the rows that differ, and says in which columns."""
@@ -399,29 +361,21 @@ class _Comparison:
         for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
             yield key, ours, theirs
 
-    def _estimates(self, side: Side) -> Estimate | None:
-        table = self.finding.table
-        rows = side.vendor.rows
-        return self._with(side, partial(rows.estimates, tables=[table]), side.first).get(table)
-
     def _digester(self, side: Side) -> Digester:
         return side.vendor.digests
 
     def _probe(self, side: Side, method: Method) -> list[int] | None:
-        return self._with(side, partial(self._digester(side).probe, method=method), side.first)
-
-    def _with(self, side: Side, task: Callable[[Session], T], session: Session) -> T:
-        try:
-            return task(session)
-        except DatabaseError as error:
-            raise self.view.failure(side, error) from error
+        return self.view.ask(side, partial(self._digester(side).probe, method=method), side.first)
 
 
-def sums_by_key(rows: Iterable[DigestedRow]) -> dict[Row, Sum]:
-    """Rows `digest, key…` by key; a slave whose key is not unique may have several under one."""
-    found: dict[Row, Sum] = {}
-    for digest, *texts in rows:
-        key = tuple(texts)
-        count, value = found.get(key, (0, 0))
-        found[key] = (count + 1, value + digest)
-    return found
+def estimated(view: PinnedView, side: Side, table: TableName) -> Estimate | None:
+    """How large the table is, as its database believes."""
+    return view.ask(side, partial(side.vendor.rows.estimates, tables=[table]), side.first).get(table)
+
+
+def rows_about(view: PinnedView, table: TableName) -> int:
+    """About how many rows the master has. Of a table that was never analysed: as many as fit there."""
+    estimate = estimated(view, view.master, table)
+    if estimate is None:
+        return 0
+    return estimate.rows if estimate.rows is not None else estimate.bytes // 64

@@ -43,6 +43,8 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
 
     Raises `CouldNotCompare`, and errors of taking a position.
     """
+    if pair.rows_info is not None:
+        raise ChangesWait("redo does not tell all former values of what waits for it")
     begun = slave.vendor.rows.begin_snapshot
     begun(slave.first)
     row = checkpoint(pair, slave, slave.first)

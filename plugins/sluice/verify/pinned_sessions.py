@@ -99,6 +99,11 @@ class PinnedView:
         """Runs `task` with a free session of `side`. Its future raises `CouldNotCompare`."""
         return self._pool.submit(self._run, side, task)
 
+    def expect_wanted(self) -> None:
+        """Raises why the comparison was ended, if it was."""
+        if self._ended is not None:
+            raise self._ended
+
     def close(self) -> None:
         """Ends what runs."""
         self._over.set()
@@ -109,11 +114,16 @@ class PinnedView:
     def _run(self, side: Side, task: Callable[[Session], T]) -> T:
         session = side.free.get()
         try:
+            return self.ask(side, task, session)
+        finally:
+            side.free.put(session)
+
+    def ask(self, side: Side, task: Callable[[Session], T], session: Session) -> T:
+        """Runs `task` with this session of `side`. Raises `CouldNotCompare`."""
+        try:
             return task(session)
         except DatabaseError as error:
             raise self.failure(side, error) from error
-        finally:
-            side.free.put(session)
 
     def failure(self, side: Side, error: Exception) -> CouldNotCompare:
         """What an error in one of the sessions means for the comparison."""
@@ -182,8 +192,7 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
     """
     with ExitStack() as stack:
         # Before the apply is asked: what it exports is then taken over at once.
-        master = _side(stack, pair, pair.master_info, vendor_of(pair.master_info.vendor), sessions)
-        slave = _side(stack, pair, pair.slave_info, vendor_at(pair), sessions)
+        master, slave = sides(stack, pair, sessions)
         view = PinnedView(pair, master, slave)
         stack.callback(view.close)
         if lease.holder(store, lease.key(pair.prefix, pair.slave.name)) is None:
@@ -197,16 +206,34 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
         yield view
 
 
+def places(pair: Pair) -> tuple[tuple[ConnectionInfo, Vendor], tuple[ConnectionInfo, Vendor]]:
+    """Where the master's rows are, and where the slave's."""
+    rows = pair.place_of_rows()
+    return (rows, vendor_of(rows.vendor)), (pair.slave_info, vendor_at(pair))
+
+
+def sides(stack: ExitStack, pair: Pair, sessions: int) -> tuple[Side, Side]:
+    """Master and slave with so many sessions each, which `stack` closes. Raises errors of connecting."""
+    master, slave = (_side(stack, pair, info, vendor, sessions) for info, vendor in places(pair))
+    return master, slave
+
+
 def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor, sessions: int) -> Side:
-    connect = vendor.sessions.connect
-    made = []
-    for number in range(sessions + 1):
-        session = connect(info, application=f"{pair.application} verify", autocommit=True)
-        stack.callback(session.close)
-        if number < sessions:
-            vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
-        made.append(session)
-    return Side(info, vendor, made[:-1], made[-1])
+    made = [reading(stack, pair, info, vendor) for _ in range(sessions)]
+    return Side(info, vendor, made, _connected(stack, pair, info, vendor))
+
+
+def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) -> Session:
+    """A session to read with: its server ends it soon after this process has died or frozen."""
+    session = _connected(stack, pair, info, vendor)
+    vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
+    return session
+
+
+def _connected(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) -> Session:
+    session = vendor.sessions.connect(info, application=f"{pair.application} verify", autocommit=True)
+    stack.callback(session.close)
+    return session
 
 
 def gathered(futures: "Sequence[Future[T]]") -> list[T]:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,12 +11,13 @@ from redis import Redis
 from sluice.control.rejects import rejects_of
 from sluice.database.registry import reach
 from sluice.errors import SluiceError
+from sluice.executor import Executor
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
 from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 from sluice.verify import offline_compare
-from sluice.verify.compare import compare
+from sluice.verify.executor_reads import compare_where_it_pays
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
 from sluice.verify.pinned_side import Side
@@ -68,6 +70,7 @@ def look(
     *,
     sessions: int = 1,
     sample: int = 0,
+    executors: Callable[[], Executor] | None = None,
 ) -> TableFinding:
     """Compares a table at a position of its own; again where it changed its definition meanwhile. Never raises for
     what keeps it from comparing: that is the finding.
@@ -79,7 +82,7 @@ def look(
         try:
             with at_one_position(pair, store, sessions=sessions) as view:
                 _expect_loaded(pair, view.slave, table)
-                finding = compare(view, table, actions, sample)
+                finding = compare_where_it_pays(view, table, actions, sample, executors)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
             elif finding.outcome is Outcome.IDENTICAL:
@@ -103,9 +106,10 @@ def resync(
     *,
     sessions: int = 1,
     sample: int = 0,
+    executors: Callable[[], Executor] | None = None,
 ) -> TableResult:
-    """`limit`: rows that a repair may touch, None for any number. `sample`: see `compare`."""
-    result = TableResult(look(pair, store, table, actions, sessions=sessions, sample=sample))
+    """`limit`: rows that a repair may touch, None for any number. For the others see `compare_where_it_pays`."""
+    result = TableResult(look(pair, store, table, actions, sessions=sessions, sample=sample, executors=executors))
     if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
         return result
     try:
@@ -115,7 +119,7 @@ def resync(
         return result
     except NotRepaired as failure:
         result.repaired, result.refused = failure.done, str(failure)
-    result.after = look(pair, store, table, actions, sessions=sessions)
+    result.after = look(pair, store, table, actions, sessions=sessions, executors=executors)
     return result
 
 

@@ -18,6 +18,8 @@ NAMED = sorted(server.named())
 collect_ignore_glob = [] if NAMED else ["test_*.py"]
 if "ivorysql" not in NAMED:
     collect_ignore_glob.append("test_pairs.py")
+if "oracle" not in NAMED:
+    collect_ignore_glob.append("test_driver.py")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

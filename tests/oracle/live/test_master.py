@@ -14,7 +14,7 @@ from sluice.database.registry import vendor_of
 from sluice.load.read_modes import SnapshotLost
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle.errors import made
-from sluice.vendors.oracle.session import OracleSession, Value
+from sluice.vendors.oracle.session import EmptyLob, OracleSession, Value
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.repair import repair
 from tests.oracle.live.master_rig import OracleMasterRig
@@ -50,8 +50,9 @@ def fill(pair: OracleMasterRig) -> None:
             "id": n, "customer": n % 7, "note": texts[n % 5], "amount": n / 4, "plain": f"{n}.125" if n % 2 else None,
             "rate": str(n / 7), "at": f"2020-02-29 12:{n % 60:02}:00.000{n % 10}00",
             "moment": f"2020-02-29 12:{n % 60:02}:00.000001 +02:00", "day": f"2020-01-{n % 28 + 1:02} 10:00:00",
-            "body": n.to_bytes(4, "big") if n % 3 else None, "longer": "long " * (n % 50) or None,
-            "short": n.to_bytes(3, "big"), "code": f"c{n % 10}",
+            "body": (None, EmptyLob.BYTES, n.to_bytes(4, "big"))[n % 3],
+            "longer": "long " * (n % 50) or (EmptyLob.TEXT if n % 100 else None),
+            "short": n.to_bytes(3, "big"), "code": f"c{n % 10}" if n % 10 else " ",
         }
         for n in range(1, 401)
     ]  # fmt: skip
@@ -70,6 +71,9 @@ CHANGES = (
     "DELETE FROM ORDERS WHERE MOD(ID, 11) = 0",
     "UPDATE ORDERS SET ID = ID + 100000 WHERE MOD(ID, 13) = 0 AND ID < 100000",
     "UPDATE ORDERS SET LONGER = LONGER || ' <&]]> é', BODY = NULL WHERE MOD(ID, 7) = 0",
+    "UPDATE ORDERS SET LONGER = EMPTY_CLOB(), BODY = EMPTY_BLOB() WHERE MOD(ID, 17) = 0",
+    "UPDATE ORDERS SET LONGER = NULL, BODY = NULL WHERE MOD(ID, 19) = 0",
+    "DELETE FROM ORDERS WHERE DBMS_LOB.GETLENGTH(LONGER) = 0 AND MOD(ID, 23) = 0",
     "UPDATE LINES SET LINE = LINE + 1",
     "UPDATE LINES SET ITEM = 'a key that moved', ORDER_ID = -ORDER_ID WHERE ORDER_ID = 5",
     "DELETE FROM CHILDREN WHERE PARENT = 3",
@@ -279,6 +283,28 @@ def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable
         master_rig("CREATE TABLE T (V INTERVAL YEAR(4) TO MONTH PRIMARY KEY)")
     with pytest.raises(TablesUnfit, match=r"T.* has column L of type LONG, which no trigger can read, and no key"):
         master_rig("CREATE TABLE T (ID NUMBER(10), L LONG)")
+
+
+@pytest.mark.parametrize(
+    ("statement", "differs"),
+    [
+        ("alter table T truncate\n  partition P1", True),
+        ("ALTER TABLE T EXCHANGE SUBPARTITION P1 WITH TABLE U", True),
+        (f"ALTER TABLE T /* {'x' * 3000} */ MOVE INCLUDING\nROWS WHERE ID > 1", True),
+        ("ALTER TABLE T MOVE PARTITION P1", False),
+    ],
+    ids=["truncated", "exchanged", "moved without some rows", "moved"],
+)
+def test_rows_that_go_past_the_trigger_are_told(
+    master_rig: Callable[..., OracleMasterRig], statement: str, differs: bool
+) -> None:
+    """Calls what the trigger on the database calls: IvorySQL has neither such a trigger nor such statements."""
+    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
+    with pair.master.transaction():
+        values = {"event": "ALTER", "owner": pair.master.schema, "name": "T", "statement": statement}
+        pair.master.call("DEMO_STRUCTURE.ON_DDL(:event, :owner, :name, :statement)", values)
+    told = pair.master.run("SELECT i.TABLENAME FROM DEMO_ITEMS i WHERE i.DB_ACTION = 'DIFFER'").fetchall()
+    assert told == [("T",)] * differs
 
 
 EXTREMES = """

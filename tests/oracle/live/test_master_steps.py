@@ -77,7 +77,7 @@ def test_what_is_lacking_is_said_with_the_remedy(master: OracleSession, configur
     said = refused(configured("HERE.ORDERS: {}\ninitial: {read: locked}"))
     assert "Write `read: committed` or `read: snapshot`" in said
     fails(ResourcesMissing, "Run the DAG install_resources", show_plan.body, configured("HERE.ORDERS: {}"))
-    assert install_resources.body(all_of_it) == "version 1, 6 files run"
+    assert install_resources.body(all_of_it) == "version 1, 7 files run"
     assert install_resources.body(all_of_it) == "version 1, 0 files run"
     fails(TablesUnfit, "column L of type LONG", reconcile.body, configured("HERE.*: {}"))
     fails(TablesMissing, "has no table", reconcile.body, configured("HERE.X: {}"))

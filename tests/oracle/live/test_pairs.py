@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from devstack.mariadb import MariaDBServer
+from sluice.coordination import redis_store
 from sluice.model.connection import ConnectionInfo
+from sluice.verify.findings import Outcome
+from sluice.verify.repair import repair
 from tests.oracle.live.master_rig import OracleMasterRig
 from tests.oracle.live.test_master import (
     CHANGES,
@@ -55,4 +58,11 @@ def test_loaded_applied_and_proved_equal(master_rig: Callable[..., OracleMasterR
         running.await_normal_mode()
         pair.change(*CHANGES)
         pair.await_current()
+        equal(pair)
+        for damage in ('DELETE FROM "{}"."ORDERS" WHERE "ID" < 10', """UPDATE "{}"."LINES" SET "ITEM" = 'other'"""):
+            pair.slave.execute(damage.format(SCHEMA).encode())
+        damaged = [finding for finding in pair.compared().values() if finding.outcome is Outcome.DIFFERENT]
+        assert sorted(finding.table.name for finding in damaged) == ["LINES", "ORDERS"]
+        for finding in damaged:
+            repair(pair.pair, redis_store.connect(pair.redis_url), finding)
         equal(pair)

@@ -1,7 +1,8 @@
 """An initial update whose rows come from an Oracle master as of the SCNs of its redo, and changes from that redo."""
 
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,32 +13,39 @@ import pytest
 from sluice import config
 from sluice.apply.apply_loop import NotConfigured
 from sluice.coordination import redis_store
-from sluice.database.registry import redo_stream
+from sluice.database.recorder import MergeOptions
+from sluice.database.registry import redo_stream, vendor_of
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.redo.errors import OtherIncarnation
-from sluice.vendors.stream.redo.merger import Merger
-from tests.oracle.ivorysql import SNAPSHOTS
+from sluice.vendors.stream.redo.merger import Limits, Merger
+from sluice.vendors.stream.redo.redo_stream import COMPLETE_FILE
+from sluice.verify.findings import Kind, Outcome
+from sluice.verify.resync import Action, TableResult, resync
 from tests.oracle.live.master_rig import OracleMasterRig
 from tests.rig.redo_master import RedoMaster
 from tests.rig.rig import Rig
 
 ABLE = ["ivorysql"]
 """An Oracle server numbers its transactions itself, and its redo would have to be read."""
+ALL = [TableName("PUBLIC", name) for name in ("T", "PAIRS", "BAG")]
 TABLES = (
     "CREATE TABLE T (ID NUMBER PRIMARY KEY, NAME VARCHAR2(400), NOTE VARCHAR2(400))",
     "CREATE TABLE PAIRS (A NUMBER, B VARCHAR2(400), V VARCHAR2(400), PRIMARY KEY (B, A))",
     "CREATE TABLE BAG (N NUMBER, V VARCHAR2(400))",
 )
+LATER_THAN_THE_REDO = "SELECT pg_catalog.setval('scn', 61) FROM DUAL"
+"""Its first SCN is 60; those of the master's transactions come behind 100."""
 CONFIG = """
 prefix: DEMO_
 master: {{capture: redo, location: {location}, conn_id: m}}
@@ -55,12 +63,15 @@ class Loaded(Rig):
 
     redo: RedoMaster
     stream: Path
+    held: list[psycopg.Connection[Any]]
+    """The SCNs that undo reaches back to."""
 
     @contextmanager
-    def merging(self) -> Iterator[None]:
+    def merging(self, ends_at: Collection[int] = ()) -> Iterator[None]:
         """As the supervisor keeps it running."""
         stop = threading.Event()
-        merger = Merger(self.redo.root, self.stream, Prefix("DEMO_"), exact_names=True, group=5)
+        options = MergeOptions(exact_names=True, ends_at=ends_at)
+        merger = Merger(self.redo.root, self.stream, Prefix("DEMO_"), options, Limits(group=5))
         thread = threading.Thread(target=merger.run, args=[stop])
         thread.start()
         try:
@@ -68,6 +79,11 @@ class Loaded(Rig):
         finally:
             stop.set()
             thread.join()
+
+    def forget_undo(self) -> None:
+        for each in self.held:
+            each.close()
+        self.held.clear()
 
     def rows_of(self, table: str) -> list[tuple[Any, ...]]:
         return self.slave.execute(f'SELECT * FROM "PUBLIC"."{table}"'.encode()).fetchall()
@@ -106,15 +122,11 @@ def loaded(
         infos = {"m": oracle_database(), "s": database()}
         session = OracleMasterRig.connect_master(infos["m"])
         driver = session.driver  # type: ignore[attr-defined]
-        for statement in TABLES:
+        for statement in (*TABLES, LATER_THAN_THE_REDO):
             session.run(statement)
 
         def hold(scn: int) -> None:
-            held.append(session._connected())  # type: ignore[attr-defined]
-            held[-1].execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            row = held[-1].execute("SELECT pg_catalog.pg_export_snapshot()::pg_catalog.text").fetchone()
-            assert row is not None
-            SNAPSHOTS[infos["m"].database, scn] = str(row[0])
+            held.append(session.hold(scn))  # type: ignore[attr-defined]
 
         def run(statement: str) -> None:
             psycopg.ClientCursor(driver).execute(statement.encode())
@@ -125,7 +137,7 @@ def loaded(
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)
         slave = connect(infos["s"], application="test", autocommit=True)
         made = Loaded(pair, redis_url, redis_store.connect(redis_url), driver, slave)
-        made.redo, made.stream = redo, tmp_path / "stream"
+        made.redo, made.stream, made.held = redo, tmp_path / "stream", held
         return made
 
     yield make
@@ -168,10 +180,108 @@ def test_a_slave_is_loaded_while_redo_goes_on_and_becomes_the_master(loaded: Cal
     assert len(rig.redo.rows) > 20
 
 
+def test_a_slave_is_compared_with_the_master_while_redo_goes_on_and_mended(loaded: Callable[..., Loaded]) -> None:
+    rig = loaded()
+    rig.redo.transactions(30)
+    with rig.merging():
+        rig.await_that(lambda: list(rig.stream.glob("*.jsonl")))
+        update = begin(rig)
+        with rig.apply():
+            rig.load(update)
+            rig.await_same()
+            steps.finish(update)
+            writer = threading.Thread(target=rig.redo.transactions, args=[30])
+            writer.start()
+            for table in ALL:
+                assert resynced(rig, table).outcome is Outcome.IDENTICAL, table
+            writer.join()
+            rig.await_same()
+            missing, other = sorted(rig.redo.rows)[:2]
+            rig.slave.execute(f'DELETE FROM "PUBLIC"."T" WHERE "ID" = {missing}')
+            rig.slave.execute(f"""UPDATE "PUBLIC"."T" SET "NOTE" = 'another' WHERE "ID" = {other}""")
+            rig.slave.execute("""INSERT INTO "PUBLIC"."T" VALUES (-1, 'extra', NULL)""")
+            rig.slave.execute('DELETE FROM "PUBLIC"."BAG"')
+            found = resynced(rig, ALL[0]).finding
+            assert [len(found.found[kind].keys) for kind in (Kind.MISSING, Kind.DIFFERENT, Kind.EXTRA)] == [1, 1, 1]
+            assert found.position == rig.checkpoint.position.text()  # type: ignore[union-attr]
+            for table in ALL:
+                mended = resynced(rig, table, Action.REPAIR)
+                assert mended.outcome is Outcome.IDENTICAL, mended
+            assert resynced(rig, ALL[0]).finding.faults == 0
+            rig.await_same()
+            # Undo does not reach back.
+            rig.forget_undo()
+            result = resynced(rig, ALL[0]).finding
+            assert (result.outcome, "ORA-01555" in result.reason) == (Outcome.COULD_NOT_COMPARE, True), result.reason
+            rig.redo.transactions(3)
+            rig.await_same()
+            assert resynced(rig, ALL[0]).outcome is Outcome.IDENTICAL, "the next one works"
+    stopped = resynced(rig, ALL[0]).finding
+    assert stopped.outcome is Outcome.COULD_NOT_COMPARE
+    assert "Start the DAG cdc_apply" in stopped.reason
+
+
+def resynced(rig: Loaded, table: TableName, action: Action = Action.VERIFY) -> TableResult:
+    return resync(rig.pair, rig.store, table, frozenset("IUD"), action, None)
+
+
 def _after(blocks: int) -> Callable[[], bool]:
     """Says that a loader is to end, after so many blocks."""
     asked = iter(range(1_000))
     return lambda: next(asked) >= blocks
+
+
+def test_rows_are_read_when_no_transaction_runs_that_began_before_the_redo(loaded: Callable[..., Loaded]) -> None:
+    rig = loaded()
+    update = rig.update()
+    session = OracleMasterRig.connect_master(update.master_info)
+    hold: Callable[[int], psycopg.Connection[Any]] = session.hold  # type: ignore[attr-defined]
+    rig.held.append(hold(50))
+    older = OracleMasterRig.connect_master(update.master_info).driver  # type: ignore[attr-defined]
+    older.execute(b"INSERT INTO T VALUES (-7, 'older', NULL)")
+    rig.redo.transactions(15)
+    complete = rig.stream.parent / COMPLETE_FILE
+    with rig.merging():
+        rig.await_that(lambda: list(rig.stream.glob("*.jsonl")))
+        steps.begin(update, rig.store)
+        steps.create_tables(update)
+        with pytest.raises(OlderTransactions, match=r"of SCN 50, runs since .* \(ALTER SYSTEM KILL SESSION '\d+,7,@1'"):
+            steps.plan(update, rig.store)
+        assert not complete.exists()
+        # It commits, and its row is in no redo that is read; the stream is not there yet.
+        session.run("SELECT pg_catalog.setval('scn', 500) FROM DUAL")
+        older.commit()
+        rig.redo.rows[-7] = ("older", None)
+        with pytest.raises(StreamBehind, match=r"had ended by SCN 5\d\d, and the stream has come to SCN 114"):
+            steps.plan(update, rig.store)
+        # From here on others may begin: those are in the redo.
+        before = json.loads(complete.read_text())
+        complete.write_text('{"stream": "another one", "scn": 1}')
+        older.execute(b"INSERT INTO BAG VALUES (1, 'younger')")
+        with pytest.raises(StreamBehind):
+            steps.plan(update, rig.store)
+        kept = json.loads(complete.read_text())
+        assert (kept["stream"], kept["scn"] > before["scn"]) == (before["stream"], True)
+        older.rollback()
+        rig.redo.scn = kept["scn"] + 1
+        rig.redo.transactions(5)
+        rig.await_that(lambda: redo_stream(rig.stream).moment(1).scn >= kept["scn"])
+        assert steps.plan(update, rig.store) == 3
+    with rig.merging(), rig.apply():
+        rig.load(update)
+        rig.await_same()
+    session.close()
+    older.close()
+
+
+def test_what_the_account_may_not_read_beside_redo_is_told_with_the_grant(loaded: Callable[..., Loaded]) -> None:
+    update = loaded().update()
+    with update.connect_master() as master:
+        preflight = vendor_of(master.vendor).preflight
+        assert [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what] == []
+        OracleMasterRig.connect_master(update.master_info).run("DROP VIEW gv$session")
+        (lack,) = [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what]
+    assert (lack.what, lack.statement) == ("SELECT on GV$SESSION", 'GRANT SELECT ON SYS.GV_$SESSION TO "postgres"')
 
 
 def test_a_part_is_loaded_again_while_the_rest_goes_on(loaded: Callable[..., Loaded]) -> None:
@@ -200,6 +310,6 @@ def test_a_part_is_loaded_again_while_the_rest_goes_on(loaded: Callable[..., Loa
 def test_rows_of_another_incarnation_are_refused(loaded: Callable[..., Loaded]) -> None:
     rig = loaded(resetlogs=7)
     rig.redo.transactions(2)
-    Merger(rig.redo.root, rig.stream, Prefix("DEMO_"), exact_names=True).merge_once()
+    Merger(rig.redo.root, rig.stream, Prefix("DEMO_"), MergeOptions(exact_names=True)).merge_once()
     with pytest.raises(OtherIncarnation):
         begin(rig)

@@ -28,11 +28,12 @@ CREATE TABLE public.log (at timestamptz, text text, n numeric(20,5));
 """
 FILL = """
 INSERT INTO public.orders SELECT n, n % 7,
-    CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN 'NULL' ELSE E'a,"b"\\n\\\\ é 😀 ' || n END,
+    CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN 'NULL' WHEN 2 THEN '' ELSE E'a,"b"\\n\\\\ é 😀 ' || n END,
     n / 3.0, n / 7.0::float8, n % 2 = 0,
     timestamptz '2020-01-01 00:00:00.5+00' + n * interval '1.25 min',
     timestamp '2020-02-29 12:00' + n * interval '1 s', date '2020-01-01' + n, time '00:00' + n * interval '1 s',
-    decode(lpad(to_hex(n), 8, '0'), 'hex'), jsonb_build_object('n', n, 'x', 1.10), '{"b": 1,  "a": 2}',
+    CASE WHEN n % 6 > 0 THEN decode(lpad(to_hex(n), 8, '0'), 'hex') ELSE '' END,
+    jsonb_build_object('n', n, 'x', 1.10), '{"b": 1,  "a": 2}',
     gen_random_uuid(), (n % 32)::bit(5), 'name ' || n, 'c' || n % 10, 'it''s "fine"', n * interval '1 day 2.5 s',
     '10.0.0.1' FROM generate_series(1, 900) AS n;
 INSERT INTO public.lines SELECT n, 1, 'item ' || n FROM generate_series(1, 300) AS n;
@@ -45,6 +46,9 @@ DELETE FROM public.orders WHERE id IN (-5, -6);
 UPDATE public.orders SET note = note || '!', rate = -rate, paid = NOT paid, at = at + interval '1 us' WHERE id % 5 = 0;
 DELETE FROM public.orders WHERE id % 11 = 0;
 UPDATE public.orders SET id = id + 100000 WHERE id % 13 = 0;
+UPDATE public.orders SET note = '', body = '' WHERE id % 17 = 0;
+UPDATE public.orders SET note = NULL, body = NULL WHERE id % 19 = 0;
+DELETE FROM public.orders WHERE note = '' AND id % 7 = 0;
 INSERT INTO public.orders (id, note) VALUES (-5, 'new'), (-6, NULL);
 UPDATE public.lines SET item = CASE item WHEN 'item 1' THEN 'item 2' ELSE 'item 1' END
     WHERE item IN ('item 1', 'item 2');
@@ -56,7 +60,35 @@ INSERT INTO public.children VALUES (3000, 3);
 DELETE FROM public.children WHERE id = 3000;
 DELETE FROM public.log WHERE ctid IN (SELECT ctid FROM public.log WHERE n = 1 LIMIT 2);
 UPDATE public.log SET text = 'y' WHERE n = 2;
-INSERT INTO public.log VALUES (NULL, NULL, NULL), (NULL, NULL, NULL);
+INSERT INTO public.log VALUES (NULL, NULL, NULL), (NULL, '', NULL), (NULL, '', NULL);
+DELETE FROM public.log WHERE ctid = (SELECT ctid FROM public.log WHERE text = '' LIMIT 1);
+"""
+
+LONGEST = "Long" * 15 + "est"
+HOSTILE = f"""
+CREATE TABLE public."Select" (
+    "Level" int, "a b'c;--" varchar(40), "order" text, "a:b%(x)s" numeric(38,10), PRIMARY KEY ("Level", "a b'c;--")
+);
+CREATE TABLE public."{LONGEST}" ("GROUP" text, "Size" bytea);
+"""
+HOSTILE_FILL = f"""
+INSERT INTO public."Select" SELECT n,
+    CASE n % 3 WHEN 0 THEN E'x''y\\n":v0' WHEN 1 THEN 'é😀' ELSE 'NULL' END,
+    CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN repeat('😀a', 20000) WHEN 2 THEN repeat('é', 2001)
+        ELSE E'\\x01]]>&<' END,
+    CASE WHEN n % 5 > 0 THEN -9999999999999999999999999999.0123456789 / n END FROM generate_series(1, 60) AS n;
+INSERT INTO public."{LONGEST}" SELECT CASE n % 2 WHEN 0 THEN repeat('é', 2001) END, decode(repeat('00ff', 3000), 'hex')
+    FROM generate_series(1, 6) AS n;
+"""
+HOSTILE_CHANGES = f"""
+UPDATE public."Select" SET "order" = coalesce("order", '😀') || '!' WHERE "Level" % 2 = 0;
+UPDATE public."Select" SET "Level" = -"Level", "a:b%(x)s" = NULL WHERE "Level" % 7 = 0;
+DELETE FROM public."Select" WHERE "Level" % 11 = 0;
+INSERT INTO public."Select" VALUES (1000, 'x''y', repeat('😀', 1000), 0), (1001, '"', repeat('😀', 1001), 1E-10)
+    ON CONFLICT DO NOTHING;
+UPDATE public."{LONGEST}" SET "GROUP" = NULL, "Size" = "Size" || 'x'
+    WHERE ctid = (SELECT ctid FROM public."{LONGEST}" WHERE "GROUP" IS NOT NULL LIMIT 1);
+DELETE FROM public."{LONGEST}" WHERE ctid = (SELECT ctid FROM public."{LONGEST}" WHERE "GROUP" IS NULL LIMIT 1);
 """
 
 
@@ -88,12 +120,30 @@ def test_loaded_applied_and_proved_equal(rig: Callable[..., OracleRig]) -> None:
     assert pair.column("parents", "v").count("again") == 1
 
 
-def test_an_empty_text_is_null_there_and_tables_with_one_are_refused_unless_that_is_allowed(
+@pytest.mark.long
+def test_hostile_names_and_values_are_loaded_applied_and_proved_equal(rig: Callable[..., OracleRig]) -> None:
+    """Reserved words, quotes, colons, names of the greatest length; texts about and above what a VARCHAR2 takes."""
+    pair = rig(HOSTILE)
+    pair.master.execute(HOSTILE_FILL)
+    pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        equal(pair)
+        pair.master.execute(HOSTILE_CHANGES)
+        pair.await_current()
+        equal(pair)
+        running.await_normal_mode()
+        pair.master.execute(HOSTILE_CHANGES)
+        pair.await_current()
+        equal(pair)
+
+
+def test_an_empty_text_is_null_there_but_in_a_lob_and_tables_with_one_are_refused_unless_that_is_allowed(
     rig: Callable[..., OracleRig],
 ) -> None:
-    ddl = "CREATE TABLE public.t (id int PRIMARY KEY, v text); INSERT INTO public.t VALUES (1, ''), (2, 'x')"
+    ddl = "CREATE TABLE public.t (id int PRIMARY KEY, v varchar(9)); INSERT INTO public.t VALUES (1, ''), (2, 'x')"
     pair = rig(ddl)
-    with pytest.raises(Terminal, match=r"public\.t\.v would be CLOB.* an empty text \(row id = '1'\)"):
+    with pytest.raises(Terminal, match=r"public\.t\.v would be VARCHAR2.* an empty text \(row id = '1'\)"):
         pair.load()
 
 

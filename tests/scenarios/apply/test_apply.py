@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from sluice.apply import spark_deadline
-from sluice.apply.executor import ExecutorsFailed, T, ThreadExecutor
 from sluice.apply.pair_sessions import ChangesPurged
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.database.conflicts import Drift
+from sluice.executor import ExecutorsFailed, T, ThreadExecutor
 from sluice.model.checkpoint import Fenced
 from sluice.model.event import EventKind
 from sluice.model.server_identity import MasterReplaced

@@ -12,13 +12,14 @@ from sluice.apply.definition_follower import DefinitionStops
 from sluice.apply.pair_sessions import PairSessions
 from sluice.configuration.options import DdlOptions, Policy
 from sluice.control.definitions import DefinitionStore
-from sluice.database.following import OfMaster
+from sluice.database.following import OfMaster, by_place
 from sluice.model.defined import Place
 from sluice.model.names import TableName
 from sluice.vendors.postgres import schemas
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.target import following
-from tests.rig.rig import Applying, Rig
+from tests.rig.applying import Applying
+from tests.rig.rig import Rig
 
 TABLES = """
 CREATE DOMAIN public.euro AS int;
@@ -74,7 +75,7 @@ def defined(rig: Rig) -> list[dict[Place, str | None]]:
     """What master and slave have beyond columns."""
     tables = [TableName("public", "t"), TableName("public", "Parent; --")]
     of_master = OfMaster.read(schemas, rig.master, tables, tables).made_from
-    return [{one.place: one.definition for one in of_master}, following.present(rig.slave, tables)]
+    return [{one.place: one.definition for one in of_master}, by_place(following.present(rig.slave, tables))]
 
 
 def same(rig: Rig) -> bool:

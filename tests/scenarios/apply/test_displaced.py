@@ -87,7 +87,7 @@ def test_what_follows_in_the_window_is_heeded(rig: Callable[..., Rig], later: st
     assert pair.differences() == {}
 
 
-def test_between_slices_too(rig: Callable[..., Rig]) -> None:
+def test_rows_that_one_slice_displaces_come_back_with_a_later_one(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, safe=True, batch=2)
     start(pair)
     pair.slave.execute("UPDATE public.p SET u = u + 50")

@@ -9,8 +9,9 @@ import pytest
 from sluice.airflow import steps_removal
 from sluice.airflow.task_context import TaskContext
 from sluice.apply import first_transaction
-from sluice.apply.first_transaction import NotHeld, NothingToRemove, Removed
+from sluice.apply.first_transaction import GateOpen, NothingToRemove, Removed
 from sluice.coordination.events import Events
+from sluice.coordination.failover_claim import FailoverClaim
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.coordination.lease import Lease
 from sluice.database.conflicts import Drift
@@ -95,7 +96,7 @@ def test_a_table_that_is_being_loaded_is_not_taken_out(rig: Callable[..., Rig]) 
 def test_of_a_queue_that_moves_nothing_is_removed(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
-    with pytest.raises(NotHeld):
+    with pytest.raises(GateOpen):
         remove(pair)
     Gate(pair.store, pair.pair.prefix, "dr1").close(ERROR, "apply", "x")
     assert inconsistent(pair) == set()
@@ -136,6 +137,9 @@ def test_a_prefix_is_uninstalled_twice_and_its_tables_stay(
     with pytest.raises(steps_removal.StillApplied, match="dr1"):
         steps_removal.check_removal.body(confirmed)
     lease.release()
+    FailoverClaim(pair.store, pair.pair.prefix).take("run 1", "dr1")
+    with pytest.raises(steps_removal.FailoverUnderWay, match="a failover to dr1"):
+        steps_removal.check_removal.body(confirmed)
     for _ in range(2):
         for step in (steps_removal.leave_slaves, steps_removal.uninstall, steps_removal.forget):
             step.body(confirmed)

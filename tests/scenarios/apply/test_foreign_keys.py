@@ -14,7 +14,8 @@ from sluice.database.conflicts import Drift
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.connection import connect
 from tests.examples import examples
-from tests.rig.rig import Applying, Rig
+from tests.rig.applying import Applying
+from tests.rig.rig import Rig
 
 TABLES = """
 CREATE TABLE public.p (id int PRIMARY KEY, code int UNIQUE, v int);
@@ -85,6 +86,7 @@ def test_any_interleaving_of_cascades_is_followed(
     running: Applying, steps: Sequence[tuple[int, str, int, int]]
 ) -> None:
     pair = running.rig
+    assert isinstance(pair, Rig)
     for statement in (EMPTY, ROWS):
         with pair.master.transaction():
             pair.master.execute(statement.encode())

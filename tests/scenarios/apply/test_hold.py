@@ -11,7 +11,8 @@ from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from tests.rig.rig import Applying, Rig
+from tests.rig.applying import Applying
+from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 WHY = 'anna\'s "index" maintenance, 100 %'

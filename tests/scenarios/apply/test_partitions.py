@@ -55,6 +55,7 @@ CASES: dict[str, list[str]] = {
 UNSEEN = "detached, changed and attached"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("case", "told"),
     [

@@ -11,10 +11,10 @@ import pytest
 from sluice.apply import config_reload
 from sluice.apply.apply_loop import ApplyLoop
 from sluice.apply.config_reload import keep_applying
-from sluice.apply.executor import ThreadExecutor
 from sluice.coordination import redis_store
 from sluice.coordination.lease import LeaseHeld
 from sluice.coordination.status import Status
+from sluice.executor import ThreadExecutor
 from sluice.model.checkpoint import Fenced
 from tests.rig.rig import Rig
 from tests.waiting import until

@@ -71,6 +71,7 @@ def run(pair: Rig, statements: list[str]) -> None:
         pair.master.execute(statement.encode())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_changes_of_a_table_that_is_not_loaded_are_left_out(rig: Callable[..., Rig], mode: str) -> None:
     pair = rig(READY, **MODES[mode])

@@ -44,8 +44,7 @@ def views(rig: Rig) -> tuple[dict[TableName, str], dict[TableName, str]]:
 
 
 def numbers(rig: Rig) -> list[object]:
-    tables = [TableName("public", "t")]
-    return [schemas.free_sequences(one, rig.replication.prefix, tables) for one in (rig.master, rig.slave)]
+    return [schemas.free_sequences(one, rig.replication.prefix, ["public"]) for one in (rig.master, rig.slave)]
 
 
 def same(rig: Rig) -> bool:

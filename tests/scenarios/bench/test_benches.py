@@ -87,11 +87,11 @@ def test_load_compares_with_pipes(tmp_path: Path) -> None:
 
 def test_a_mariadb_is_loaded_and_drained_into_and_found_equal(tmp_path: Path) -> None:
     line, detail = bench(tmp_path, "mariadb", "--scale", "0.001", "--rounds", "1", "--warm-up", "0")
-    load, by_client, postgres = detail["figures"]
+    load, by_client, postgres, *lags = detail["figures"]
     assert line["unit"] == "rows/s" and load["runs"]["ours"][0]["detail"]["rows"] == 2000
-    for figure in (load, by_client, postgres):
+    for figure in (load, by_client, postgres, *lags):
         assert values(figure, "ours") and values(figure, "reference")
-    assert by_client["runs"]["ours"][0]["detail"]["changes"] == 1000
+    assert len(lags) == 2 and by_client["runs"]["ours"][0]["detail"]["changes"] == 1000
     assert "MariaDB" in detail["setting"]["MariaDB"]
 
 
@@ -141,3 +141,13 @@ def test_scale_tells_rate_and_memory(tmp_path: Path) -> None:
         for run in found["runs"]["ours"]:
             assert run["detail"]["changes"] == pytest.approx(run["value"] * run["seconds"])
             assert run["detail"]["peak_bytes"] > 50_000_000, "a JVM and a driver"
+
+
+def test_rest_counts_memory_and_cpu_of_all_that_runs_for_a_pair(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "rest", "--scale", "0.1", "--rounds", "1", "--warm-up", "0")
+    memory, cpu = detail["figures"]
+    [run] = memory["runs"]["ours"]
+    assert run["detail"].keys() == {"applies", "their watchers", "Redis", "Spark"}
+    assert min(run["detail"].values()) > 1.0 and sum(run["detail"].values()) == pytest.approx(run["value"])
+    assert values(cpu, "ours")
+    assert line["ratio"] is None and detail["setting"]["pairs"] == 1

@@ -1,4 +1,4 @@
-"""Passwords of a stack: which it has, the command lines of all processes while it runs, files that hold one."""
+"""Passwords of a stack: which it has, what all processes show of themselves while it runs, files that hold one."""
 
 import stat
 import subprocess
@@ -12,15 +12,16 @@ from devstack.home import Home
 LOOK_SECONDS = 0.2
 
 
-class CommandLines(AbstractContextManager["CommandLines"]):
-    """Every command line of this machine that was met, looked for all the time."""
+class Processes(AbstractContextManager["Processes"]):
+    """Every command line and every environment of this machine that was met, looked for all the time."""
 
     def __init__(self) -> None:
-        self.seen: set[str] = set()
+        self.commands: set[str] = set()
+        self.environments: set[str] = set()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> "CommandLines":
+    def __enter__(self) -> "Processes":
         self._thread.start()
         return self
 
@@ -30,9 +31,14 @@ class CommandLines(AbstractContextManager["CommandLines"]):
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            for file in Path("/proc").glob("[0-9]*/cmdline"):
+            for process in Path("/proc").glob("[0-9]*"):
                 with suppress(OSError):  # it has ended
-                    self.seen.add(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                    self.commands.add(_text(process / "cmdline"))
+                    self.environments.add(_text(process / "environ"))
+
+
+def _text(file: Path) -> str:
+    return file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
 def secrets_of(home: Home) -> dict[Path, str]:

@@ -18,7 +18,7 @@ from sluice.cli.command import main
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorsDiffer, PackagesMissing
 from spark_jobs.server import ConnectServer
-from spark_jobs.session import FETCH_SECONDS, SparkExecutor
+from spark_jobs.session import DISK_FULL, FETCH_SECONDS, SparkExecutor
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -144,7 +144,7 @@ def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
     limit_files(0)
     with caplog.at_level(logging.WARNING, "sluice.job"):
         executor = attach(server)
-        until(lambda: "Missing data chunks for artifact" in caplog.text)
+        until(lambda: f"may not be written to (Missing data chunks for artifact): {DISK_FULL}" in caplog.text)
     assert not executor.ready
     limit_files(resource.RLIM_INFINITY)
     assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}

@@ -10,13 +10,14 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from devstack.process import ProcessId, await_true
 from devstack.spark import SparkServer
-from sluice.apply.executor import ExecutorsFailed, ExecutorStuck, run_with_heartbeat
+from sluice.executor import ExecutorsFailed, ExecutorStuck, run_with_heartbeat
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.session import SparkExecutor
 from tests.waiting import until
@@ -96,10 +97,11 @@ def test_what_is_cancelled_is_interrupted_and_nothing_of_another_job(
         return task
 
     folders = [tmp_path / "cancelled", tmp_path / "other"]
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2) as pool, ExitStack() as whatever_fails:
         work = []
         for each, folder in zip((executor, other), folders, strict=True):
             folder.mkdir()
+            whatever_fails.callback((folder / "go").touch)
             work.append(pool.submit(each.map, waits_in(folder), 1, "wait"))
             until(lambda begun=folder / "0": begun.exists() and begun.read_text())
         until(lambda: executor.progress == other.progress == "0 of 1 task")
@@ -142,9 +144,8 @@ def test_what_a_task_carries_is_in_no_page_log_argument_or_environment(
     password = "p4ss of the test"
     assert executor.map(carrying(password), 2, "check secrets") == [16, 16]
     read = dict(pages(spark.ui_url))
-    description = "sluice test"
-    assert any(description in text for text in read.values()), "the pages show the job"
-    assert any("check secrets" in text for text in read.values()), "and what it does"
+    for page in ("/jobs/", "/connect/"):
+        assert "sluice test: check secrets" in read[page], f"the page {page} shows whose job it is, and what it does"
     for file in [*spark.directory.rglob("events_*"), spark.directory / "log"]:
         read[str(file)] = file.read_text(errors="replace")
     assert any("SparkListenerJobStart" in text for text in read.values()), "the event log is one of what was read"

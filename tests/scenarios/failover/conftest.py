@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import airflow_home  # noqa: F401  before the shop, which imports Airflow
-
-from tests.scenarios.failover.shop import Shop  # isort: skip
 from sluice.model.connection import ConnectionInfo
+from tests.scenarios.failover.shop import Shop
 
 
 @pytest.fixture

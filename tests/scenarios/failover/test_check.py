@@ -48,9 +48,11 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
 
 
 def test_what_keeps_it_from_taking_over_is_named(shop_of: Callable[..., Shop]) -> None:
-    shop = shop_of()
+    shop = shop_of(lines="\n  public.orders: {target: {schema: archive, name: select}}")
     Gate(shop.store, shop.replication.prefix, "dr1").close(ERROR, "apply", "a row differs")
     text = check.body(shop.work("check"))
+    assert "The slave has tables under other names (target): the application would not find them there." in text
+    assert "table public.orders" not in text, "it is there, under its other name"
     assert "planned: not possible" in text
     assert "No apply runs for the slave: trigger cdc_apply." in text
     assert "The slave's gate is closed: error (apply, " in text

@@ -1,16 +1,20 @@
 """A failover without the master: what is there goes on, what is lost is said."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.status import Status
+from sluice.failover.survey import NotReady
 from sluice.model.checkpoint import IsMaster
+from sluice.model.connection import ConnectionInfo
 from sluice.model.failover import Phase
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
-from tests.scenarios.failover.shop import FORCED, Shop
+from tests.airflow_connections import connect_airflow
+from tests.scenarios.failover.shop import FORCED, ODD, Shop
 from tests.waiting import until
 
 
@@ -29,7 +33,7 @@ def test_the_slave_goes_on_with_what_it_has(shop_of: Callable[..., Shop]) -> Non
     position = shop.checkpoint.position
     assert position is not None
     assert f"What the master committed after {position.time} is lost; the apply saw it last at" in said["end_apply"]
-    assert 'sequence "Odd ""Schema"".x"."Invoice No": set to 5110 by what was known at' in said["complete"]
+    assert f'sequence {ODD}."Invoice No": set to 5110 by what was known at' in said["complete"]
     assert shop.unmade() == []
     # Neither serials nor identities give a number out again that the lost rows had.
     new = shop.slave.execute("INSERT INTO public.customers (name) VALUES ('next') RETURNING id, name").fetchone()
@@ -58,4 +62,19 @@ def test_a_master_that_dies_under_a_planned_failover(shop_of: Callable[..., Shop
     with pytest.raises(Exception, match="the master does not answer, and may refuse writes until"):
         shop.run("abort", ["abort"], run="abort")
     shop.run("forced", FORCED, run="run 2")
+    assert shop.checkpoint.state is SlaveState.MASTER
+
+
+@pytest.mark.long
+def test_a_master_whose_server_is_there_and_has_lost_its_database_is_overridden(
+    shop_of: Callable[..., Shop], database: Callable[..., ConnectionInfo]
+) -> None:
+    shop = shop_of()
+    keep_definitions.body(shop.work("check"))
+    for lost in (replace(shop.infos["m"], database="gone"), database()):
+        connect_airflow(shop.patch, "m", lost)
+        assert "master: cannot be read: " in shop.run("check", ["check"])["check"]
+        with pytest.raises(NotReady, match=r"is there, but: .*trigger this again with override"):
+            shop.run("forced", ["check"])
+    shop.run("forced", FORCED, override=True)
     assert shop.checkpoint.state is SlaveState.MASTER

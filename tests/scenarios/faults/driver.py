@@ -12,8 +12,8 @@ import time
 from sluice import config
 from sluice.apply import spark_deadline
 from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.executor import ThreadExecutor
 from sluice.coordination import redis_store
+from sluice.executor import ThreadExecutor
 from sluice.pair import Pair
 from spark_jobs import apply, session
 from spark_jobs.job import JobInput, main

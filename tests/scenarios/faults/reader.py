@@ -1,4 +1,7 @@
-"""A reader of the slave: looks all the time, each look one snapshot of the checkpoint, the log and every table."""
+"""A reader of the slave: looks all the time, each look one snapshot of the checkpoint, the log and every table.
+
+It locks nothing beforehand, as no application does.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,11 +18,16 @@ from sluice.vendors.mysql.connection import MySQLSession
 from sluice.vendors.mysql.connection import connect as connect_mariadb
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from workload.tables import EVERY, IMBALANCE, IMBALANCE_ON_MARIADB
+from workload.tables import BY_NAME, IMBALANCE, IMBALANCE_ON_MARIADB, PARTITIONS
 
 _PAUSE = 0.08
 CHECKPOINT = "SELECT state, position, target IS NOT NULL FROM public.demo_checkpoint WHERE slave = 'dr1'"
 PROGRESS = "SELECT writer, count(*), max(n) FROM public.log GROUP BY 1"
+FILES = f"""
+SELECT oid, relfilenode, relnatts FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relname IN {(*BY_NAME, *PARTITIONS, "log")} ORDER BY 1
+"""
+"""A TRUNCATE, and what writes a table anew, give it another file, and an older snapshot finds it empty."""
 CHECKPOINT_ON_MARIADB, PROGRESS_ON_MARIADB = (query.replace("public.", "") for query in (CHECKPOINT, PROGRESS))
 Row = Sequence[Any]
 
@@ -43,9 +51,8 @@ class Reader(threading.Thread):
         self.looks: list[Look] = []
         self.place: object = None
         """How far the slave was; where the checkpoint is kept in Redis, its position on the slave says little."""
-        self.between_slices = 0
-        self.locked = 0
-        """Looks that were given up because of a lock."""
+        self.given_up = 0
+        """Looks that met a lock, or a TRUNCATE or a definition that came while they looked."""
         self.failure: BaseException | None = None
         self.slave = slave
         self._enough = threading.Event()
@@ -96,17 +103,20 @@ class PostgresReader(Reader):
             with connection.transaction():
                 # A deadlock with the apply would be the reader's own fault, so it gives up before one is looked for.
                 connection.execute("SET LOCAL lock_timeout = '100ms'")
-                connection.execute(f"LOCK TABLE {EVERY} IN ACCESS SHARE MODE")
+                before = connection.execute(FILES).fetchall()
                 row = connection.execute(CHECKPOINT).fetchone()
                 assert row is not None
                 state, position, slices = row
                 if state != "NORMAL" or slices:
-                    self.between_slices += 1
                     return
                 progress = connection.execute(PROGRESS).fetchall()
                 imbalance = connection.execute(IMBALANCE).fetchall()
+            with connection.transaction():
+                changed = connection.execute(FILES).fetchall() != before
         except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):  # or dropped, to be loaded anew
-            self.locked += 1
+            changed = True
+        if changed:
+            self.given_up += 1
             return
         self.seen(position, progress, imbalance)
 
@@ -127,11 +137,9 @@ class MariaDBReader(Reader):
             row = session.run(CHECKPOINT_ON_MARIADB).fetchone()
             assert row is not None
             state, position, slices = row
-            if state != "NORMAL" or slices:
-                self.between_slices += 1
-            else:
+            if state == "NORMAL" and not slices:
                 self.seen(position, session.run(PROGRESS_ON_MARIADB), session.run(IMBALANCE_ON_MARIADB))
         except Contended:  # a definition has changed since the snapshot
-            self.locked += 1
+            self.given_up += 1
         finally:
             session.run("ROLLBACK")

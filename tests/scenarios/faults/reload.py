@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sluice import pair
@@ -17,9 +18,9 @@ from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults.applies import REPOSITORY
 from tests.scenarios.faults.joiner import PAUSE_SECONDS, Steps
 from tests.scenarios.faults.servers import Servers
+from tests.scenarios.initial_load import load_process
 from workload.tables import EVERY
 
-PROGRAM = REPOSITORY / "tests" / "scenarios" / "initial_load" / "load_process.py"
 AGE_SECONDS = 1.0
 """A process that loads is killed no earlier: by then it does."""
 
@@ -82,12 +83,12 @@ class Reload(Steps):
                 return
             self._began = time.monotonic()
             self._process = subprocess.Popen(
-                [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=log, stderr=log,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY / "plugins")},
+                [sys.executable, "-m", load_process.__name__], stdin=subprocess.PIPE, stdout=log, stderr=log,
+                env={**os.environ, "PYTHONPATH": f"{REPOSITORY / 'plugins'}:{REPOSITORY}"},
             )  # fmt: skip
         process = self._process
         assert process.stdin is not None
-        process.stdin.write(pickle.dumps(update))
+        process.stdin.write(pickle.dumps(partial(load_process.load, update)))
         process.stdin.close()
         if process.wait() != 0 and not self._enough.is_set():
             raise LoadLeft(f"the process that loads ended with {process.returncode}; see {self._folder / 'load.log'}")

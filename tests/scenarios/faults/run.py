@@ -47,8 +47,8 @@ class Result:
     transactions: int
     changes: int
     looks: int
-    locked: int
-    """Looks that were given up because of a lock."""
+    given_up: int
+    """Looks that a lock, a TRUNCATE or a definition spoilt."""
     commits: int
     applies: int
     strikes: int
@@ -61,7 +61,7 @@ class Result:
         return (
             f"seed {self.seed}: {self.seconds:.1f} s, {self.strikes} strikes, {self.applies} applies;"
             f" {self.transactions} transactions, {self.changes} changes on the master; {self.commits} commits on the"
-            f" slave, {self.looks} looks and {self.locked} at locks; {self.purged} purged"
+            f" slave, {self.looks} looks and {self.given_up} given up; {self.purged} purged"
             f"{f'; {self.again} transactions came again' if self.again else ''}"
         )
 
@@ -164,7 +164,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         assert lines and kept, "a run in which nothing was applied proves nothing"
         changes = sum(writer.tally.changes for writer in writers)
         return Result(
-            plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), reader.locked,
+            plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), reader.given_up,
             len(kept), applies.started, len(plan.strikes), housekeeper.purged, verdict.repeats(kept),
             tuple(hand.happened),
         )  # fmt: skip

@@ -19,6 +19,7 @@ from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults import binlog
 from workload.faults.proxy import COMMIT_OF_MARIADB, Proxy
 
+SEGMENT = 1024 * 1024
 SETTINGS = {
     # Killed processes lose what they had in memory; what they gave to the system survives. So nothing need be synced.
     "fsync": "off",
@@ -38,6 +39,22 @@ class SmallSegments(PostgresServer):
 
     def _initdb_command(self) -> list[str]:
         return [*super()._initdb_command(), "--wal-segsize=1"]
+
+    def lose_power(self) -> None:
+        """As a machine does: of the log only what the server had synced is there when it starts again."""
+        with self.connect() as session:
+            row = session.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
+        assert row is not None
+        self.kill()
+        segment, synced = divmod(int(row[0]), SEGMENT)
+        name = f"{segment // (2**32 // SEGMENT):08X}{segment % (2**32 // SEGMENT):08X}"
+        for file in (self.data / "pg_wal").glob("[0-9A-F]" * 24):
+            if file.name[8:] > name:
+                file.unlink()
+            elif file.name[8:] == name:
+                with file.open("r+b") as opened:
+                    opened.seek(synced)
+                    opened.write(bytes(SEGMENT - synced))
 
 
 class Servers(AbstractContextManager["Servers"]):

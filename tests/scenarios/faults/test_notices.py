@@ -21,7 +21,7 @@ QUIET = next(each for seed in range(1, 100) if not (each := plan(seed)).spark an
 def another_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every strike is a change to the slave."""
 
-    def strike(hand: Hand, _: Strike, idle: object) -> None:
+    def strike(hand: Hand, _: Strike) -> None:
         with hand.servers.slave.connect(hand.databases["slave"]) as slave:
             slave.execute(TWICE)
 

@@ -1,4 +1,4 @@
-"""Seed 000's quick checklist for the manual transfer, as a person walks through it, with Airflow and under traffic."""
+"""The quick checklist of docs/manual-transfer.md, as a person walks through it, with Airflow and under traffic."""
 
 import os
 import shutil

@@ -1,26 +1,32 @@
-"""A load job in a process that can be killed."""
+"""Loads and imports in processes that can be killed."""
 
 import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
+from functools import partial
 
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
+from tests.rig.child import ROOT, ends_with_parent
 from tests.rig.rig import Rig
 from tests.scenarios.initial_load import load_process
 
 
 def killable(update: Update) -> "subprocess.Popen[bytes]":
-    root = Path(__file__).resolve().parents[3]
+    """A load job."""
+    return process_of(partial(load_process.load, update))
+
+
+def process_of(function: "partial[object]") -> "subprocess.Popen[bytes]":
+    """One that does this."""
     process = subprocess.Popen(
-        [sys.executable, "-m", load_process.__name__],
+        ends_with_parent([sys.executable, "-m", load_process.__name__]),
         stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT}"},
     )
     assert process.stdin is not None
-    process.stdin.write(pickle.dumps(update))
+    process.stdin.write(pickle.dumps(function))
     process.stdin.close()
     return process
 

@@ -1,4 +1,4 @@
-"""A load job in a process of its own, to be killed: reads a pickled `Update` from stdin."""
+"""What of a load is done in a process of its own, to be killed: a pickled function, read from stdin."""
 
 import pickle
 import sys
@@ -8,9 +8,11 @@ from sluice.errors import Transient
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
 from sluice.load.loader import load_worker
+from sluice.load.update import Update
 
-if __name__ == "__main__":
-    update = pickle.load(sys.stdin.buffer)
+
+def load(update: Update) -> None:
+    """A load job of two loaders."""
     with LoadJob(update) as job, LoadSnapshot(update):
 
         def run(number: int) -> None:
@@ -26,3 +28,7 @@ if __name__ == "__main__":
         other.join()
     if failures:
         sys.exit(str(failures[0]))
+
+
+if __name__ == "__main__":
+    pickle.load(sys.stdin.buffer)()

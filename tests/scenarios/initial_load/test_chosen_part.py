@@ -118,6 +118,13 @@ def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: Make
     others = pair.master.execute("SELECT count(*) FROM public.t WHERE n <> 7").fetchone()
     assert wrong is not None and others is not None
     assert wrong[0] == others[0] - 1 + 1, "all but the one that met the condition here alone, and the one of its own"
+    # Of every second row no range is worth while.
+    pair.prepare(update := pair.update(tables=["public.t"], where="b % 2 = 0"))
+    assert len([block for block in pair.blocks() if not block.left_alone]) == 1
+    with pair.apply():
+        pair.load_to_normal(update)
+    met = "SELECT a, b, v, n FROM public.t WHERE b % 2 = 0 ORDER BY a, b"
+    assert pair.slave.execute(met).fetchall() == pair.master.execute(met).fetchall() != []
 
 
 def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_of: MakePair) -> None:

@@ -1,9 +1,14 @@
 """A quiet master: loaded in blocks, restarted, cancelled, refused."""
 
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
 import pytest
 
 from sluice.coordination.gate import Gate
 from sluice.errors import Terminal
+from sluice.executor import ThreadExecutor
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_ownership import LoadEnded
@@ -14,7 +19,10 @@ from sluice.load.steps import UpdateUnderWay
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
 from sluice.vendors.postgres.connection import connect
+from spark_jobs import load
 from tests.rig.rig import MakePair
+
+T = TypeVar("T")
 
 
 def test_tables_are_made_and_loaded_in_blocks(pair_of: MakePair) -> None:
@@ -39,6 +47,37 @@ def test_tables_are_made_and_loaded_in_blocks(pair_of: MakePair) -> None:
     pair.declare_normal()
     done = steps.finish(update)
     assert done.left_out == []
+
+
+class Named(ThreadExecutor):
+    """Keeps what each job was called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        self.names.append(what)
+        return super().map(task, parts, what)
+
+
+def test_a_loader_works_in_turns_each_named_after_the_block_that_it_begins_with(
+    pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "TURN_SECONDS", 0.0)
+    pair = pair_of(block_rows=500, seconds=60.0)  # the next blocks are larger: there are four at least
+    pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")
+    pair.master.execute("INSERT INTO public.orders SELECT generate_series(1, 40000); ANALYZE public.orders")
+    update = pair.update()
+    pair.prepare(update)
+    executor = Named()
+    load.load_through_outages(update, executor, threading.Event(), load.stores(update))
+    pair.assert_equal()
+    assert executor.names[:2] == ["load public.orders 1/80", "load public.orders 2/80"]
+    assert len(executor.names) >= len(pair.blocks()) >= 4, "each turn is a job"
+    numbers = [int(name.split(" ")[2].split("/")[0]) for name in executor.names if " " in name]
+    assert max(numbers) >= 3
+    assert {name for name in executor.names if " " not in name} <= {"load"}, "nothing was left to begin"
 
 
 def test_steps_may_run_again_and_another_update_waits_its_turn(pair_of: MakePair) -> None:

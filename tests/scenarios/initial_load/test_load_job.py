@@ -139,7 +139,7 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Rig, end
     stopped = Job(big, update, endpoint)
     until(lambda: bool(begun(big)), 300)
     stopped.process.send_signal(signal.SIGTERM)
-    assert stopped.ended() == 75
+    assert stopped.ended() == 75, "\n".join(stopped.lines)
     assert "told to stop" in stopped.lines[-1]
     assert not any(block.state is BlockState.BEGUN for block in big.blocks())
 

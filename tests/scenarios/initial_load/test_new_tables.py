@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from sluice.capture import reconcile as reconciling
-from sluice.capture import resources
+from sluice.capture import resources, wildcards
 from sluice.control.blocks import BlockStore
 from sluice.coordination.gate import Gate
 from sluice.load import steps
@@ -118,6 +118,25 @@ def test_a_table_without_rows_is_there_from_its_first_row(pair_of: MakePair) -> 
         pair.await_current()
         assert absent(pair) == []
         pair.assert_equal()
+
+
+def test_a_table_that_a_wildcard_means_is_ready_on_every_slave_without_a_load(pair_of: MakePair) -> None:
+    dr1 = normal_slave(pair_of)
+    dr2 = normal_slave(pair_of, master=dr1.master_info, name="dr2", slave_options={"new_tables": "wait"})
+    wildcards.note(dr1.master, dr1.replication)
+    with dr1.apply(), dr2.apply(), Traffic(dr1.master_info, [ORDERS], writers=1):
+        with dr1.master.transaction():
+            filled(dr1, COUPONS.name)
+            dr1.master.execute(f"DELETE FROM {COUPONS.name} WHERE id = 11".encode())
+        with Traffic(dr1.master_info, [COUPONS], writers=2):
+            for pair in (dr1, dr2):
+                pair.await_current()
+                assert there(pair, JOINING) and absent(pair) == []
+        assert reconcile(dr1).steps == ()
+    with dr1.apply(), dr2.apply():
+        for pair in (dr1, dr2):
+            pair.await_current()
+            pair.assert_equal()
 
 
 def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 import psycopg
 import pytest
 
+from sluice.control.definitions import DefinitionStore
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.load.part_steps import TablesNotReady
@@ -27,6 +27,9 @@ from tests.waiting import until
 
 NAMES = ("parents", "orders", "heap")
 PARENTS, ORDERS, HEAP = (TableName("public", name) for name in NAMES)
+
+
+COMMENT = "obj_description('public.orders'::regclass, 'pg_class')"
 
 
 def normal(pair_of: MakePair, **options: object) -> Rig:
@@ -240,7 +243,7 @@ def load_at_random(pair: Rig, chance: random.Random, names: Sequence[str] = NAME
     loading = Background(lambda: load(pair, update))
     while loading.is_alive():
         act(pair, chance, names)
-        time.sleep(0.02)  # so that the load, which takes turns with this thread, comes to an end
+        loading.join(0.02)  # it takes turns with this thread
     assert loading.end() is None
     pair.await_normal()
 
@@ -273,3 +276,47 @@ def test_parts_in_any_order_with_restarts_end_equal_and_a_second_slave_never_not
         await_ready(pair)
         for table in tables:
             assert rows_of(pair.slave, table, pair.master) == rows_of(pair.master, table, pair.master), str(table)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loading", [False, True], ids=["ready", "loading"])
+def test_a_key_column_gets_another_name_where_nothing_tells_of_it_at_once(pair_of: MakePair, loading: bool) -> None:
+    pair = normal(pair_of, role=True)
+    if loading:
+        update = pair.update(tables=["public.orders"], key_from="200", key_to="300")
+        pair.prepare(update)
+        job = Background(lambda: pair.load(update))
+        # Nothing is applied: the blocks are stored, and none has caught up.
+        until(lambda: not job.is_alive() or all(block.state is BlockState.STORED for block in pair.blocks()))
+    pair.master.execute("UPDATE public.orders SET id = id + 5000 WHERE id IN (220, 420)")
+    pair.master.execute("ALTER TABLE public.orders RENAME id TO ident")
+    pair.master.execute("UPDATE public.orders SET ident = ident + 5000 WHERE ident IN (210, 410)")
+    pair.master.execute("UPDATE public.orders SET v = 'new' WHERE ident % 7 = 0")
+    pair.master.execute("DELETE FROM public.orders WHERE ident % 50 = 1")
+    with pair.apply():
+        await_ready(pair)
+        if loading:
+            assert job.end() is None
+        pair.assert_equal()
+
+
+def test_a_foreign_key_to_a_table_that_is_loading_comes_when_both_are_ready(
+    pair_of: MakePair, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = normal(pair_of)
+    pair.master.execute("CREATE TABLE public.later (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.later SELECT g FROM generate_series(1, 600) g")
+    store = DefinitionStore(pair.slave, pair.pair.prefix, pair.schema, pair.name)
+    with pair.apply():
+        pair.await_that(lambda: store.read() is not None)  # what is there by then counts as known
+        with held(pair, "public.later"):
+            pair.master.execute(
+                "ALTER TABLE public.orders ADD CONSTRAINT to_later FOREIGN KEY (id) REFERENCES public.later"
+            )
+            for text in ("one", "another"):  # the second one comes in a round after that of the first
+                pair.master.execute(f"COMMENT ON TABLE public.orders IS '{text}'".encode())
+                pair.await_that(partial(one, pair, f"SELECT {COMMENT} = '{text}'"))
+            assert "to_later" not in caplog.text
+        await_ready(pair)
+        pair.await_that(partial(one, pair, "SELECT convalidated FROM pg_constraint WHERE conname = 'to_later'"))
+    pair.assert_equal()

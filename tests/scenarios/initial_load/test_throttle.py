@@ -174,18 +174,18 @@ def test_all_workers_together_keep_to_a_rate(pair_of: MakePair, limits: dict[str
     started = time.monotonic()
     load = Throttled(pair, update)
     most = 0.0
-    while (seconds := time.monotonic() - started) < 3:
+    while most < 2.5 * allowed:
         rows = pair.slave.execute("SELECT coalesce(sum(rows), 0) FROM public.demo_blocks").fetchone()
         assert rows is not None
         most = float(rows[0])
         # A second's share of each worker may be under way, and the first blocks were made without knowing the rate.
-        assert most <= allowed * (time.monotonic() - started + 1.2), f"{most} rows after {seconds:.1f} s"
-    assert most > 0, "slow, but not still"
+        seconds = time.monotonic() - started
+        assert most <= allowed * (seconds + 1.2), f"{most} rows after {seconds:.1f} s"
+        assert not load.over, load.failure
     assert "at most" in load.message()
     limit(pair)
     load.await_message("is loading")
     load.finish()
-    assert time.monotonic() - started < 60
     pair.assert_equal()
 
 

@@ -39,12 +39,11 @@ class Throttled(threading.Thread):
         self.reports: list[LoadReport] = []
         self.failure: BaseException | None = None
         self.over = False
-        self.throttler: Throttle | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            with LoadJob(self.update) as job, Throttle(self.update, 2, **self.sides) as self.throttler:
+            with LoadJob(self.update) as job, Throttle(self.update, 2, **self.sides):
                 self.reports = in_threads(job, self.worker)
         except BaseException as failure:
             self.failure = failure

@@ -36,3 +36,27 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(row_source, "reading", counting)
     return counted
+
+
+OF_THREE = """
+prefix: DEMO_
+master: {conn_id: m, schema: public}
+slaves:
+  one: {conn_id: s1, schema: public}
+  two: {conn_id: s2, schema: own, existing_tables: keep}
+  three: {conn_id: s3, schema: public%s}
+tables: {'public.*': {}}
+initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
+"""
+
+
+def of_three_slaves(net: Net, third: str = "") -> Net:
+    """A replication whose second slave has rows already. `third`: more options of that slave."""
+    net.configure(OF_THREE % third)
+    net.at("m", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    net.at("m", "INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 3000) g")
+    net.at("m", "CREATE TABLE public.heap (v text)")
+    net.at("m", "INSERT INTO public.heap SELECT 'x' FROM generate_series(1, 100) g")
+    net.at("s2", "CREATE SCHEMA own; CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    net.at("s2", "INSERT INTO public.orders SELECT g, 'old' FROM generate_series(2000, 5000) g")
+    return net

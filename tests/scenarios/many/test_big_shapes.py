@@ -163,7 +163,7 @@ def test_a_plan_costs_the_same_however_many_rows_there_are(net: Net) -> None:
 
 
 @pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.long)])
-def test_many_tables(net: Net, count: int) -> None:
+def test_many_tables_are_captured_and_loaded(net: Net, count: int) -> None:
     net.configure(CONFIG)
     for start in range(0, count, 50):
         net.at("m", "".join(

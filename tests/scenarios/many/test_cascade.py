@@ -6,6 +6,7 @@ import pytest
 
 from sluice.configuration.mistakes import ConfigError
 from sluice.model.slave_state import SlaveState
+from tests.rig.apply_process import ApplyProcess
 from tests.rig.net import Net, until
 from tests.scenarios.initial_load.traffic import Traffic, Writable
 
@@ -45,23 +46,26 @@ def make_tables(net: Net) -> None:
     net.at("a", "INSERT INTO public.parts SELECT g, 'p' FROM generate_series(1, 50) g")
 
 
-def test_what_a_slave_applies_goes_on_to_its_own_slaves(net: Net) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_what_a_slave_applies_goes_on_to_its_own_slaves_whenever_an_apply_is_killed(net: Net, rounds: int) -> None:
     net.configure(AB, BC)
     make_tables(net)
     ab, bc = net.update("AB_", "b"), net.update("BC_", "c")
     net.prepare(ab)
+    first, second = net.rig("AB_", "b"), net.rig("BC_", "c")
     with ExitStack() as stack:
-        first = stack.enter_context(net.applying(("AB_", "b")))
-        with Traffic(net.infos["a"], [ORDERS, NOTES], writers=2) as traffic:
+        applies = [stack.enter_context(ApplyProcess(first))]
+        with Traffic(net.infos["a"], [ORDERS, NOTES], writers=2):
             net.load(ab)
-            until(lambda: net.state("AB_", "b") is SlaveState.NORMAL, first)
+            until(lambda: net.state("AB_", "b") is SlaveState.NORMAL, [first])
             # The next slave is made while changes come through.
             net.prepare(bc)
-            second = stack.enter_context(net.applying(("BC_", "c")))
+            applies.append(stack.enter_context(ApplyProcess(second)))
             net.load(bc)
-            until(lambda: net.state("BC_", "c") is SlaveState.NORMAL, second)
-            before = traffic.transactions
-            until(lambda: traffic.transactions > before + 30, [*first, *second])
+            until(lambda: net.state("BC_", "c") is SlaveState.NORMAL, [first, second])
+            for rig, apply in rounds * tuple(zip((first, second), applies, strict=True)):
+                net.await_progress(str(rig.pair.prefix), rig.name, [first, second])
+                apply.restart()
             net.at("a", "INSERT INTO public.heap SELECT 'x' FROM generate_series(1, 5)")
             net.at("a", "TRUNCATE public.heap")
             net.at("a", "INSERT INTO public.heap VALUES ('after'), ('after'), (NULL)")
@@ -70,10 +74,10 @@ def test_what_a_slave_applies_goes_on_to_its_own_slaves(net: Net) -> None:
             net.at("a", "ALTER TABLE public.orders ADD COLUMN extra text DEFAULT 'e'")
             net.at("a", "INSERT INTO public.orders (id, v, extra) VALUES (100001, 'new', 'shape')")
             net.at("a", "ALTER TABLE public.notes ALTER COLUMN v TYPE varchar(2000)")
-        net.await_current("AB_", "b", first)
+        net.await_current("AB_", "b", [first])
         # Rows of the slave's own travel as well.
         net.at("b", "INSERT INTO public.orders (id, v, extra) VALUES (200001, 'of b', 'x')")
-        net.await_current("BC_", "c", second)
+        net.await_current("BC_", "c", [second])
     net.assert_equal("b", "c", "orders", "notes", "heap", "parts")
     net.at("b", "DELETE FROM public.orders WHERE id = 200001")
     net.assert_equal("a", "b", "orders", "notes", "heap", "parts")

@@ -1,4 +1,4 @@
-"""A list of slaves in the form of `initial_update`: one encrypted export to S3, then a run of its own for each."""
+"""Several slaves by one `initial_update`: one read of the master, or one export to S3, then a run for each."""
 
 import base64
 import os
@@ -10,7 +10,11 @@ import boto3
 import psycopg
 import pytest
 
+from devstack.connections import Connections
 from devstack.stack import Stack
+from sluice.cli.console import Console
+from sluice.cli.initial_update import load
+from sluice.cli.where import Where
 from sluice.control.checkpoint import CheckpointStore
 from sluice.load.transfer import encryption
 from sluice.model.location import S3Access
@@ -62,9 +66,14 @@ def state(stack: Stack, slave: str) -> SlaveState:
     return found.state
 
 
-def test_a_list_is_loaded_over_the_wire(stack: Stack) -> None:
-    run = Run.begun(stack, slave="dr1, dr2")
-    run.await_state("settle", "success")
+def test_slaves_that_were_added_are_loaded_over_the_wire_by_one_run(
+    stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Where(stack.replications[-1], stack.airflow.api(), Connections(stack), stack.redis_url, "")
+    load(Prefix("DEMO_"), ["dr1", "dr2"], place, Console())
+    said = capsys.readouterr().out
+    assert "initial update of dr1, dr2: " in said and said.count("initial update of") == 1
+    assert "DEMO_ → dr1 is NORMAL" in said and "DEMO_ → dr2 is NORMAL" in said
     assert (state(stack, "dr1"), state(stack, "dr2")) == (SlaveState.NORMAL, SlaveState.NORMAL)
     with stack.master.connect("demo", "demo") as master:
         for slave in ("dr1", "dr2"):

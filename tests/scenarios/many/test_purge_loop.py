@@ -1,8 +1,9 @@
-"""The task that purges ITEMS, again and again under traffic, while a slave goes down, lags and is loaded anew."""
+"""The task that purges ITEMS, again and again under traffic, while slaves are down, lag and are loaded."""
 
 import threading
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +11,17 @@ import pytest
 from sluice.airflow.steps_housekeeping import purge_items
 from sluice.airflow.task_context import TaskContext
 from sluice.load import steps
+from sluice.load.selection import Selection
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
+from sluice.model.location import S3Access
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
+from tests.rig.loaders import Background
 from tests.rig.net import Net, until
+from tests.scenarios.initial_files.carrying import export, location, moved, prepare
 from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 CONFIG = """
@@ -20,7 +29,7 @@ prefix: DEMO_
 master: {conn_id: m, schema: public}
 slaves: {one: {conn_id: s1, schema: public}, two: {conn_id: s2, schema: public}}
 tables: {'public.*': {}}
-initial: {block_rows: 100, block_target_seconds: 0.05}
+initial: {block_rows: 100, block_target_seconds: 0.5}
 """
 ONE, TWO = ("DEMO_", "one"), ("DEMO_", "two")
 ORDERS = Writable('public."Orders ""x"""', ("id",), "floor(random() * 1500)::int")
@@ -54,17 +63,17 @@ class Purging(AbstractContextManager["Purging"]):
 
     def _run(self) -> None:
         try:
-            while not self._over.is_set():
+            while not self._over.wait(0.02):  # others of this process want to get on
                 self.said.append(purge_items.body(self._work))
         except BaseException as failure:
             self._failure = failure
 
 
-def test_a_purge_never_takes_what_a_slave_still_needs(
-    net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str
-) -> None:
+def begin(net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
+    """Both slaves are NORMAL, and known to the task."""
     net.configure(CONFIG)
     net.at("m", f"CREATE TABLE {ORDERS.name} (id int PRIMARY KEY, v text)")
+    net.at("m", "CREATE TABLE public.other (id int PRIMARY KEY)")
     net.at("m", f"INSERT INTO {ORDERS.name} SELECT g, 'old' FROM generate_series(0, 1400, 2) g")
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     for name, info in net.infos.items():
@@ -74,6 +83,12 @@ def test_a_purge_never_takes_what_a_slave_still_needs(
         with net.applying(pair) as running:
             net.load(update)
             until(lambda pair=pair: net.state(*pair) is SlaveState.NORMAL, running)  # type: ignore[misc]
+
+
+def test_a_purge_never_takes_what_a_slave_still_needs(
+    net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str
+) -> None:
+    begin(net, monkeypatch, redis_url)
     with Purging(net) as purging, net.applying(ONE) as one:
         with Traffic(net.infos["m"], [ORDERS], writers=2):
             for _ in range(2):
@@ -104,3 +119,53 @@ def test_a_purge_never_takes_what_a_slave_still_needs(
     rows = f"SELECT id, v FROM {ORDERS.name} ORDER BY id"
     assert net.at("m", rows) == net.at("s1", rows) == net.at("s2", rows) != []
     assert sum(int(said.split(" ")[0].replace(",", "")) for said in purging.said if said.endswith("purged")) > 100
+
+
+@pytest.mark.parametrize(
+    ("chosen", "by_files"),
+    [
+        pytest.param({"tables": [ORDERS.name]}, False, marks=pytest.mark.long, id="a part"),
+        pytest.param({"tables": [ORDERS.name]}, True, id="a part by files"),
+        pytest.param({}, True, marks=pytest.mark.long, id="all by files"),
+    ],
+)
+def test_what_a_load_has_still_to_catch_up_with_is_not_purged(
+    net: Net,
+    monkeypatch: pytest.MonkeyPatch,
+    redis_url: str,
+    tmp_path: Path,
+    chosen: dict[str, list[str]],
+    by_files: bool,
+) -> None:
+    begin(net, monkeypatch, redis_url)
+    update = Update.named(net.pair(*ONE), "again", Selection.from_dict(chosen))
+    rig = net.rig(*ONE)
+    with net.applying(ONE, TWO) as running, Purging(net) as purging:
+        (prepare if by_files else type(rig).prepare)(rig, update)
+        with Traffic(net.infos["m"], [ORDERS], writers=1):
+            if by_files:
+                carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+                export(update, carried)
+                manifest = transfer_steps.seal(update, carried)
+            else:
+                held = rig.hold(ORDERS.name)
+                loading = Background(lambda: rig.load(update))
+                until(lambda: any(block.state is BlockState.BEGUN for block in rig.blocks()), running)
+            net.at("m", "INSERT INTO public.other SELECT generate_series(1, 50)")
+            for pair in (ONE, TWO) if chosen else (TWO,):
+                net.await_current(*pair, running)
+            said = len(purging.said)
+            until(lambda: purging.says("purged") and len(purging.said) > said + 1, running)
+            assert net.at("m", "SELECT count(*) FROM public.demo_items WHERE tablename = 'other'") == [(50,)]
+            if by_files:
+                steps.open_gate(update, net.store)
+                import_in_threads(update, moved(carried, tmp_path / "in"), manifest, 2)
+            else:
+                held.close()
+                assert loading.end() is None
+        until(lambda: net.state(*ONE) is SlaveState.NORMAL and not rig.checkpoint.tables.not_ready, running)
+        until(lambda: net.items("DEMO_") == 0, running)
+        net.await_current(*ONE, running)
+        net.await_current(*TWO, running)
+    for slave in ("s1", "s2"):
+        net.assert_equal("m", slave, 'Orders "x"', "other")

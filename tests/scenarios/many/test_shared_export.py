@@ -19,30 +19,14 @@ from sluice.model.slave_state import SlaveState
 from tests.rig.net import Net, until
 from tests.scenarios.initial_files.carrying import export
 from tests.scenarios.initial_load.traffic import Traffic, Writable
+from tests.scenarios.many.conftest import of_three_slaves
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
-CONFIG = """
-prefix: DEMO_
-master: {conn_id: m, schema: public}
-slaves:
-  one: {conn_id: s1, schema: public}
-  two: {conn_id: s2, schema: own, existing_tables: keep}
-  three: {conn_id: s3, schema: public, existing_tables: refuse}
-tables: {'public.*': {}}
-initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
-"""
 
 
 @pytest.fixture
-def three(net: Net, monkeypatch: pytest.MonkeyPatch) -> Net:
-    net.configure(CONFIG)
-    net.at("m", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    net.at("m", "INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 4000) g")
-    net.at("m", "CREATE TABLE public.heap (v text)")
-    net.at("m", "INSERT INTO public.heap SELECT 'x' FROM generate_series(1, 100) g")
-    net.at("s2", "CREATE SCHEMA own; CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    net.at("s2", "INSERT INTO public.orders SELECT g, 'old' FROM generate_series(3000, 6000) g")
-    return net
+def three(net: Net) -> Net:
+    return of_three_slaves(net, third=", existing_tables: refuse")
 
 
 def prepared(net: Net, *names: str) -> list[Update]:

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.apply.executor import ThreadExecutor
 from sluice.control.blocks import BlockStore
+from sluice.executor import ThreadExecutor
 from sluice.load import shared_load, steps
 from sluice.load.block_writer import BlockWriter
 from sluice.load.load_job import LoadJob
@@ -19,6 +19,7 @@ from sluice.model.slave_state import SlaveState
 from spark_jobs.load import load_together
 from tests.rig.net import Net, until
 from tests.scenarios.initial_load.traffic import Traffic, Writable
+from tests.scenarios.many.conftest import of_three_slaves
 
 NAMES = ["one", "two", "three"]
 KILL = (
@@ -26,28 +27,11 @@ KILL = (
     "WHERE application_name LIKE 'sluice load%' AND datname = current_database()"
 )
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 3000)::int")
-CONFIG = """
-prefix: DEMO_
-master: {conn_id: m, schema: public}
-slaves:
-  one: {conn_id: s1, schema: public}
-  two: {conn_id: s2, schema: own, existing_tables: keep}
-  three: {conn_id: s3, schema: public}
-tables: {'public.*': {}}
-initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
-"""
 
 
 @pytest.fixture
 def three(net: Net) -> Net:
-    net.configure(CONFIG)
-    net.at("m", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    net.at("m", "INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 3000) g")
-    net.at("m", "CREATE TABLE public.heap (v text)")
-    net.at("m", "INSERT INTO public.heap SELECT 'x' FROM generate_series(1, 100) g")
-    net.at("s2", "CREATE SCHEMA own; CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    net.at("s2", "INSERT INTO public.orders SELECT g, 'old' FROM generate_series(2000, 5000) g")
-    return net
+    return of_three_slaves(net)
 
 
 def prepared(net: Net, *names: str) -> list[Update]:

@@ -13,6 +13,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.verify.findings import Changes, Outcome
 from sluice.verify.resync import Action, TableResult, resync
+from tests.rig.apply_process import ApplyProcess
 from tests.rig.net import Net, until
 
 FORTH = """
@@ -60,7 +61,7 @@ def writers(net: Net, seed: int) -> Iterator[list[int]]:
         chance = random.Random(f"{seed} {side}")
         try:
             with connect(net.infos["ab"[side]], application="application", autocommit=True) as session:
-                while not ending.is_set():
+                while not ending.wait(0.005):
                     number = chance.randint(1, ROWS)
                     column = chance.choice("vw")
                     statement = chance.choices(
@@ -90,16 +91,29 @@ def writers(net: Net, seed: int) -> Iterator[list[int]]:
     assert not failures
 
 
+def test_what_was_written_on_both_sides_before_an_apply_starts_goes_by_the_rule(net: Net) -> None:
+    """It starts in safe mode, in which a change without a rule overwrites."""
+    two_ways(net, NEWEST)
+    for row, side, day in ((1, "a", 3), (1, "b", 2), (2, "a", 2), (2, "b", 3)):
+        net.at(side, f"UPDATE public.t SET v = 'of {side}', at = '2026-02-0{day}' WHERE id = {row}")
+    with net.applying(("AB_", "b"), ("BA_", "a")) as running:
+        net.await_current("AB_", "b", running)
+        net.await_current("BA_", "a", running)
+    net.assert_equal("a", "b", "t")
+    assert net.at("a", "SELECT v FROM public.t WHERE id <= 2 ORDER BY id") == [("of a",), ("of b",)]
+
+
 @pytest.mark.parametrize(
     "rules", [NEWEST, pytest.param(A_PREVAILS, marks=pytest.mark.long)], ids=["newest", "one prevails"]
 )
 def test_applications_that_write_to_both_sides_end_with_the_same_rows(net: Net, rules: tuple[str, str]) -> None:
     two_ways(net, rules)
-    with writers(net, seed=7) as done:
-        for _ in range(3):  # each time in safe mode at first
-            start = sum(done)
-            with net.applying(("AB_", "b"), ("BA_", "a")) as running:
-                until(lambda: sum(done) > start + 1_000, running)  # noqa: B023
+    rigs = net.rig("AB_", "b"), net.rig("BA_", "a")
+    with writers(net, seed=7) as done, ApplyProcess(rigs[0]) as forth, ApplyProcess(rigs[1]) as back:
+        for apply, prefix, slave in (forth, "AB_", "b"), (back, "BA_", "a"):  # in safe mode after each start
+            net.await_progress(prefix, slave, rigs)
+            apply.restart()
+        assert sum(done) > 100
     with net.applying(("AB_", "b"), ("BA_", "a")) as running:
         net.await_current("AB_", "b", running)
         net.await_current("BA_", "a", running)

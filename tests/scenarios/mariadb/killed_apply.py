@@ -19,8 +19,8 @@ from typing import Any
 
 from sluice import config
 from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.executor import ThreadExecutor
 from sluice.coordination import redis_store
+from sluice.executor import ThreadExecutor
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 from sluice.vendors.mysql import connection, vendor

@@ -1,10 +1,8 @@
 """A PostgreSQL master and a MariaDB slave, loaded, applied to and compared by what runs in production."""
 
-import threading
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,12 +12,11 @@ from typing import Any, ClassVar, Self, TypeVar
 import psycopg
 
 from sluice import config
-from sluice.apply.apply_loop import ApplyLoop
-from sluice.apply.executor import ThreadExecutor
 from sluice.capture import resources
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
+from sluice.executor import ThreadExecutor
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.load_snapshot import LoadSnapshot
@@ -37,6 +34,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
+from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
 
 CONFIG = """
@@ -63,6 +61,8 @@ class Rig:
     slave: Any
     """A session there, of the vendor's own."""
     failure: BaseException | None = None
+    raised: BaseException | None = None
+    """What was raised of that by an await."""
     vendor: ClassVar[str] = "mysql"
 
     @staticmethod
@@ -174,8 +174,8 @@ class Rig:
         end = time.monotonic() + seconds
         while not condition():
             if self.failure is not None:
-                failure, self.failure = self.failure, None
-                raise failure
+                self.raised, self.failure = self.failure, None
+                raise self.raised
             assert time.monotonic() < end, f"not within {seconds} s; checkpoint: {self.checkpoint}"
             time.sleep(0.02)
 
@@ -241,45 +241,19 @@ class CountingExecutor(ThreadExecutor):
         return super().map(task, parts, what)
 
 
-class Running(AbstractContextManager["Running"]):
-    """An apply that runs in a thread."""
+class Running(Applying):
+    """An apply of such a pair."""
+
+    rig: Rig
 
     def __init__(self, rig: Rig):
-        self.rig = rig
-        self.stop = threading.Event()
         self.executor = CountingExecutor(2)
-        self.loop = ApplyLoop(rig.pair, redis_store.connect(rig.redis_url), self.executor, self.stop)
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.failure: BaseException | None = None
-
-    def __enter__(self) -> "Running":
-        self.rig.failure = None
-        self.thread.start()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.stop.set()
-        self.thread.join(timeout=60)
-        assert not self.thread.is_alive(), "the apply did not stop"
-        if error is None and self.failure is not None and self.rig.failure is self.failure:
-            raise self.failure
+        super().__init__(rig, self.executor)
 
     def await_normal_mode(self) -> None:
         """Returns when all is applied and changes must match the slave's rows."""
         self.rig.await_current()
-        self.rig.await_that(lambda: self._taken_over and not self.loop.mode.on)
-
-    @property
-    def _taken_over(self) -> bool:
-        """Which decides the mode."""
-        checkpoint = self.loop.checkpoint
-        return checkpoint is not None and self.loop.report.status.read().get("epoch") == checkpoint.epoch
-
-    def _run(self) -> None:
-        try:
-            self.loop.run()
-        except BaseException as error:
-            self.failure = self.rig.failure = error
+        self.rig.await_that(lambda: self.in_normal_mode)
 
 
 def _plain(value: Any) -> Any:

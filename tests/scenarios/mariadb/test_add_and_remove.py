@@ -87,7 +87,7 @@ def shop(
     with postgres.connect() as connection:
         connection.execute(f'CREATE DATABASE "{MASTER}"')
     with postgres.connect(MASTER) as connection:
-        connection.execute('CREATE TABLE "Or""der" (id bigint PRIMARY KEY, note text)')
+        connection.execute('CREATE TABLE "Or""der" (id bigint PRIMARY KEY, note text, tags text[])')
     monkeypatch.setenv("PGPASSWORD", postgres.info().password)
     monkeypatch.setenv("MYSQL_PWD", mariadb_server.info().password)
     with mariadb_server.connect() as admin, admin.cursor() as cursor:
@@ -113,6 +113,7 @@ def test_add_makes_what_the_slave_lacks_and_remove_takes_it_back(shop: Shop, red
     console = Told(yes=True, answers={"A password for the new account": "of the account"})
     assert shop.add(console, *administrators) == ["dr1"]
     assert "of the account" not in console.text
+    assert "warning: slave dr1" in console.text and 'lossy_columns: ["public.Or\\"der.tags"]' in console.text
     granted = shop.grants()
     assert len(granted) == 2 and "GRANT USAGE ON *.*" in granted[0] and "SELECT" in granted[1]
     (replication,) = config.survey(shop.folder).replications

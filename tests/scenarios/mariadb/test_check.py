@@ -1,6 +1,7 @@
 """The task `check` of a MariaDB slave: all that is lacking at once, each with what mends it, and nothing changed."""
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,3 +90,23 @@ def test_a_trigger_of_the_slave_is_told_and_stops_nothing(
             assert f"GRANT TRIGGER ON `{pattern(slave)}`.*" in caplog.text
         finally:
             cursor.execute(f"SET GLOBAL {DURABLE} = 0")
+
+
+def test_columns_that_would_lose_something_are_listed_with_the_line_to_write(
+    task: tuple[TaskContext, ConnectionInfo], tmp_path: Path
+) -> None:
+    context, _ = task
+    with connect(context.connections["shop_master"], application="test", autocommit=True) as session:
+        session.execute(
+            'CREATE TABLE public."O\'t, [x]" (id int PRIMARY KEY, tags text[], "Sp ""an" int4range, plain int)'
+        )
+    with pytest.raises(NotReady) as caught:
+        check.body(context)
+    said = str(caught.value)
+    assert 'types that lose nothing: public."O\'t, [x]".tags would be ' in said
+    (line,) = re.findall(r"write for the slave dr1: (lossy_columns: \[.*\])", said)
+    assert line == 'lossy_columns: ["public.O\'t, [x].tags", "public.O\'t, [x].Sp \\"an"]'
+    file = tmp_path / "SHOP.yaml"
+    file.write_text(file.read_text().replace("vendor: mysql}", f"vendor: mysql, {line}}}"))
+    with pytest.raises(NotReady, match=r"(?s)1 thing is lacking.*innodb_flush_log_at_trx_commit"):
+        check.body(TaskContext.of(context.context))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.model.names import TableName
 from sluice.vendors.common.alter import DefinitionRefused
 from sluice.vendors.mysql.connection import MySQLSession
 from tests.scenarios.mariadb.rig import Rig
@@ -126,6 +127,31 @@ def test_a_column_that_would_lose_something_is_refused(rig: Callable[..., Rig]) 
         pair.master.execute("UPDATE public.notes SET tags = ARRAY['a', 'b'] WHERE id = 1")
         pair.capture()
         pair.await_current()
+
+
+def test_a_dropped_partition_leaves_out_its_table_alone_where_the_configuration_says_so(
+    rig: Callable[..., Rig],
+) -> None:
+    pair = rig(
+        "CREATE TABLE public.days (id int PRIMARY KEY) PARTITION BY RANGE (id); "
+        "CREATE TABLE public.low PARTITION OF public.days FOR VALUES FROM (0) TO (10); "
+        "CREATE TABLE public.high PARTITION OF public.days FOR VALUES FROM (10) TO (20); "
+        "INSERT INTO public.days SELECT generate_series(5, 15); "
+        "CREATE TABLE public.t (id int PRIMARY KEY)",
+        on_error="isolate",
+    )
+    pair.load()
+    with pair.apply():
+        pair.await_current()
+        pair.master.execute("DROP TABLE public.low")
+        pair.capture()
+        pair.master.execute("INSERT INTO public.t VALUES (1)")
+        pair.await_current()
+    assert "a partition was dropped" in pair.checkpoint.tables.explain(DAYS)
+    assert pair.slave_rows(TableName("public", "t")) == [(1,)]
+
+
+DAYS = TableName("public", "days")
 
 
 @pytest.mark.long

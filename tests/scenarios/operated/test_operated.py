@@ -173,7 +173,7 @@ def test_the_first_transaction_is_removed_and_its_table_reloaded(terminal: Termi
     assert "expected one on the slave and found none" in terminal.says("status", *PAIR)
     said = terminal.says("act", "remove_first", *PAIR, "--why", "it never fits")
     assert "public.orders" in said
-    assert "The apply" in terminal.says("act", "restart", *PAIR) or terminal.runs("cdc_apply", "running")
+    terminal.says("act", "restart", *PAIR)
     until(
         lambda: terminal.state()["not_ready"].keys() == {"public.orders"} and not terminal.state()["closures"], SECONDS
     )

@@ -12,12 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.database.recorder import MergeOptions
 from sluice.model.names import Prefix
 from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.redo.errors import BetweenTransactions
-from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.redo.merger import Limits, Merger
 from tests.airflow_home import ROOT
 from tests.scenarios.stream.rig import Replay, replayed
 from tests.unit import redo_vectors
@@ -113,7 +114,7 @@ def test_redo_of_two_threads_makes_the_slave_the_masters(
     root, stream = tmp_path / "threads", tmp_path / "stream"
     history = History(7, 150)
     write_all(root, history.lines)
-    Merger(root, stream, Prefix("ORA_"), group=20).merge_once()
+    Merger(root, stream, Prefix("ORA_"), limits=Limits(group=20)).merge_once()
     made = begun(stream, tables=TABLES, **options)
     with replayed(made):
         pass
@@ -204,7 +205,7 @@ def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
         pass
     by_triggers = former.checkpoint.changes
     scn = 100 + had - 1
-    position = QueuePosition(9, 9, frozenset(), frozenset(), Incarnation(1, "", RESETLOGS, 0), scn)
+    position = QueuePosition(9, 9, frozenset(), frozenset(), Incarnation(1, "", RESETLOGS, 0), scn, scn)
     former.slave.execute("UPDATE public.rec_checkpoint SET position = %s", (position.text(),))
 
     write_all(tmp_path / "threads", history.lines)
@@ -214,7 +215,7 @@ def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
         unfit.await_that(lambda: unfit.checkpoint.position != position)
     assert unfit.checkpoint.position == position, "the slave stays where it is"
 
-    Merger(tmp_path / "threads", tmp_path / "stream", Prefix("ORA_"), ends_at=(scn,)).merge_once()
+    Merger(tmp_path / "threads", tmp_path / "stream", Prefix("ORA_"), MergeOptions(ends_at=(scn,))).merge_once()
     made = Replay.of(tmp_path / "stream", former.pair.slave_info, former.master, redis_url)
     with made.apply():
         made.await_that(lambda: isinstance(made.checkpoint.position, StreamPosition))

@@ -1,9 +1,11 @@
-"""An archived log that is deleted before it is read: told, waited for, and in the end INCONSISTENT."""
+"""Redo that cannot be read any more, deleted logs or a place that nobody knows: told, and in the end INCONSISTENT."""
 
+import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +18,7 @@ from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.errors import ChangesLost
 from tests.scenarios.stream.rig import Replay
 from tests.scenarios.stream.test_redo_supervisor import PREFIX, Capture
-from tests.unit.redo_output import RESETLOGS, checkpoint, insert, schema, transaction
+from tests.unit.redo_output import ONE, RESETLOGS, checkpoint, insert, schema, transaction
 from tests.waiting import until
 
 TABLES = "CREATE TABLE public.t (id numeric PRIMARY KEY, name text, note text);"
@@ -44,11 +46,69 @@ def lines(sequence: int) -> list[str]:
     return [*transaction(scn, f"1.{sequence}.1", [row]), checkpoint(scn + 50)]
 
 
+@contextmanager
+def supervised(made: Capture) -> Iterator[None]:
+    """A supervisor reads the master's redo."""
+    stop = threading.Event()
+    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client)
+    running = threading.Thread(target=supervisor.run, args=(stop,))
+    running.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        running.join(60)
+
+
+@pytest.mark.long
+def test_a_capture_that_begins_anew_with_a_later_schema_checkpoint_makes_the_slave_inconsistent(
+    tmp_path: Path, redis_url: str, replay: Callable[..., Replay]
+) -> None:
+    made = Capture(tmp_path, redis_url, threads="1", keys={("PUBLIC", "T"): ["ID"]})
+    shutil.copy(made.configure() / "ORA.yaml", os.environ["SLUICE_REPLICATIONS"])
+    seed = tmp_path / "TEST-chkpt-60.json"
+
+    def lose_checkpoints() -> None:
+        shutil.rmtree(tmp_path / "work")
+        made.state.client.flushall()
+
+    made.log(1, 1, lines(1))
+    with supervised(made):
+        until(lambda: made.keys() == ["1"])
+    slave = replay(made.location / "stream", SimpleNamespace(master=None), tables=TABLES)
+
+    def rows() -> list[int]:
+        return [int(key) for (key,) in slave.slave.execute("SELECT id FROM public.t ORDER BY id").fetchall()]
+
+    # With the same schema checkpoint all comes again, and is known.
+    lose_checkpoints()
+    made.log(1, 2, lines(2))
+    with supervised(made), slave.apply():
+        slave.await_that(lambda: rows() == [1, 2])
+    # With a later one what ran then would be missing.
+    lose_checkpoints()
+    first = seed.read_text()
+    seed.write_text(json.dumps({**json.loads(first), "scn": 260}))
+    made.log(1, 3, lines(3))
+    with supervised(made), slave.apply(), pytest.raises(ChangesLost):
+        slave.await_that(lambda: False)
+    assert slave.checkpoint.state is SlaveState.INCONSISTENT
+    assert "would begin with SCN 260" in slave.checkpoint.message
+    assert "The stream needs the redo from SCN 60 on" in slave.checkpoint.message
+    assert rows() == [1, 2]
+    # As it was: the stream goes on, for slaves that had not come to its end.
+    seed.write_text(first)
+    (made.location / "threads" / str(ONE) / "lost").unlink()
+    with supervised(made):
+        until(lambda: made.keys() == ["1", "2", "3"])
+
+
 @pytest.mark.long
 def test_a_log_that_is_deleted_before_it_is_read_makes_the_slave_inconsistent(
     tmp_path: Path, redis_url: str, replay: Callable[..., Replay]
 ) -> None:
-    made, archive, stop = Capture(tmp_path, redis_url, threads="1", owner="PUBLIC"), Archive(), threading.Event()
+    made = Capture(tmp_path, redis_url, threads="1", keys={("PUBLIC", "T"): ["ID"]})
+    archive, stop = Archive(), threading.Event()
     shutil.copy(made.configure() / "ORA.yaml", os.environ["SLUICE_REPLICATIONS"])
     with (Path(os.environ["SLUICE_REPLICATIONS"]) / "ORA.yaml").open("a") as opened:
         opened.write("  lost_minutes: 0\n")

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +15,18 @@ from typing import Any
 import pytest
 
 from devstack import openlogreplicator
+from sluice.configuration.redo import RedoOptions
 from sluice.model.names import Prefix
 from sluice.redo import blocks, program_configuration
+from sluice.redo.proxy_client import Entry
+from sluice.redo.redo_thread import RedoThread
+from sluice.redo.stager import Stager
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
+from sluice.vendors.stream.redo.protocol import Response, ResponseCode, frame
 from sluice.vendors.stream.redo.receiver import AnotherDatabase, Receiver
+from tests.scenarios.stream.online_log import OnlineLog
 from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, checkpoint, folder, insert, transaction
 from tests.waiting import until
@@ -37,16 +44,15 @@ class Thread:
 
     def __init__(self, root: Path, program: Path, name: str = "TEST"):
         self.root, self.program, self.name = root, program, name
-        self.logs, self.state = root / "logs", root / "state"
-        self.spool = root / "threads" / str(ONE)
-        for made in (self.logs / "2026_11_23", self.state):
+        self.spool, self.logs = root / "threads" / str(ONE), root / "logs"
+        thread = RedoThread(ONE.resetlogs, ONE.thread, self.spool, root, self.logs)
+        self.state, self.swap, self.file = thread.state, thread.swap, thread.configuration
+        for made in (self.logs / "2026_11_23", self.state, self.swap):
             made.mkdir(parents=True)
-        self.address = ("127.0.0.1", free_port())
-        self.file = root / "program.json"
-        values = program_configuration.configuration(
-            name=name, context="FREE", logs=self.logs, state=self.state, address=self.address, metrics=None,
-            owners=["OLR_TEST"], host_zone="+00:00", memory_mb=256, checkpoint_seconds=600,
-        )  # fmt: skip
+        options = RedoOptions(memory_mb=256, first_port=free_port() - ONE.thread)
+        self.address = program_configuration.address(thread, options)
+        seed = {"database": name, "context": "FREE", "users": ["OLR_TEST"]}
+        values = program_configuration.configuration(thread, seed, options)
         assert list(program_configuration.mistakes(values)) == []
         self.file.write_text(json.dumps(values))
 
@@ -124,6 +130,22 @@ def rows(first: int, count: int) -> list[str]:
     return made
 
 
+def test_messages_in_one_piece_with_the_answer_do_not_wait_for_the_next_one(
+    tmp_path: Path, running: Callable[[Receiver], Running]
+) -> None:
+    """The real program sends them so when it has read its logs before it is asked; the next log may take long."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        receiving = running(Receiver(server.getsockname(), "TEST", tmp_path / str(ONE), begin=60))
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1024)
+            connection.sendall(frame(Response(ResponseCode.REPLICATE).encode()))
+            connection.recv(1024)
+            connection.sendall(frame(Response(ResponseCode.REPLICATE).encode()) + frame(checkpoint(100).encode()))
+            receiving.await_scn(100)
+            receiving.end()
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_what_comes_again_after_an_end_is_there_once(
@@ -173,6 +195,29 @@ def test_more_messages_of_one_transaction_than_the_program_holds_are_confirmed_w
     assert len(merged(thread)) == 1_000
 
 
+def follow(whole: Path, former: Path, target: Path) -> None:
+    """A stager looks at a log while another process writes it, until it is complete."""
+    with tempfile.TemporaryDirectory() as folder, OnlineLog(whole, Path(folder) / "log", former.read_bytes()) as log:
+        stager = Stager(LocalFiles(), [folder], target, 1, blocks.read_header(whole.read_bytes()).resetlogs)
+        while log.write_on():
+            assert stager.turn() == 0
+            log.await_written()
+        log.complete()
+        assert stager.turn() == 1
+
+
+class LocalFiles:
+    """A stager's source on this machine."""
+
+    def files(self, folder: str) -> list[Entry]:
+        return [Entry(file.name, file.stat().st_size) for file in Path(folder).iterdir()]
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        with Path(path).open("rb") as opened:
+            opened.seek(offset)
+            return opened.read(length)
+
+
 def test_another_databases_program_is_refused(tmp_path: Path) -> None:
     thread = Thread(tmp_path, openlogreplicator.program(tmp_path))
     folder(thread.root / "threads", ONE)
@@ -186,9 +231,9 @@ def test_another_databases_program_is_refused(tmp_path: Path) -> None:
         process.wait()
 
 
-@pytest.mark.parametrize("first_block", ["as the master wrote it", "as it is made of a log in ASM"])
+@pytest.mark.parametrize("brought", ["whole", "with the first block of ASM", "by a stager while they are written"])
 def test_the_real_program_sends_two_real_logs_as_its_own_output_has_them(
-    first_block: str, tmp_path: Path, running: Callable[[Receiver], Running]
+    brought: str, tmp_path: Path, running: Callable[[Receiver], Running]
 ) -> None:
     """`SLUICE_TEST_OLR` names the program of OpenLogReplicator 1.9.0."""
     program = os.environ.get("SLUICE_TEST_OLR")
@@ -203,14 +248,20 @@ def test_the_real_program_sends_two_real_logs_as_its_own_output_has_them(
     days = thread.logs / "2026_11_23"
 
     def bring(sequence: int) -> None:
-        data = (there / f"arch1_{sequence}_1224959854.dbf").read_bytes()
-        if first_block != "as the master wrote it":
+        log = there / f"arch1_{sequence}_1224959854.dbf"
+        if brought == "by a stager while they are written":
+            follow(log, there / f"arch1_{31 - sequence}_1224959854.dbf", thread.logs)
+            return
+        data = log.read_bytes()
+        if brought == "with the first block of ASM":
             data = blocks.first_block(512, len(data) // 512 - 1) + data[512:]
         whole = days / f"1_{sequence}_1224959854.arc"
         whole.with_suffix(".part").write_bytes(data)
         whole.with_suffix(".part").rename(whole)
 
     bring(15)
+    swapped = thread.swap / "1.2.3.swap"
+    swapped.touch()
     process = thread.start()
     receiving = running(thread.receiver(2_266_634))
     receiving.await_scn(2_267_714)
@@ -221,6 +272,7 @@ def test_the_real_program_sends_two_real_logs_as_its_own_output_has_them(
     process.wait()
     received = b"".join(file.read_bytes() for file in sorted(thread.spool.glob("*.jsonl")))
     assert received == (there / "output.json").read_bytes()
+    assert not swapped.exists(), "what a program finds there at its start it deletes"
     assert json.loads((thread.state / "TEST-chkpt.json").read_text())["scn"] == 2_267_720
     # Started again, nothing comes but what was the last.
     process = thread.start()

@@ -32,6 +32,7 @@ from sluice.redo.stager import LogDamaged, Stager
 from sluice.redo.staging import TokenRefused
 from tests.airflow_home import ROOT
 from tests.examples import examples
+from tests.scenarios.stream.online_log import OnlineLog
 from tests.scenarios.stream.test_redo_network import free_port
 from tests.unit import redo_vectors
 from tests.waiting import until
@@ -331,6 +332,24 @@ def test_a_damaged_block_is_noticed_and_fetched_again(tmp_path: Path) -> None:
     assert lies.reads < 5, "the good pieces were kept"
 
 
+def test_one_good_copy_of_a_log_is_enough(served: tuple[Path, str], tmp_path: Path) -> None:
+    """One folder cannot be read, another has a damaged copy; what keeps a log away is said."""
+    raw, logs, copies = log_of(5, 200), served[0] / "a_logs", served[0] / "copies"
+    for folder in (logs, copies):
+        folder.mkdir()
+    (logs / "1_5.arc").write_bytes(raw[:60_000] + b"x" + raw[60_001:])
+    (logs / "1_6.arc").write_bytes(log_of(6, 9))
+    stager = Stager(client(served), ["/none", str(logs), str(copies)], tmp_path, 1, RESETLOGS)
+    with pytest.raises(LogDamaged, match="1_5"):
+        stager.turn()
+    assert stager.staged() == [6]
+    (copies / "o1_mf_1_5_x_.arc").write_bytes(raw)
+    with pytest.raises(ProxyRefuses, match="/none"):
+        stager.turn()
+    assert stager.staged() == [5, 6]
+    assert stager.file(5).read_bytes() == raw
+
+
 @pytest.mark.parametrize("left", [0, 100, 5_000, 20_480 * 2 + 7])
 def test_a_stager_that_was_killed_goes_on_behind_what_is_good(left: int, tmp_path: Path) -> None:
     raw = log_of(5, 200)
@@ -355,3 +374,29 @@ def test_real_logs_are_staged_as_they_are(served: tuple[Path, str], tmp_path: Pa
     stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS)
     assert stager.turn() == 2
     assert stager.file(15).read_bytes() == (source / "arch1_15_1224959854.dbf").read_bytes()
+
+
+@pytest.mark.parametrize("sequence", [15, 16])
+def test_a_real_log_is_followed_while_another_process_writes_it(
+    sequence: int, served: tuple[Path, str], tmp_path: Path
+) -> None:
+    source = redo_vectors.required() / "redo"
+    whole = source / f"arch1_{sequence}_{RESETLOGS}.dbf"
+    there = served[0] / f"groups{sequence}"
+    there.mkdir()
+    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS)
+    part, sizes = tmp_path / "staged" / f".1_{sequence}_{RESETLOGS}.arc.part", [0]
+    with OnlineLog(
+        whole, there / "redo01.log", (source / f"arch1_{31 - sequence}_{RESETLOGS}.dbf").read_bytes()
+    ) as log:
+        while log.write_on():
+            assert stager.turn() == 0, "a look while it writes"
+            log.await_written()
+            assert stager.turn() == 0
+            sizes.append(part.stat().st_size)
+        assert stager.staged() == []
+        log.complete()
+    assert stager.turn() == 1
+    assert stager.file(sequence).read_bytes() == whole.read_bytes()
+    assert sizes == sorted(sizes) and len(set(sizes)) > 4, "it grew while it was written"
+    assert sizes[-1] == whole.stat().st_size

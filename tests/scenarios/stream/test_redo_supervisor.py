@@ -6,18 +6,24 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import redis
 
 from devstack import openlogreplicator
-from sluice.coordination import redis_store
-from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
+from sluice import config
+from sluice.coordination import lease, redis_store
+from sluice.coordination.redo_state import CAPTURE, RedoState, RedoStatus, ThreadStatus
+from sluice.database.archived_logs import ArchivedLogs, LogCopy
 from sluice.model.names import Prefix
 from sluice.redo import checkpoints
+from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, parse
 from tests.airflow_home import ROOT
@@ -43,17 +49,27 @@ redo:
 """
 
 
+ONE_TABLE = {("APP", "T"): ["ID"]}
+
+
 class Capture:
     """A replication with its master's logs, and supervisors of it."""
 
-    def __init__(self, root: Path, redis_url: str, threads: str = "1, 2", owner: str = "APP"):
+    def __init__(
+        self,
+        root: Path,
+        redis_url: str,
+        threads: str = "1, 2",
+        keys: Mapping[tuple[str, str], Sequence[str]] = ONE_TABLE,
+    ):
+        """`keys`: of the master's tables, as `schema_checkpoint` takes them."""
         self.root, self.redis_url = root, redis_url
         self.location = root / "shop"
         self.location.mkdir()
+        owners = sorted({owner for owner, _ in keys})
         seed = {
-            "database": "TEST", "scn": 60, "context": "FREE", "users": [owner], "activation": 1, "schema-scn": 60,
-            "supp-log-db-all": 1,
-            **schema_checkpoint({(owner, "T"): ["ID"]}),
+            "database": "TEST", "scn": 60, "context": "FREE", "users": owners, "activation": 1, "schema-scn": 60,
+            "supp-log-db-all": 1, **schema_checkpoint(keys),
         }  # fmt: skip
         (root / "TEST-chkpt-60.json").write_text(json.dumps(seed))
         self.program, self.port, self.threads = openlogreplicator.program(root), free_port() // 2 + 1024, threads
@@ -88,13 +104,14 @@ class Capture:
             )  # fmt: skip
         return self.running[-1]
 
-    def log(self, thread: int, sequence: int, lines: Sequence[str]) -> None:
-        """An archived log of the master."""
+    def log(self, thread: int, sequence: int, lines: Sequence[str], first_scn: int | None = None) -> None:
+        """An archived log of the master, which begins with its first line where nothing else is said."""
         name = f"{thread}_{sequence}_{ONE.resetlogs}.arc"
         file = self.location / "logs" / f"{ONE.resetlogs}_{thread}" / "2026_11_23" / name
         openlogreplicator.write_log(
-            file, [line.encode() for line in lines], thread=thread, sequence=sequence, resetlogs=ONE.resetlogs
-        )
+            file, [line.encode() for line in lines], thread=thread, sequence=sequence, resetlogs=ONE.resetlogs,
+            first_scn=first_scn,
+        )  # fmt: skip
 
     def status(self) -> RedoStatus | None:
         return self.state.read()
@@ -214,14 +231,14 @@ def test_the_real_program_is_kept_and_what_it_reads_becomes_a_stream(capture: Ca
     made.configure = lambda work="work": _with(configured(work), 'host_timezone: "+08:00"')  # type: ignore[method-assign]
     first = made.start()
     shutil.copy(there / "arch1_15_1224959854.dbf", logs / "1_15_1224959854.arc")
-    until(lambda: bool((status := made.thread(1)) and status.scn >= 2_267_714))
-    assert made.keys() == []
-    # It goes on from its checkpoint when both were killed.
+    until(lambda: made.keys() == ["1"])
+    # It goes on from its checkpoint when both were killed, and what it sends again is known.
     first.kill()
     first.wait()
     made.start()
     shutil.copy(there / "arch1_16_1224959854.dbf", logs / "1_16_1224959854.arc")
-    until(lambda: made.keys() == ["1"])
+    until(lambda: bool((status := made.thread(1)) and status.scn >= 2_267_720))
+    assert made.keys() == ["1"]
     (file,) = [file for file in (made.location / "stream").glob("*.jsonl") if b"hello world" in file.read_bytes()]
     times = [line.time for raw in file.read_bytes().splitlines() if isinstance(line := parse(raw), Commit)]
     assert "2026-03-06T17:44:40.000000+00:00" in times
@@ -232,6 +249,92 @@ def _with(folder: Path, line: str) -> Path:
     with (folder / "ORA.yaml").open("a") as opened:
         opened.write(f"  {line}\n")
     return folder
+
+
+class LeaseTime(threading.Event):
+    """A standby's time: what it waits passes at once, of a dead leader's lease as well."""
+
+    def __init__(self, client: "redis.Redis", key: str):
+        super().__init__()
+        self._client, self._key, self._dead = client, key, client.get(key)
+        self.waited = 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        left = self._client.pttl(self._key)
+        if timeout is None or self._client.get(self._key) != self._dead:
+            return super().wait(timeout)
+        self.waited += timeout
+        # Of a time that is none any more, or past, Redis deletes the key.
+        self._client.pexpire(self._key, left - round(1000 * timeout))
+        return self.is_set()
+
+
+def test_a_standby_takes_over_within_two_lease_times(
+    capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the standby waits before it looks again, and what is left of the lease: no clock is judged."""
+    made = capture(threads="1")
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
+    loaded, client, key, seconds = config.load(str(PREFIX)), made.state.client, lease.key(PREFIX, CAPTURE), 60
+    assert loaded.redo is not None
+    replication = replace(loaded, redo=replace(loaded.redo, lease=float(seconds)))
+    made.log(1, 1, [checkpoint(100)])
+    # A leader that died at the worst moment: its lease was just renewed.
+    epoch = made.state.next_epoch()
+    client.set(key, '{"host": "gone", "pid": 1, "token": "a"}', px=1000 * seconds)
+    stop = LeaseTime(client, key)
+    standby = threading.Thread(target=Supervisor(replication, client).run, args=(stop,))
+    standby.start()
+    try:
+        until(lambda: bool((status := made.status()) and status.epoch == epoch + 1 and made.programs()))
+    finally:
+        stop.set()
+        standby.join(60)
+    assert 0 < stop.waited <= 2 * seconds
+
+
+def test_each_thread_begins_with_its_own_log_whichever_comes_first(capture: Callable[..., Capture]) -> None:
+    """What the schema checkpoint says is the log of one instance; a later log may be archived before it."""
+    made = capture()
+    schema = made.root / "TEST-chkpt-60.json"
+    schema.write_text(json.dumps({**json.loads(schema.read_text()), "seq": 500}))
+    made.log(1, 500, [*transaction(100, "1.1.1", [insert(0, 100)]), checkpoint(250)], first_scn=40)
+    made.log(2, 497, [*transaction(30, "2.1.1", [insert(0, 30)]), checkpoint(49)], first_scn=20)
+    made.log(2, 499, [*transaction(199, "2.3.1", [insert(0, 199)]), checkpoint(250)], first_scn=151)
+    made.start()
+    until(lambda: bool((two := made.thread(2)) and "SCN 60 in it" in two.logs))
+    until(lambda: bool((one := made.thread(1)) and one.scn == 250))
+    assert made.keys() == []
+    made.log(2, 498, [*transaction(98, "2.2.1", [insert(0, 98)]), checkpoint(150)], first_scn=50)
+    until(lambda: made.keys() == ["98", "100", "199"])
+    assert (made.thread(2) or pytest.fail("no status")).logs == ""
+
+
+@pytest.mark.long
+def test_redo_of_an_instance_that_was_added_is_waited_for_and_merged_once_it_is_read(
+    capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = capture(threads="1")
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
+    said = ArchivedLogs(ONE.resetlogs, (LogCopy(ONE.resetlogs, 2, 7, 150, 250, "/u01/arch/2_7.arc"),))
+    stop = threading.Event()
+    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, lambda: said, watch_seconds=0.1)
+    first = threading.Thread(target=supervisor.run, args=(stop,))
+    first.start()
+    try:
+        until(lambda: bool((status := made.status()) and "threads that are not under redo.threads: 2" in status.unread))
+        made.log(1, 1, [*transaction(100, "1.1.1", [insert(0, 100)]), checkpoint(150)])
+        made.log(1, 2, [*transaction(200, "1.2.1", [insert(0, 200)]), checkpoint(300)])
+        until(lambda: bool((one := made.thread(1)) and one.scn == 300))
+        assert made.keys() in ([], ["100"]), "what thread 2 may have committed before is not there"
+    finally:
+        stop.set()
+        first.join(60)
+    made.threads = "1, 2"
+    made.log(2, 7, [*transaction(160, "2.7.1", [insert(0, 160)]), checkpoint(250)], first_scn=150)
+    made.log(2, 8, [*transaction(270, "2.8.1", [insert(0, 270)]), checkpoint(300)], first_scn=250)
+    made.start()
+    until(lambda: made.keys() == ["100", "160", "200", "270"])
 
 
 @pytest.mark.long
@@ -253,10 +356,39 @@ def test_a_program_that_answers_no_more_is_ended_and_started(capture: Callable[.
 def test_what_is_wrong_with_a_program_is_said(capture: Callable[..., Capture]) -> None:
     made = capture(threads="1")
     made.program = made.root / "none"
+    made.log(1, 1, [checkpoint(100)])
     made.start()
     until(lambda: bool((status := made.thread(1)) and status.state == "failed"))
     log = (made.root / "work" / str(ONE) / "program.log").read_text()
     assert "No such file or directory" in log
+
+
+@pytest.mark.long
+def test_ddl_is_passed_on_by_the_next_supervisor_where_the_last_one_was_killed_before(
+    capture: Callable[..., Capture],
+) -> None:
+    made = capture()
+    made.log(1, 1, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    made.log(2, 1, [*transaction(101, "2.1.1", [insert(0, 2)]), checkpoint(150)])
+    first = made.start()
+    until(lambda: made.keys() == ["1", "2"])
+    made.log(1, 2, [*transaction(205, "1.2.1", [ddl("ALTER TABLE APP.T ADD (E NUMBER)")]), checkpoint(250)])
+    made.log(2, 2, [checkpoint(250)])
+    kept = made.location / "threads" / str(ONE) / "ddl"
+    until(lambda: kept.exists() and bool((one := made.thread(1)) and one.scn == 250))
+    first.kill()
+    first.wait()
+    until(lambda: made.programs() == [])
+    after = {**json.loads((made.root / "TEST-chkpt-60.json").read_text()), "scn": 210, "schema-scn": 205}
+    after["sys-ts"] = [{"name": "behind the DDL"}]
+    checkpoints.write(made.root / "work" / str(ONE) / "state", "TEST-chkpt-210.json", after)
+    made.start()
+    until(lambda: not kept.exists())
+    other = checkpoints.read_folder(made.root / "work" / str(TWO) / "state")
+    assert any(values.get("sys-ts") == after["sys-ts"] for values in other.values())
+    made.log(1, 3, [checkpoint(400)])
+    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3)]), checkpoint(400)])
+    until(lambda: made.keys() == ["1", "2", "3"])
 
 
 def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[..., Capture]) -> None:
@@ -266,6 +398,8 @@ def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[...
     made.start()
     until(lambda: made.keys() == ["1", "2"])
     before = {number: made.thread(number) for number in (1, 2)}
+    swapped = made.root / "work" / str(ONE) / "swap" / "1.1.1.swap"
+    swapped.touch()
     # The program of the thread that ran it writes a checkpoint with the tables behind it.
     state = made.root / "work" / str(ONE) / "state"
     after = {**json.loads((made.root / "TEST-chkpt-60.json").read_text()), "scn": 210, "schema-scn": 205}
@@ -280,6 +414,7 @@ def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[...
     assert one is not None
     assert before[1] is not None
     assert one.restarts == before[1].restarts
+    assert swapped.exists(), "the other program's start takes nothing of what this one has on the disk"
     made.log(1, 3, [checkpoint(400)])
     made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3)]), checkpoint(400)])
     until(lambda: made.keys() == ["1", "2", "3"])

@@ -144,7 +144,7 @@ def test_an_apply_that_is_killed_goes_on_and_nothing_comes_twice(
             recorder(master, folder).record_once()
     recorder(master, folder).record_once()
     made = replay(folder, master, tables=TABLES, batch=20)
-    given = {"slave": made.pair.slave_info.to_dict(), "redis_url": made.redis_url}
+    given = {"prefix": "REC_", "slave": made.pair.slave_info.to_dict(), "redis_url": made.redis_url}
     seen = -1
     for _ in range(3):
         process = subprocess.Popen(

@@ -1,8 +1,14 @@
 """A slave that gets tables otherwise is compared with what it should hold, and mended; the report says with what."""
 
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
+from pyspark import cloudpickle
 
 from sluice.coordination import redis_store
+from sluice.executor import T, ThreadExecutor
 from sluice.model.names import TableName
 from sluice.verify.findings import Outcome
 from sluice.verify.page import page
@@ -14,6 +20,18 @@ from tests.scenarios.transform.people import PEOPLE, TABLES, Writers, assert_tra
 from tests.scenarios.verify.verifying import counts
 
 ALL = frozenset("IUD")
+
+
+class Apart(ThreadExecutor):
+    """Executors to which tasks travel as they do to Spark's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called: list[str] = []
+
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        self.called.append(what)
+        return super().map(pickle.loads(cloudpickle.dumps(task)), parts, what)
 
 
 def resynced(here: Rig, table: str, action: Action = Action.REPAIR) -> TableResult:
@@ -35,6 +53,11 @@ def test_rows_are_compared_after_the_transformation_and_mended(shop: MakeShop) -
         here.slave.execute("DELETE FROM public.people WHERE id IN (6, 9)")
         # One that the filter leaves out, one that the master has not.
         here.slave.execute("INSERT INTO public.people (id, \"full name\") VALUES (1, 'n1'), (9999, 'mine')")
+        apart = Apart()
+        large = here.with_options(verify=replace(here.replication.verify, spark_above=0))
+        there = look(large.pair, here.store, TableName("public", "people"), ALL, executors=lambda: apart)
+        assert counts(there) == {"missing": 2, "extra": 2, "different": 1} and there.paused > 0
+        assert apart.called == ["verify public.people"]
         found = resynced(here, "people")
         assert counts(found.finding) == {"missing": 2, "extra": 2, "different": 1}
         assert found.repaired == 5 and found.outcome is Outcome.IDENTICAL

@@ -4,12 +4,25 @@ import pytest
 
 from sluice.apply.transformed_tables import ColumnRenamed, TableRenamed
 from sluice.coordination import redis_store
+from sluice.load import steps
+from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
+from sluice.model.table_state import TableState
+from sluice.preflight import checks
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import look
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
+
+
+def unlike(here: Rig, *, part: bool) -> list[str]:
+    """What the task `check` of a load says of tables that are other than the master's."""
+    replication, slave = here.pair.replication, here.pair.slave
+    covers = (lambda table: True) if part else None
+    found = checks.of_slave(here.slave, replication, slave, master=here.master, covers=covers)
+    return [lack.why for lack in found if lack.what == "a table like the master's"]
+
 
 DDL = """
 CREATE TABLE public.t (id int PRIMARY KEY, a text, secret text, n int);
@@ -163,3 +176,48 @@ def test_a_value_of_each_type_is_computed_alike_by_a_load_by_the_apply_and_by_a_
         here.master.execute("UPDATE public.zoo SET c0 = NOT c0; DELETE FROM public.zoo WHERE id = 1")
         here.await_current()
         assert here.slave.execute(b"SELECT nr, c0, t0 FROM public.zoo").fetchall() == [(2, False, "false!")]
+
+
+def test_columns_that_are_configured_later_leave_out_their_table_alone_until_a_load_makes_it_anew(
+    shop: MakeShop,
+) -> None:
+    more = (
+        "CREATE TABLE public.parent (id int PRIMARY KEY, v text); INSERT INTO public.parent SELECT g, 'old' "
+        "FROM generate_series(1, 20) g; ALTER TABLE public.t ADD FOREIGN KEY (id) REFERENCES public.parent; "
+        "ALTER TABLE public.t ALTER secret SET NOT NULL; CREATE TABLE public.quiet AS TABLE public.t; "
+        "ALTER TABLE public.quiet ADD PRIMARY KEY (id)"
+    )
+    before = shop(DDL + more, {"public.*": {}})
+    loaded(before)
+    lines = {"columns": {"a": {"rename": "b"}, "secret": {"exclude": "true"}, "twice": {"expression": "n * 2"}}}
+    here = shop("SELECT", {"public.*": {}, "public.t": lines, "public.quiet": lines},
+                master=before.master_info, slave=before.slave_info)  # fmt: skip
+    with here.apply():
+        here.master.execute("UPDATE public.t SET n = n + 1; UPDATE public.parent SET v = 'new'")
+        here.await_current()
+        states = here.checkpoint.tables
+        assert {str(table): states.state(table) for table in states} == {"public.t": TableState.INCONSISTENT}
+        assert "lacks column b text" in states.explain(TableName("public", "t"))
+        assert here.slave.execute(b"SELECT DISTINCT v FROM public.parent").fetchall() == [("new",)]
+        assert not unlike(here, part=True), "the load makes it anew"
+        # One of the two has had no change since: it is ready until its load begins.
+        here.prepare(update := here.update(tables=["public.t", "public.quiet"]))
+        here.master.execute("UPDATE public.quiet SET n = n + 1 WHERE id > 10")
+        here.load_to_normal(update)
+        here.await_that(lambda: not here.checkpoint.tables.not_ready)
+        here.await_current()
+    steps.finish(update)
+    for table in ("t", "quiet"):
+        mine = here.slave.execute(f"SELECT id, b, n, twice FROM public.{table} ORDER BY 1".encode()).fetchall()
+        theirs = here.master.execute(f"SELECT id, a, n, n * 2 FROM public.{table} ORDER BY 1".encode()).fetchall()
+        assert mine == theirs and sorted(names(here, table)) == ["b", "id", "n", "twice"]
+    assert not unlike(here, part=False), "it is as the configuration says"
+
+
+def test_a_part_loads_no_ready_table_that_the_slave_has_otherwise_and_says_so_before_it_begins(shop: MakeShop) -> None:
+    here = shop(DDL, {"public.*": {}})
+    loaded(here)
+    here.slave.execute("ALTER TABLE public.t RENAME COLUMN a TO z")
+    with here.apply(), pytest.raises(TablesDiffer, match=r"public\.t lacks column a text"):
+        here.prepare(here.update(tables=["public.t"]))
+    assert not here.checkpoint.tables.not_ready

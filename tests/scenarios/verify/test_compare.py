@@ -1,6 +1,5 @@
 """A slave that others wrote to, compared with its master while both are written to."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -42,16 +41,13 @@ def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(ri
     with pair.apply():
         pair.await_current()
         pair.master.execute("ANALYZE public.t")
-        with Traffic(pair, CHURN, rows=100) as traffic:
-            for _ in range(5):
+        with Traffic(pair, CHURN, rows=100):
+            for _ in range(2):
                 assert counts(look(pair, "t")) == {}
             pair.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id IN (1, 777, 20000)")
             pair.slave.execute("DELETE FROM public.t WHERE id IN (500, 501)")
             pair.slave.execute("INSERT INTO public.t VALUES (0, 'mine', 1), (900000, 'mine', 1), (-5, 'mine', 1)")
-            begun, before = time.monotonic(), traffic.written
-            findings = [look(pair, "t") for _ in range(5)]
-            rate = (traffic.written - before) / (time.monotonic() - begun)
-    print(f"{rate:,.0f} changes/s; paused {[round(1000 * f.paused) for f in findings]} ms")
+            findings = [look(pair, "t") for _ in range(3)]
     for finding in findings:
         assert counts(finding) == {"missing": 2, "extra": 3, "different": 3}
         assert {key for (key,) in finding.found[Kind.MISSING].keys} == {"500", "501"}
@@ -59,7 +55,7 @@ def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(ri
         assert {key for (key,) in finding.found[Kind.DIFFERENT].keys} == {"1", "777", "20000"}
         assert finding.columns == {"v": 3} and finding.looked_at == 3
         assert finding.paused < finding.seconds, "the apply waits for the snapshots alone"
-    assert len({finding.position for finding in findings}) == 5
+    assert len({finding.position for finding in findings}) == 3
 
 
 def test_rows_of_a_table_without_a_key_are_counted(rig: Callable[..., Rig]) -> None:
@@ -219,11 +215,9 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
             held = view.run(view.master, lambda s: s.execute("LOCK TABLE public.t IN ACCESS SHARE MODE"))
             held.result()
             running = view.run(view.master, lambda s: s.execute("SELECT pg_sleep(60) FROM public.t LIMIT 1"))
-            begun = time.monotonic()
             pair.master.execute("TRUNCATE public.t")
             with pytest.raises(CouldNotCompare, match="ended for a change of a table"):
                 running.result()
-        assert time.monotonic() - begun < 30
         pair.await_current()
         assert look(pair, "t").rows_slave == 0
 
@@ -315,10 +309,10 @@ def test_values_that_changed_rows_are_a_difference(rig: Callable[..., Rig]) -> N
 def test_where_the_servers_own_hash_differs_md5_serves_and_the_report_says_so(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    from sluice.vendors.postgres import digest
+    from sluice.vendors.postgres import digester
 
-    true = digest.probe
-    monkeypatch.setattr(digest, "probe", lambda c, method: None if method is Method.HASH else true(c, method))
+    true = digester.probe
+    monkeypatch.setattr(digester, "probe", lambda c, method: None if method is Method.HASH else true(c, method))
     pair = rig(T + ";" + ODD)
     with pair.apply():
         pair.master.execute(FILL.format(rows=500))

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from sluice.database.conflicts import ColumnMissing, Drift, SlaveTableMissing
+from sluice.database.conflicts import ColumnMissing, Drift, SlaveTableMissing, ValueUnfit
 from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.target.stage import ValueUnfit
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 

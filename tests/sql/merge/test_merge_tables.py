@@ -188,7 +188,7 @@ def test_a_column_that_only_the_slave_generates_is_left_to_it(slave: Any, size: 
 
 
 @pytest.mark.parametrize("key", [("id",), ()])
-def test_partitioned_tables(slave: Any, size: str, key: tuple[str, ...]) -> None:
+def test_rows_of_partitions_are_merged_and_move_between_them(slave: Any, size: str, key: tuple[str, ...]) -> None:
     slave.execute(
         f"CREATE TABLE public.t (id int {'PRIMARY KEY' if key else ''}, v text) PARTITION BY RANGE (id);"
         "CREATE TABLE public.low PARTITION OF public.t FOR VALUES FROM (0) TO (3);"

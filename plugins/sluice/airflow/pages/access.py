@@ -62,14 +62,14 @@ def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
     from airflow.sdk import conf
     from fastapi import Depends
 
-    asked = sorted(dags)
+    names = sorted(dags)
 
     def visitor(user: GetUserDep) -> Visitor:
         manager = get_auth_manager()
-        teams = DagModel.get_dag_id_to_team_name_mapping(asked)
+        teams = DagModel.get_dag_id_to_team_name_mapping(names)
         allowed = frozenset(
             dag
-            for dag in asked
+            for dag in names
             if manager.is_authorized_dag(
                 method="POST",
                 access_entity=DagAccessEntity.RUN,

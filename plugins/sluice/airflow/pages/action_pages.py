@@ -6,6 +6,7 @@ does not have it. The action goes over Airflow's public API with the person's ow
 
 import hmac
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import parse_qs, quote
 
@@ -25,11 +26,28 @@ LONGEST_FORM = 100_000
 FORM = "application/x-www-form-urlencoded"
 
 
+@dataclass(frozen=True)
+class _Wish:
+    """What a person asks for, or is about to."""
+
+    action: Action
+    replication: Replication
+    slaves: tuple[str, ...]
+    given: Mapping[str, str]
+    """What the fields of the form say."""
+
+    @property
+    def why(self) -> str:
+        return self.given.get("why", "")
+
+
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
-    async def asked(visitor: Visitor, name: str, prefix: str, *slaves: str) -> tuple[Action, Replication]:
-        """The action and its replication. Raises 403, 404."""
+    async def wish(
+        visitor: Visitor, name: str, prefix: str, slaves: tuple[str, ...], given: Mapping[str, str]
+    ) -> _Wish:
+        """Raises 403, 404."""
         action = ACTIONS.get(name)
         if action is None:
             raise HTTPException(404, f"There is no action {name!r}.")
@@ -38,61 +56,47 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         gathered = await watch.state()
         for slave in slaves:
             configured(gathered, prefix, slave)
-        return action, configured(gathered, prefix)
+        return _Wish(action, configured(gathered, prefix), slaves, given)
+
+    def page(request: Request, visitor: Visitor, about: _Wish, problem: str = "") -> Response:
+        """The form, again where there is a problem."""
+        return show(
+            request, "action.html", visitor, 400 if problem else 200,
+            **vars(about), why=about.why, problem=problem, here="action", about=Scope,
+        )  # fmt: skip
 
     @app.get("/actions/{name}")
     async def ask(
         request: Request, visitor: Who, name: str, prefix: str, slave: str = "", tables: str = "", ids: str = ""
     ) -> Response:
         slaves = (slave,) if slave else ()
-        action, replication = await asked(visitor, name, prefix, *slaves)
-        return _page(show, request, visitor, action, replication, slaves, {"tables": tables, "ids": ids})
+        return page(request, visitor, await wish(visitor, name, prefix, slaves, {"tables": tables, "ids": ids}))
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
         form = await _form(request)
-        slaves = tuple(dict.fromkeys(form.get("slave", [])))
-        action, replication = await asked(visitor, name, _first(form, "prefix"), *slaves)
         given = {key: values[0] for key, values in form.items()}
-        why = given.get("why", "")
+        slaves = tuple(dict.fromkeys(form.get("slave", [])))
+        about = await wish(visitor, name, given.get("prefix", ""), slaves, given)
         if not _from_own_page(request, visitor, given.get("key", "")):
             problem = (
                 "This page was too old, or came from elsewhere: nothing was done. Look again, then press once more."
             )
-            return _page(show, request, visitor, action, replication, slaves, given, why, problem, 400)
+            return page(request, visitor, about, problem)
         api = InProcessApi.of(request)
 
         def work() -> Done:
-            return perform(api, ordered(action, str(replication.prefix), slaves, given, why))
+            return perform(api, ordered(about.action, str(about.replication.prefix), slaves, given, about.why))
 
         try:
             done = await in_thread(work)
         except SluiceError as problem:
-            return _page(show, request, visitor, action, replication, slaves, given, why, str(problem), 400)
+            return page(request, visitor, about, str(problem))
         watch.forget()
         return show(
             request, "done.html", visitor,
-            action=action, replication=replication, slaves=slaves, done=done, here="action", quote=quote,
+            action=about.action, replication=about.replication, slaves=slaves, done=done, here="action", quote=quote,
         )  # fmt: skip
-
-
-def _page(
-    show: Renderer,
-    request: Request,
-    visitor: Visitor,
-    action: Action,
-    replication: Replication,
-    slaves: tuple[str, ...],
-    given: Mapping[str, str],
-    why: str = "",
-    problem: str = "",
-    status: int = 200,
-) -> Response:
-    values: dict[str, object] = {
-        "action": action, "replication": replication, "slaves": slaves, "given": given, "why": why,
-        "problem": problem, "here": "action", "about": Scope,
-    }  # fmt: skip
-    return show(request, "action.html", visitor, status, **values)
 
 
 def _from_own_page(request: Request, visitor: Visitor, key: str) -> bool:
@@ -114,7 +118,3 @@ async def _form(request: Request) -> dict[str, list[str]]:
         return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=2000)
     except ValueError:
         raise HTTPException(400, "The form cannot be read.") from None
-
-
-def _first(form: Mapping[str, list[str]], name: str) -> str:
-    return form.get(name, [""])[0]

@@ -189,14 +189,14 @@ class Image:
     column: str
     before: str | None
     after: str | None
-    held: str | None
+    on_slave: str | None
     differs: bool
 
 
 def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
     """The columns of a reject. Values are hidden unless `visible`, and always where the mask says so."""
-    before, after, held = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
-    columns = list(dict.fromkeys([*after, *before, *held]))
+    before, after, on_slave = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
+    columns = list(dict.fromkeys([*after, *before, *on_slave]))
 
     def shown(row: Mapping[str, str | None], column: str) -> str | None:
         value = row.get(column)
@@ -207,8 +207,8 @@ def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
             column,
             shown(before, column),
             shown(after, column),
-            shown(held, column),
-            bool(held) and held.get(column) != (before or after).get(column),
+            shown(on_slave, column),
+            bool(on_slave) and on_slave.get(column) != (before or after).get(column),
         )
         for column in columns
     ]

@@ -32,7 +32,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
                     for name in replication.slaves]  # fmt: skip
             values: dict[str, Any] = {
                 "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
-                "place": place_of(replication), "messages": master_messages(replication, known),
+                "place": place_of(replication), "messages": master_messages(replication, known, now),
                 "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
             }  # fmt: skip
             return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)

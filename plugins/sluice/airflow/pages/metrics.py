@@ -101,24 +101,38 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
     changes = Metric("sluice_queue_changes", "gauge", "Changes in ITEMS, delivered ones until the next purge included.")
     size = Metric("sluice_queue_bytes", "gauge", "Bytes of ITEMS, indexes included.")
     measured = Metric("sluice_queue_measured_timestamp_seconds", "gauge", "When ITEMS was measured last.")
-    held = Metric("sluice_purge_held", "gauge", "Slaves that hold the purge of ITEMS.")
+    holders = Metric("sluice_purge_held", "gauge", "Slaves that hold the purge of ITEMS.")
     lost = Metric("sluice_tables_not_captured", "gauge", "Tables of the configuration whose changes are lost.")
-    scn = Metric("sluice_redo_lag_seconds", "gauge", "Seconds by which a redo thread is behind, by its last SCN.")
+    lag = Metric("sluice_redo_lag_seconds", "gauge", "Seconds by which a redo thread is behind, by its last SCN.")
     failed = Metric("sluice_redo_thread_failed", "gauge", "Whether the program of a redo thread has failed.")
+    heard = Metric("sluice_redo_heard_timestamp_seconds", "gauge", "When what reads the redo logs was heard last.")
+    logs = Metric("sluice_redo_logs_behind", "gauge", "Archived logs of a redo thread that are not received yet.")
+    log = Metric("sluice_redo_log_sequence", "gauge", "The log of a redo thread up to which all is received.")
+    scn = Metric("sluice_redo_scn", "gauge", "The SCN of a redo thread up to which all is received.")
+    restarts = Metric("sluice_redo_restarts", "gauge", "Starts of a redo thread's program since its supervisor began.")
     for group in groups:
         labels, queue = {"prefix": group.prefix}, group.known.queue
+        if group.known.redo:
+            heard.values.append((labels, group.known.redo.written))
         for thread in group.known.redo.threads if group.known.redo else ():
             named = {**labels, "thread": thread.thread}
             failed.values.append((named, thread.state == "failed"))
+            restarts.values.append((named, thread.restarts))
             if thread.time:
-                scn.values.append((named, max(0.0, now.timestamp() - thread.time)))
+                lag.values.append((named, max(0.0, now.timestamp() - thread.time)))
+            if thread.scn:
+                scn.values.append((named, thread.scn))
+            if thread.sequence:
+                log.values.append((named, thread.sequence))
+            if thread.logs_behind is not None:
+                logs.values.append((named, thread.logs_behind))
         lost.values.append((labels, len(group.known.lacks)))
         if queue is not None:
             changes.values.append((labels, queue.changes))
             size.values.append((labels, queue.bytes))
             measured.values.append((labels, (moment(queue.at) or datetime.fromtimestamp(0, UTC)).timestamp()))
-            held.values.append((labels, len(queue.held_by)))
-    return [changes, size, measured, held, lost, scn, failed]
+            holders.values.append((labels, len(queue.held_by)))
+    return [changes, size, measured, holders, lost, lag, failed, heard, logs, log, scn, restarts]
 
 
 def _of_loads(loads: Loads) -> list[Metric]:

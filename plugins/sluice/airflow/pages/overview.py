@@ -93,7 +93,7 @@ def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Over
         prefix = replication.prefix
         rows = [row(replication, slave, known.slave(prefix, slave), now) for slave in replication.slaves]
         every += rows
-        groups.append(_group(replication, known.master(prefix), rows, choice))
+        groups.append(_group(replication, known.master(prefix), rows, choice, now))
     shown = [one for group in groups for one in group.rows]
     if choice.key:
         shown.sort(key=lambda one: (one.prefix, one.slave))
@@ -145,14 +145,16 @@ def lag_words(seconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
 
 
-def _group(replication: Replication, known: KnownMaster, rows: Iterable[SlaveRow], choice: Choice) -> MasterGroup:
+def _group(
+    replication: Replication, known: KnownMaster, rows: Iterable[SlaveRow], choice: Choice, now: datetime
+) -> MasterGroup:
     listed = list(rows)
     return MasterGroup(
         str(replication.prefix),
         place_of(replication),
         known,
         queue_level(replication, known),
-        tuple(master_messages(replication, known)),
+        tuple(master_messages(replication, known, now)),
         tuple(one for one in listed if matches(one, choice)),
         len(listed),
         min((one.as_of for one in listed if one.as_of), default=None),

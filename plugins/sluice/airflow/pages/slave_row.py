@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 
 from sluice.config import Replication
-from sluice.coordination.gate import ERROR, INITIAL_UPDATE
+from sluice.coordination.gate import APPROVAL, ERROR, INITIAL_UPDATE
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration
 from sluice.model.event import outage, under_way
@@ -16,11 +16,14 @@ from sluice.model.reject import how_to_settle
 from sluice.model.sample import Sample
 from sluice.model.slave_state import APPLYING, SlaveState
 from sluice.model.table_state import how_to_capture
+from sluice.model.vendors import REDO
 
 SILENT_SECONDS = 30.0
 """An apply that holds the lease and has said nothing for so long is stuck."""
 REASONS_SHOWN = 5
 """Tables that a message names."""
+_ON_ERROR = {"stop": "stop the slave", "isolate": "leave out the table alone"}
+"""What a conflict does, by `on_error`."""
 
 
 class Level(IntEnum):
@@ -80,6 +83,8 @@ class SlaveRow:
     """Tables whose changes are left out, with their states and the reason."""
     places: str
     """Which tables have which other names on the slave."""
+    conflicts: str
+    """What becomes of a change that does not fit the slave's row."""
     loading: tuple[str, ...]
     """Tables that are loaded while the slave is NORMAL."""
     rejects: tuple[str, ...]
@@ -132,6 +137,7 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         tables=max(len(known.tables), len(said.get("not_ready") or ())),
         not_ready=dict(said.get("not_ready") or {}),
         places=_places(replication, slave),
+        conflicts=_conflicts(replication, slave),
         loading=tuple(str(table) for table in said.get("loading") or ()),
         rejects=tuple(str(table) for table in said.get("set_aside") or ()),
         verified=min((time for time in times if time), default=None) if None not in times else None,
@@ -199,25 +205,28 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
     for closure in known.closures:
         if closure.name == ERROR:
             found.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
+        elif closure.by == APPROVAL:
+            text = f"The initial update waits for a person's answer: {closure.reason}"
+            found.append(Message(text, Level.WARNING, "approve"))
         elif closure.name == INITIAL_UPDATE:
             found.append(Message(f"The gate is closed: {closure}", Level.OK))
         else:
             found.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
-    held = bool(known.closures)
+    gate_closed = bool(known.closures)
     if one.state is SlaveState.INCONSISTENT:
         reason = str(known.status.get("message") or "").rstrip(".")
         text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
         found.append(Message(text, Level.CRITICAL, "initiate"))
     elif one.state is SlaveState.UNCONFIGURED:
         found.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
-    elif one.state in APPLYING and not one.applying and not held:
+    elif one.state in APPLYING and not one.applying and not gate_closed:
         since = f" since {clock(one.said)} UTC" if one.said else ""
         found.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply"))
     if one.applying and one.said and (silent := (now - one.said).total_seconds()) > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
         found.append(Message(text, Level.WARNING, "restart"))
     activity = str(known.status.get("activity") or "")
-    if one.applying and not held and activity.startswith("waiting") and one.state in APPLYING:
+    if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:
         reading = "block that is being read" in activity
         found.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
     if one.lag is not None and one.lag_level:
@@ -255,14 +264,17 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
     return found
 
 
-def master_messages(replication: Replication, known: KnownMaster) -> list[Message]:
-    """The master's findings, worst first."""
+def master_messages(replication: Replication, known: KnownMaster, now: datetime) -> list[Message]:
+    """The master's findings, worst first. `now`: with a time zone."""
     found = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
     found += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
         found.append(Message(known.items.warning, Level.WARNING))
     remedy = how_to_capture(Prefix(str(replication.prefix)))
     found += [Message(f"{lack.what}. {remedy}", Level.CRITICAL, "reconcile") for lack in known.lacks]
+    if replication.master.capture == REDO and (known.redo is None or known.redo.silent(now.timestamp())):
+        text = "Nobody reads the master's redo logs. Start the DAG capture_redo, or see what its last run says."
+        found.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.error:
         text = f"The capture from redo logs has stopped: {known.redo.error}"
         found.append(Message(text, Level.CRITICAL, lasting="redo"))
@@ -315,6 +327,22 @@ def short_clock(time: datetime, now: datetime) -> str:
 def _places(replication: Replication, slave: str) -> str:
     config = replication.slaves.get(slave)
     return replication.placement(config).text if config else ""
+
+
+def _conflicts(replication: Replication, slave: str) -> str:
+    config = replication.slaves.get(slave)
+    if config is None:
+        return ""
+    if config.safe_mode:
+        return "none, the slave is always in safe mode"
+    found = {"reject": "are set aside in REJECTS", "overwrite": "are overwritten"}.get(config.on_conflict)
+    parts = [found or _ON_ERROR[config.on_error]]
+    if found is None:
+        for policy, said in _ON_ERROR.items():
+            lines = [str(line.pattern) for line in replication.tables if line.on_error == policy != config.on_error]
+            parts += [f"of {', '.join(lines)}: {said}"] if lines else []
+    parts += [f"of {pattern}: decided by {rule}" for pattern, rule in config.conflict_rules]
+    return "; ".join(parts)
 
 
 def _fresh(written: datetime | None, now: datetime) -> bool:

@@ -5,6 +5,7 @@ the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -29,13 +30,15 @@ def export_worker(
     loader: str,
     transfer_folder: TransferFolder,
     stopped: Callable[[], bool] = lambda: False,
+    turn_seconds: float = math.inf,
 ) -> LoadReport:
-    """Exports until no block is left or `stopped` says so; otherwise as `sluice.load.loader.load_worker`.
+    """Exports until no block is left, its turn is over, or `stopped` says so.
 
-    Raises errors of the folder as well.
+    Otherwise as `sluice.load.loader.load_worker`. Raises errors of the folder as well.
     """
     worker = _Exporter(update, loader, stopped)
     worker.transfer_folder = transfer_folder
+    worker.turn_seconds = turn_seconds
     try:
         return worker.run()
     finally:
@@ -55,6 +58,10 @@ class GoneMeanwhile(Terminal):
 
 class _Exporter(Loader):
     transfer_folder: TransferFolder
+
+    def _finished(self) -> bool:
+        """What travels catches up once it is imported, and is not read again."""
+        return self._all_read()
 
     def _rest(self, reason: SlaveNotReady) -> None:
         """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""

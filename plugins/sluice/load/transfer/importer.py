@@ -5,6 +5,7 @@ provided the block is still begun by this very importer, and the file was what t
 Only the slave and the folder are reached: neither the master nor Airflow nor Redis.
 """
 
+import math
 import time
 from collections.abc import Callable
 
@@ -54,14 +55,16 @@ def import_worker(
     manifest: Manifest,
     stopped: Callable[[], bool] = lambda: False,
     wait_seconds: float = WAIT_SECONDS,
+    turn_seconds: float = math.inf,
 ) -> LoadReport:
-    """Imports until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
+    """Imports until no block is left, its turn is over, or `stopped` says so. Runs inside a Spark task, or anywhere.
 
     `loader`: a name of the job's (see `sluice.load.load_job`) that no loader had before. `wait_seconds`: for how many
     seconds blocks are waited for that fit only when the apply has come further.
     Raises `LoadEnded`, `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
     """
     worker = _Importer(target, loader, transfer_folder, manifest, stopped, wait_seconds)
+    worker.turn_seconds = turn_seconds
     try:
         return worker.run()
     finally:

@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from sluice.counted import counted
 from sluice.database import positions
@@ -201,7 +200,7 @@ class _Checked:
         self._pieces = pieces
         self._file = file
         self._place = place
-        self._digest: Any = hashlib.sha256()
+        self._digest = hashlib.sha256()
         self._size = 0
 
     def __iter__(self) -> Iterator[bytes]:

@@ -42,8 +42,9 @@ from sluice.transform.transforms import Transforms
 log = logging.getLogger("sluice.load")
 
 QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
+IMPORTING = "Manual Data transfer: the files are being imported, changes are queued"
 WAITING = "Manual Data transfer: WAITING (stored on '{}')"
-"""Seed 000's words."""
+"""What the slave's status says meanwhile: the words of docs/manual-transfer.md."""
 CHECKERS = 4
 """Files whose SHA-256 is computed at the same time."""
 

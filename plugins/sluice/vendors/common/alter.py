@@ -161,11 +161,12 @@ class Alterer(ABC, Generic[T]):
         if item.action is Action.DELETE_WHERE:
             self.delete_where(item)
         target = self.targets[item.table]
-        return self.all_keys(target) if target.shape.key else []
-
-    @abstractmethod
-    def all_keys(self, target: T) -> list[tuple[str, ...]]:
-        """The keys of all rows of a table that has one."""
+        key = [target.column(column.name) for column in target.shape.key]
+        if not key:
+            return []
+        texts = ", ".join(column.text("t") for column in key)
+        rows = self.connection.execute(f"SELECT {texts} FROM {self.definitions.place(item.table)} t".encode())
+        return [tuple(column.shown(text) or "" for column, text in zip(key, row, strict=True)) for row in rows]
 
     def do(self, table: TableName, statement: str) -> None:
         """Raises `DefinitionRefused`."""

@@ -10,14 +10,15 @@ from collections.abc import Callable, Collection, Sequence
 
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
-from sluice.database.load import Completed
+from sluice.database.load import Completed, ForeignKeyMet
 from sluice.database.plain_index import columns_of
-from sluice.database.schema import Constraint, Index
+from sluice.database.schema import Constraint, FreeSequence, Index
 from sluice.database.session import Session
-from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.defined import Defined, DefinedKind
 from sluice.model.lack import Lack, Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import TableShape
+from sluice.model.views import View
 from sluice.vendors.common.catalog import Catalog, OwnIndex
 
 _HERE = "of this server"
@@ -113,6 +114,21 @@ class Definitions(ABC):
             self._attempt(connection, done, f"foreign key {constraint.name} of {constraint.table}", statement)
         return done
 
+    # Before a load
+
+    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+        """The slave's foreign keys from or to any of `tables`."""
+        loaded = set(tables)
+        return [
+            ForeignKeyMet(own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded)
+            for own in self.catalog.foreign_keys(connection, tables)
+        ]
+
+    def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+        """Those of `tables` that keep more unique than their primary key."""
+        indexes = self.catalog.own_indexes(connection, tables)
+        return {index.table for index in indexes if index.unique and not index.primary}
+
     # Compared
 
     def lacking(
@@ -154,23 +170,24 @@ class Definitions(ABC):
 
     # Followed: see `Following`
 
-    def present(self, connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
-        found: dict[Place, str | None] = {
-            (DefinedKind.UNIQUE if index.unique else DefinedKind.INDEXES, index.table, index.name): _HERE
+    def present(self, connection: Session, tables: Sequence[TableName]) -> list[Described | Defined]:
+        found: list[Described | Defined] = [
+            Defined(DefinedKind.UNIQUE if index.unique else DefinedKind.INDEXES, index.table, index.name, _HERE)
             for index in self.catalog.own_indexes(connection, tables)
             if not index.primary
-        }
+        ]
         known = set(tables)
-        for own in self.catalog.foreign_keys(connection, tables):
-            if own.key.child in known:
-                found[DefinedKind.FOREIGN_KEYS, own.key.child, own.name] = _HERE
-        return found
+        return found + [
+            Defined(DefinedKind.FOREIGN_KEYS, own.key.child, own.name, _HERE)
+            for own in self.catalog.foreign_keys(connection, tables)
+            if own.key.child in known
+        ]
 
     def present_beside(
-        self, connection: Session, prefix: Prefix, tables: Sequence[TableName]
-    ) -> dict[Place, str | None]:
+        self, connection: Session, prefix: Prefix, schemas: Collection[str]
+    ) -> list[View | FreeSequence]:
         """See `Following`: nothing beside tables follows."""
-        return {}
+        return []
 
     def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
         if isinstance(wanted, Index):

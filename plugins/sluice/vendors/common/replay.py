@@ -130,8 +130,8 @@ class Replayer(ABC, Generic[T]):
 
     def _settle(self, change: RowChange, problem: Conflict, work: Work) -> None:
         rule = work.rules.get(change.table)
-        held, overwrite = self._held(change), lambda: self._overwritten(change)
-        work.done.rejects += settled(change, problem, held, rule, overwrite, reject=work.reject)
+        slave_row, overwrite = self._slave_row(change), lambda: self._overwritten(change)
+        work.done.rejects += settled(change, problem, slave_row, rule, overwrite, reject=work.reject)
 
     def _overwritten(self, change: RowChange) -> Conflict | None:
         """Makes the slave's row the change's, or says what is in the way."""
@@ -142,7 +142,7 @@ class Replayer(ABC, Generic[T]):
             return refused
         return None
 
-    def _held(self, change: RowChange) -> dict[str, str | None] | None:
+    def _slave_row(self, change: RowChange) -> dict[str, str | None] | None:
         """The row of that key on the slave, of the columns that are replicated."""
         target = self.targets[change.table]
         names = [name for name in (change.new or change.old) if target.has(name)]
@@ -163,7 +163,7 @@ class Replayer(ABC, Generic[T]):
 def settled(
     change: RowChange,
     problem: Conflict,
-    held: dict[str, str | None] | None,
+    slave_row: dict[str, str | None] | None,
     rule: ConflictRule | None,
     overwrite: Callable[[], Conflict | None],
     *,
@@ -171,21 +171,21 @@ def settled(
 ) -> list[Rejected]:
     """What goes to REJECTS of a change that does not fit: nothing where the slave's row is as it says already.
 
-    `held`: the slave's row. `overwrite` makes it the change's where the rule wants that, or says what is in the way.
+    `overwrite` makes the slave's row the change's where the rule wants that, or says what is in the way.
     Without `reject` raises `problem`, or why the rule of the table decides nothing.
     """
     if rule is not None:
-        if already_applied(change, held):
+        if already_applied(change, slave_row):
             return []
         try:
-            decision = decide(rule, change, held, problem)
+            decision = decide(rule, change, slave_row, problem)
             refused = overwrite() if decision.winner is Winner.MASTER else None
             if refused is not None:
                 raise RuleUndecidable(problem, rule, f"the master's row does not fit. {refused.finding}")
         except RuleUndecidable as undecided:
             problem = undecided
         else:
-            return [Rejected(change, problem.finding, held, decision=decision)]
+            return [Rejected(change, problem.finding, slave_row, decision=decision)]
     if not reject:
         raise problem
-    return [Rejected(change, problem.finding, held)]
+    return [Rejected(change, problem.finding, slave_row)]

@@ -26,23 +26,23 @@ class SlaveColumn(Protocol):
     def generated(self) -> str: ...
 
 
-C = TypeVar("C", bound=SlaveColumn)
+N = TypeVar("N", bound=SlaveColumn)
 
 
-class ColumnsByName(Generic[C]):
+class ColumnsByName(Generic[N]):
     """Finds the columns of a table."""
 
-    columns: tuple[C, ...]
+    columns: tuple[N, ...]
     if TYPE_CHECKING:  # a field or a property
 
         @property
         def table(self) -> TableName: ...
 
     @cached_property
-    def _by_name(self) -> dict[str, C]:
+    def _by_name(self) -> dict[str, N]:
         return {column.name: column for column in self.columns}
 
-    def column(self, name: str) -> C:
+    def column(self, name: str) -> N:
         """Raises `ColumnMissing`."""
         try:
             return self._by_name[name]
@@ -56,6 +56,19 @@ class ColumnsByName(Generic[C]):
         """Whether it has columns of its own, whose values live only here."""
         known = set(replicated)
         return any(column.name not in known and not column.generated for column in self.columns)
+
+
+class ReadColumn(SlaveColumn, Protocol):
+    """A column whose values are read as canonical texts."""
+
+    def text(self, alias: str) -> str:
+        """What `shown` makes a canonical text of."""
+        ...
+
+    def shown(self, text: str | None, /) -> str | None: ...
+
+
+C = TypeVar("C", bound=ReadColumn)
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,22 @@ def password_used(connection: Session) -> str:
     return native(connection).info.password
 
 
-def password_help(info: ConnectionInfo) -> str:
-    account = grants.account(info.user, ANYWHERE)
+def password_places(info: ConnectionInfo) -> str:
+    del info
+    return PASSWORD_VARIABLE
+
+
+def account_help(role: str) -> str:
     return (
-        f"Its password is taken from {PASSWORD_VARIABLE}, or asked for at a terminal. If the account {info.user} is "
-        "not there yet, --admin makes it (by hand: docs/mariadb.md); if nobody knows its password, an administrator "
-        f"gives it a new one: ALTER USER {account} IDENTIFIED BY '…' ACCOUNT UNLOCK."
+        f"If the account {role} is not there yet, --admin makes it (by hand: docs/mariadb.md); if nobody knows its "
+        f"password, an administrator gives it a new one: ALTER USER {grants.account(role, ANYWHERE)} IDENTIFIED BY '…' "
+        "ACCOUNT UNLOCK."
     )
+
+
+def is_logged_in(connection: Session, role: str) -> bool:
+    query = "SELECT 1 FROM information_schema.processlist WHERE user = %s LIMIT 1"
+    return bool(native(connection).run(query, [role]).fetchall())
 
 
 def role_exists(connection: Session, role: str) -> bool:
@@ -92,11 +101,11 @@ def mended(connection: Session, role: str, made: bool, look: Callable[[], list[L
     """Nothing can be tried, so the account's grants are read; one look finds all that is lacking."""
     session = native(connection)
     kept = [] if made else [create_role(role)]
-    session.asked_for = _account_of(session, role) if made else grants.account(role, ANYWHERE)
+    session.prepared_account = _account_of(session, role) if made else grants.account(role, ANYWHERE)
     try:
         return kept + mending(look(), kept)
     finally:
-        session.asked_for = None
+        session.prepared_account = None
 
 
 def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -> None:

@@ -20,6 +20,7 @@ from pymysql.converters import conversions
 from sluice.database.errors import Contended, DatabaseError, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.mysql import lock_holders
 from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
 
 SQL_MODE = (
@@ -112,7 +113,7 @@ class MySQLSession:
         self._lost = False
         """The server has undone the transaction that is open here."""
         self._broken = False
-        self.asked_for: str | None = None
+        self.prepared_account: str | None = None
         """The account whose privileges are looked at, `'user'@'host'`; None: the session's own."""
 
     def __enter__(self) -> Self:
@@ -152,14 +153,16 @@ class MySQLSession:
         """The one that tells every two texts apart, and orders them by their bytes."""
         return "utf8mb4_nopad_bin" if self.mariadb else "utf8mb4_0900_bin"
 
-    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+    def execute(
+        self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
+    ) -> Rows:
         return self.run(query if isinstance(query, str) else query.decode(), params)
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
         for row in rows:
             self.run(query, row)
 
-    def run(self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> "Found":
+    def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> "Found":
         """`execute` of a statement that the vendor's modules have put together."""
         if self._lost:
             raise Contended(f"{self.place}: the server has undone this transaction")
@@ -184,7 +187,7 @@ class MySQLSession:
         assert row is not None
         return int(row[0])
 
-    def look_up(self, query: str, params: Mapping[str, Any] | None = None) -> "Found":
+    def look_up(self, query: str, params: Mapping[str, object] | None = None) -> "Found":
         """A query of information_schema. Raises `Contended` where a definition goes on changing.
 
         Where this session holds locks, the server leaves a table out that another one is changing just now, with a
@@ -261,7 +264,8 @@ class MySQLSession:
                 with contextlib.suppress(pymysql.Error, OSError):
                     self.driver.query("ROLLBACK")
             self._broken = self._broken or not self.driver.open or number in (2006, 2013)
-            raise converted(error, self.place) from None
+            more = lock_holders.sentence(self.driver) if number == lock_holders.WAITED else ""
+            raise converted(error, self.place, more) from None
 
     def expect_idle(self) -> None:
         if self._depth:
@@ -387,7 +391,7 @@ def _time(text: str | bytes) -> datetime:
 _CONVERSIONS: Any = {**conversions, FIELD_TYPE.DATETIME: _time, FIELD_TYPE.TIMESTAMP: _time}
 
 
-def _arguments(params: Sequence[Any] | Mapping[str, Any] | None) -> Any:
+def _arguments(params: Sequence[object] | Mapping[str, object] | None) -> Any:
     """Times as the server's session has them: the driver would drop their zone."""
     if params is None:
         return None

@@ -7,12 +7,13 @@ row's for a table without a key. A block's digest is how many rows it has and th
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sluice.database.digests import Compared, DigestedRow, Method, Part, TableDigest, Texts
+from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
 from sluice.model.shape import TableShape
+from sluice.vendors.common.digests import in_blocks
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
@@ -83,17 +84,11 @@ class Digest:
 
     def within(self, blocks: Collection[int]) -> str:
         """The condition that a row is in one of `blocks`."""
-        wanted = sorted(blocks)
-        if not wanted:
+        if not blocks:
             return "1 = 0"
-        if not self.bounds:
-            return f"{self.block()} IN ({', '.join(map(str, wanted))})"
-        name, conditions = f"t.{self.own(self.key[0]).quoted}", []
-        for number in wanted:
-            ends = [f"{name} >= {self.bounds[number - 1]}"] if number > 0 else []
-            ends += [f"{name} < {self.bounds[number]}"] if number < len(self.bounds) else []
-            conditions.append(f"({' AND '.join(ends) or '1 = 1'})")
-        return " OR ".join(conditions)
+        if self.bounds:
+            return in_blocks(f"t.{self.own(self.key[0]).quoted}", self.bounds, blocks)
+        return f"{self.block()} IN ({', '.join(map(str, sorted(blocks)))})"
 
     # Answers
 
@@ -120,7 +115,7 @@ class Digest:
         found = native(connection).run(f"SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}")
         return [(int(digest), *texts) for digest, *texts in found]
 
-    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         texts = ", ".join(f"{self.text(column.name)} AS c{place}" for place, column in enumerate(self.columns))
         places = ", ".join(f"c{place}" for place in range(len(self.columns)))
         found = native(connection).run(

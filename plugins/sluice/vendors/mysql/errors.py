@@ -74,8 +74,9 @@ class Refusal(Exception):
         self.text = text
 
 
-def converted(error: BaseException, place: str) -> DatabaseError:
-    """Sluice's error for one of the driver; `refusal` of it is what the server said. `place` names the server."""
+def converted(error: BaseException, place: str, more: str = "") -> DatabaseError:
+    """Sluice's error for one of the driver; `refusal` of it is what the server said. `place` names the server, `more`
+    ends the message."""
     number, text = number_of(error), text_of(error)
     kind = kind_of(error)
     if kind is DatabaseRefused:
@@ -89,7 +90,7 @@ def converted(error: BaseException, place: str) -> DatabaseError:
         message = f"{place}: {text.rstrip('.')}. The server is down, restarting or not reachable from here."
     else:
         message = f"{place}: {text} (error {number})" if number else f"{place}: {text}"
-    made = kind(message)
+    made = kind(message + more)
     made.place, made.reason = place, text
     made.__cause__ = Refusal(number, text)
     return made

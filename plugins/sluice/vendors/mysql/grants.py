@@ -33,7 +33,7 @@ def grant(privileges: str, database: str, grantee: str) -> str:
     return f"GRANT {privileges} ON {in_backticks(pattern)}.* TO {grantee}"
 
 
-def held(session: MySQLSession, grantee: str, database: str) -> set[str]:
+def granted(session: MySQLSession, grantee: str, database: str) -> set[str]:
     """The account's privileges on all tables of a database. Those of roles are not among them."""
     found: set[str] = set()
     for pattern, privileges in _granted(session, grantee):

@@ -3,17 +3,15 @@
 A server has one space of such names for all databases, and 64 characters for one.
 """
 
-import contextlib
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
 
 from sluice import sql_files
-from sluice.database.errors import DatabaseError, LockNotAvailable
 from sluice.database.session import Session
+from sluice.vendors.common import named_locks
 from sluice.vendors.mysql.connection import native
 
-SECONDS = 5
 FOR_EVER = 31_536_000
 """Seconds; MariaDB takes no negative number for it."""
 
@@ -41,13 +39,8 @@ def holder(session: Session, name: str) -> int | None:
     return None if row is None or row[0] is None else int(row[0])
 
 
-@contextmanager
-def named_lock(connection: Session, name: str) -> Iterator[None]:
+def named_lock(connection: Session, name: str) -> AbstractContextManager[None]:
     """As of `Sessions.named_lock`."""
-    if not take(connection, name, SECONDS):
-        raise LockNotAvailable(f"{native(connection).place}: another session holds the lock {name!r}")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(DatabaseError):  # a session that is lost holds no lock
-            release(connection, name)
+    return named_locks.locked(
+        name, native(connection).place, partial(take, connection, name), partial(release, connection, name)
+    )

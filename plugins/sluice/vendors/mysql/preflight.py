@@ -123,17 +123,17 @@ def _server(session: MySQLSession) -> Server:
 
 def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
     """Privileges on the databases of replicated tables, the connection's among them."""
-    grantee = session.asked_for or grants.own_account(session)
+    grantee = session.prepared_account or grants.own_account(session)
     found = []
     for database in databases:
-        held = grants.held(session, grantee, database)
-        if {"ALL", "ALL PRIVILEGES"} & held:
+        granted = grants.granted(session, grantee, database)
+        if {"ALL", "ALL PRIVILEGES"} & granted:
             continue
-        if lacking := [privilege for privilege in PRIVILEGES if privilege not in held]:
+        if lacking := [privilege for privilege in PRIVILEGES if privilege not in granted]:
             why = "tables are made, loaded and changed there; a role that is not active does not count"
             named = ", ".join(lacking)
             found.append(Lack("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
-        if "TRIGGER" not in held:
+        if "TRIGGER" not in granted:
             why = "without it nobody is told of triggers that act on what is applied"
             statement = grants.grant("TRIGGER", database, grantee)
             found.append(Lack("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))

@@ -10,7 +10,7 @@ from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
 from sluice.database.session import Session
 from sluice.model.blocks import Key
-from sluice.model.key_ranges import Range
+from sluice.model.key_ranges import Match
 from sluice.model.shape import TableShape
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
@@ -52,7 +52,7 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
         ]
 
 
-def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
+def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
     raise NotAMaster
 
 

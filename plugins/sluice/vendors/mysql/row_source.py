@@ -1,20 +1,17 @@
 """Tables and rows of a slave (`sluice.database.rows.RowSource`)."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from sluice import sql_files
-from sluice.database.digests import Compared
-from sluice.database.rows import BlockRead, Estimate, RowFormat, RowStream, SnapshotGone
+from sluice.database.digests import Compared, Texts
+from sluice.database.rows import BlockRead, Estimate, RowFormat, RowStream, SnapshotGone, TableChanged
 from sluice.database.session import Session
-from sluice.errors import Transient
-from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
+from sluice.vendors.common.checkpoints import COLUMNS, digest
 from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.catalog import shape, shapes
 from sluice.vendors.mysql.column_texts import ColumnTexts
@@ -29,7 +26,6 @@ __all__ = [
     "export_snapshot",
     "formats",
     "key_order",
-    "locate",
     "position_of_snapshot",
     "reading",
     "reading_exported",
@@ -45,14 +41,6 @@ __all__ = [
 
 formats: frozenset[RowFormat] = frozenset()
 shared_snapshots = False
-
-
-class TableChanged(Transient):
-    """A table is not what it was when somebody looked at it."""
-
-    def __init__(self, place: str, table: TableName):
-        super().__init__(f"{place}: table {table} was altered or dropped; look at it again.")
-        self.table = table
 
 
 def tables(connection: Session) -> list[TableName]:
@@ -85,14 +73,11 @@ def begin_snapshot(connection: Session, exported: str | None = None) -> None:
 
 
 def export_snapshot(connection: Session) -> str:
-    """What CHECKPOINT says in this transaction: this server shares no snapshots, so whoever begins one while that
-    stays as it is sees the same rows."""
+    """What CHECKPOINT says in this transaction."""
     session = native(connection)
-    found = []
-    for (name,) in session.look_up(sql_files.render("mysql", "checkpoints"), {"here": session.info.database}):
-        columns = "slave, epoch, position, target, slice_key, changes, tables"
-        found.append([name, sorted(map(str, session.run(f"SELECT {columns} FROM {quoted(name)}").fetchall()))])
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+    found = session.look_up(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
+    checkpoints = [name for (name,) in found]
+    return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
 def rows_under(
@@ -100,11 +85,11 @@ def rows_under(
     table: TableName,
     key: Sequence[str],
     columns: Sequence[Compared],
-    keys: Sequence[tuple[str | None, ...]],
+    keys: Sequence[Texts],
     *,
     alike: bool = False,
     canonical: bool = False,
-) -> list[tuple[str | None, ...] | None]:
+) -> list[Texts | None]:
     raise NotAMaster
 
 
@@ -112,7 +97,7 @@ def copies(
     connection: Session,
     table: TableName,
     columns: Sequence[Compared],
-    wanted: Sequence[tuple[str | None, ...]],
+    wanted: Sequence[Texts],
     *,
     canonical: bool = False,
 ) -> list[int]:
@@ -151,10 +136,6 @@ def whole(connection: Session, table: TableName) -> bool:
 def stream(
     connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
 ) -> RowStream:
-    raise NotAMaster
-
-
-def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
     raise NotAMaster
 
 

@@ -3,7 +3,7 @@
 A slave's own definitions are read for a comparison alone: no table is made from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sluice.database.schema import (
     CollationDefinition,
@@ -84,5 +84,5 @@ def views(connection: Session, prefix: Prefix) -> list[View]:
     raise NotAMaster
 
 
-def free_sequences(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+def free_sequences(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
     raise NotAMaster

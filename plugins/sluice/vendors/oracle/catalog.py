@@ -14,7 +14,8 @@ from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_types import type_text
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
-_OF_COLUMNS = ("NORMAL", "IOT - TOP")
+OF_COLUMNS = ("NORMAL", "NORMAL/REV", "IOT - TOP")
+"""Types of indexes that hold columns alone, as ALL_INDEXES has them."""
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
 
 
@@ -79,7 +80,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
     found: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
     for table, row in _rows(connection, "indexes", tables, "c.TABLE_OWNER", "c.TABLE_NAME"):
         index, unique, kind, column, constraint = row
-        entry = (unique == "UNIQUE", kind in _OF_COLUMNS, column, constraint == "P")
+        entry = (unique == "UNIQUE", kind in OF_COLUMNS, column, constraint == "P")
         found.setdefault((table, index), []).append(entry)
     made = [
         OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])

@@ -1,7 +1,7 @@
 """Values of columns and their canonical texts, both ways: as SQL expressions, by the column's own type (docs/types.md).
 
 A value goes to the server as a text, of which `bind` makes what the expression `value` takes. '' is NULL there, as
-everywhere on Oracle.
+everywhere on Oracle but in a LOB, which may be empty.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from functools import cached_property
 from sluice.model.logical_type import Kind, Special
 from sluice.vendors.oracle import intervals
 from sluice.vendors.oracle.column_types import logical
-from sluice.vendors.oracle.session import quoted
+from sluice.vendors.oracle.session import EmptyLob, literal, quoted
 
 _SECONDS = "YYYY-MM-DD HH24:MI:SS"
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
@@ -19,6 +19,9 @@ XML = "XMLTYPE"
 UNREAD = frozenset({"LONG", "LONG RAW", XML})
 """Types that no trigger can read. No expression of the server's takes a LONG."""
 _HEX = "\\x"
+_EMPTY = "nothing 6e0f1c52-7b9d-4c38-a1f4-93c2d85e7ab0"
+"""What a query gives in place of an empty LOB, which the driver takes for NULL, and of a CHAR of blanks alone, which is
+NULL without them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,13 @@ class ColumnTexts:
         return self.base in LOBS
 
     @property
+    def long(self) -> bool:
+        """Whether its text may have more than the 4,000 bytes of a VARCHAR2: two digits a byte, three bytes a character
+        of the national character set."""
+        length = logical(self.type).length or 0
+        return self.lob or (self.base == "RAW" and length >= 2_000) or (self.national and length > 1_333)
+
+    @property
     def unread(self) -> bool:
         """Whether no trigger can read it."""
         return self.base in UNREAD
@@ -70,17 +80,30 @@ class ColumnTexts:
 
     # To the server
 
-    def bind(self, text: str | None) -> str | bytes | None:
+    def bind(self, text: str | None) -> str | bytes | EmptyLob | None:
         """What is sent for a text."""
-        if text is None or text == "":
+        if text is None:
             return None
+        if not text and self.kind is Kind.CHAR:
+            return self._padded(text)
+        if text in ("", _HEX) and (self.binary or not text):
+            return (EmptyLob.BYTES if self.binary else EmptyLob.TEXT) if self.lob else None
         if self.binary:
-            return bytes.fromhex(text.removeprefix(_HEX)) or None
+            return bytes.fromhex(text.removeprefix(_HEX))
         if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
             return self._moment(text)
         if self.kind is Kind.INTERVAL:
             return intervals.literal(text, months=self.base == intervals.MONTHS)
+        if self.kind is Kind.CHAR:
+            return self._padded(text)
         return text.replace("Infinity", "INF") if self.kind is Kind.FLOAT else text
+
+    def _padded(self, text: str) -> str:
+        """As the column has it: the server takes 'a' and 'a ' for different texts where one of them is a parameter."""
+        length = logical(self.type).length or 0
+        if self.national:
+            return text + " " * (length - len(text.encode("utf-16-le")) // 2)
+        return text + " " * (length - (len(text.encode()) if self.type.endswith(" BYTE)") else len(text)))
 
     def value(self, place: str) -> str:
         """The column's value from the parameter, or literal, `place` of what `bind` gave."""
@@ -100,12 +123,21 @@ class ColumnTexts:
             return f"CASE WHEN {place} IS NOT NULL THEN XMLTYPE({place}) END"
         return place
 
+    def literal(self, text: str | None) -> str:
+        """The column's value as an expression without parameters."""
+        bound = self.bind(text)
+        if bound is None:
+            return "NULL"
+        if isinstance(bound, EmptyLob):
+            return f"EMPTY_{'BLOB' if self.binary else 'CLOB'}()"
+        return f"HEXTORAW('{bound.hex()}')" if isinstance(bound, bytes) else self.value(literal(bound))
+
     def same(self, alias: str, place: str) -> str:
         """The condition that the column has the value of a parameter, NULL being one."""
         own = f"{alias}.{self.quoted}"
         if self.lob:
-            to_lob = "TO_BLOB" if self.base == "BLOB" else "TO_CLOB"
-            equal = f"DBMS_LOB.COMPARE({own}, {to_lob}({place})) = 0"
+            # Of the same character set: DBMS_LOB converts none.
+            equal = f"DBMS_LOB.COMPARE({own}, TO_{self.base}({place})) = 0"
         else:
             equal = f"{own} = {self.value(place)}"
         return f"({equal} OR ({own} IS NULL AND {place} IS NULL))"
@@ -159,11 +191,12 @@ class ColumnTexts:
         if self.base == XML:
             return f"XMLSERIALIZE(CONTENT {own} AS CLOB)"
         if self.national:
-            own = f"TO_CLOB({own})" if self.lob else f"TO_CHAR({own})"
+            own = f"TO_CLOB({own})" if self.long else f"TO_CHAR({own})"
         if self.kind is Kind.CHAR:
             return f"RTRIM({own})"
         if self.base == "RAW":
-            return f"CASE WHEN {own} IS NOT NULL THEN '{_HEX}' || LOWER(RAWTOHEX({own})) END"
+            begin = f"TO_CLOB('{_HEX}')" if self.long else f"'{_HEX}'"
+            return f"CASE WHEN {own} IS NOT NULL THEN {begin} || LOWER(RAWTOHEX({own})) END"
         return own
 
     def ordered(self, text: str | None) -> Decimal | float | str | bytes:
@@ -178,12 +211,31 @@ class ColumnTexts:
         return (given.rstrip(" ") if self.kind is Kind.CHAR else given).encode()
 
     def text(self, alias: str) -> str:
-        """What `shown` makes a text of: the same, but for bytes of a LOB."""
-        return self.canonical(alias)
+        """What a query asks for to get a value, and `shown` makes a canonical text of."""
+        if not self.may_be_empty:
+            return self.canonical(alias)
+        mark = f"TO_BLOB(UTL_RAW.CAST_TO_RAW('{_EMPTY}'))" if self.binary else f"'{_EMPTY}'"
+        mark = f"TO_CLOB({mark})" if self.lob and not self.binary else mark
+        return f"CASE WHEN {self.is_empty(alias)} THEN {mark} ELSE {self.canonical(alias)} END"
 
-    def shown(self, found: str | bytes | None) -> str | None:
+    @staticmethod
+    def shown(found: str | bytes | None) -> str | None:
         """The canonical text of what `text` gave."""
-        return _HEX + found.hex() if isinstance(found, bytes) else found
+        if isinstance(found, bytes):
+            return _HEX if found == _EMPTY.encode() else _HEX + found.hex()
+        return "" if found == _EMPTY else found
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a value that is not NULL has an empty canonical text."""
+        return self.lob or self.kind is Kind.CHAR
+
+    def is_empty(self, alias: str) -> str:
+        """The condition that it has."""
+        own = f"{alias}.{self.quoted}"
+        return (
+            f"DBMS_LOB.GETLENGTH({own}) = 0" if self.lob else f"{own} IS NOT NULL AND NVL(LENGTH(RTRIM({own})), 0) = 0"
+        )
 
     def _number_text(self, own: str) -> str:
         scale, precision = logical(self.type).scale, logical(self.type).precision or 38

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sluice.database.column_types import LogicalColumn
 from sluice.database.schema import TypeDefinition
 from sluice.database.session import Session
 from sluice.model import logical_type
 from sluice.model.logical_type import MICROSECONDS, ColumnType, Fit, Kind, LogicalType, Special
+from sluice.vendors.oracle import names
 
 MOST_DIGITS = 38
 SHORT = 1_000
@@ -103,6 +103,9 @@ def of_table(columns: Sequence[LogicalColumn]) -> list[ColumnType]:
     if taken > KEY_BYTES:
         first = keys[0].name
         made[first] = ColumnType("", Fit.REFUSED, f"no index has a key of more than {KEY_BYTES:,} bytes")
+    for column in columns:
+        if why := names.column_fault(column.name):
+            made[column.name] = ColumnType("", Fit.REFUSED, why)
     return [made[column.name] for column in columns]
 
 
@@ -122,14 +125,14 @@ def column_type(wanted: LogicalType) -> ColumnType:
         zone = " WITH TIME ZONE" if kind is Kind.TIMESTAMP_ZONE else ""
         return ColumnType(f"TIMESTAMP({min(fraction, MOST_FRACTION)}){zone}", excluded=_CALENDAR)
     if kind is Kind.BINARY:
-        return ColumnType("BLOB", excluded=_EMPTY)
+        return ColumnType("BLOB")
     if kind in _OF_KNOWN_LENGTH:
         return ColumnType(f"VARCHAR2({_OF_KNOWN_LENGTH[kind]} CHAR)")
-    if kind is Kind.BITS:
+    if kind is Kind.BITS and not wanted.varying:
+        return ColumnType(_text(length))
+    if kind in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BITS):
         text = _text(length)
-        return replace(text, excluded=_EMPTY) if wanted.varying else text
-    if kind in (Kind.TEXT, Kind.CHAR, Kind.ENUM):
-        return replace(_text(length), excluded=_EMPTY)
+        return ColumnType(text, excluded=frozenset() if text == "CLOB" else _EMPTY)
     if kind in (Kind.JSON, Kind.XML):
         return ColumnType("CLOB")
     named = f"a value of the type {wanted.name}" if kind is Kind.OTHER else f"the {kind}"
@@ -162,8 +165,8 @@ def _number(wanted: LogicalType) -> ColumnType:
     return ColumnType(f"NUMBER({wanted.precision},{scale})", excluded=nan)
 
 
-def _text(length: int | None) -> ColumnType:
-    return ColumnType(f"VARCHAR2({length} CHAR)" if length and length <= SHORT else "CLOB")
+def _text(length: int | None) -> str:
+    return f"VARCHAR2({length} CHAR)" if length and length <= SHORT else "CLOB"
 
 
 def _key_bytes(wanted: LogicalType, made: ColumnType) -> int:
@@ -182,4 +185,4 @@ def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
     if length < 1:
         return ColumnType("", Fit.REFUSED, f"no index has a key of more than {KEY_BYTES:,} bytes")
     own = f"RAW({length})" if binary else f"VARCHAR2({length} CHAR)"
-    return ColumnType(own, excluded=made.excluded | {Special.TOO_LONG}, length=length)
+    return ColumnType(own, excluded=_EMPTY | {Special.TOO_LONG}, length=length)

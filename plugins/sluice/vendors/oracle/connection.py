@@ -15,15 +15,17 @@ import oracledb
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle.errors import converted
-from sluice.vendors.oracle.session import Found, OracleSession, Value, binds_of
+from sluice.vendors.oracle.session import EmptyLob, Found, OracleSession, Value, binds_of
 
 SETTINGS = (
     "NLS_NUMERIC_CHARACTERS = '.,' NLS_SORT = BINARY NLS_COMP = BINARY NLS_CALENDAR = GREGORIAN "
     "NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS' TIME_ZONE = '+00:00'"
 )
 DEFINITION_LOCK_SECONDS = 30
-LONG_TEXT = 8_000
-"""From so many characters on, four bytes each, a text goes as a LOB: of a plain one a statement takes 32,767 bytes."""
+TEXT_BYTES, RAW_BYTES = 4_000, 2_000
+"""What is longer goes as a LOB. The driver would send a LONG, which a statement takes as a column's value alone, not
+inside of an expression (ORA-01461), unless the database has MAX_STRING_SIZE = EXTENDED."""
+LOBS = frozenset({oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB})
 ROWS_AT_ONCE = 2_000
 KEEPALIVE_MINUTES = 1
 """After so long without a word the server is probed: one that is gone would be waited for for ever."""
@@ -57,7 +59,7 @@ class DriverSession(OracleSession):
             else:
                 cursor.prefetchrows = cursor.arraysize = ROWS_AT_ONCE
             cursor.setinputsizes(**sizes([values]))
-            cursor.execute(query, dict(values))
+            cursor.execute(query, bound(values))
             if cursor.description is None:
                 return Found([], cursor.rowcount)
             rows = [row for row in [cursor.fetchone()] if row is not None] if first else cursor.fetchall()
@@ -68,17 +70,22 @@ class DriverSession(OracleSession):
         with self._alone(), self._classified(), self.driver.cursor() as cursor:
             cursor.prefetchrows = cursor.arraysize = ROWS_AT_ONCE
             cursor.setinputsizes(**sizes([given]))
-            cursor.execute(query, given)
+            cursor.execute(query, bound(given))
             yield [tuple(column[0] for column in cursor.description)]
             while rows := cursor.fetchmany():
                 yield [tuple(map(_read, row)) for row in rows]
 
     def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
-        names = binds_of(query)
+        names, counts = binds_of(query), [0] * len(rows)
+        given = [{name: row[name] for name in names} for row in rows]
         with self._classified(), self.driver.cursor() as cursor:
-            cursor.setinputsizes(**sizes(rows))
-            cursor.executemany(query, [{name: row[name] for name in names} for row in rows], arraydmlrowcounts=True)
-            return list(cursor.getarraydmlrowcounts())
+            for places in without_and_with_lobs(given):
+                some = [given[place] for place in places]
+                cursor.setinputsizes(**sizes(some))
+                cursor.executemany(query, list(map(bound, some)), arraydmlrowcounts=True)
+                for place, count in zip(places, cursor.getarraydmlrowcounts(), strict=True):
+                    counts[place] = count
+        return counts
 
     def result_of(self, call: str, values: Mapping[str, Value]) -> int:
         with self._alone(), self._classified(), self.driver.cursor() as cursor:
@@ -116,17 +123,36 @@ class DriverSession(OracleSession):
 
 
 def sizes(rows: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
-    """What the driver would take for something else: times with a fraction for DATE, long texts for LONG."""
+    """What the driver would take for something else: times with a fraction for DATE, long values for LONG, an empty LOB
+    for NULL."""
     found: dict[str, Any] = {}
     for row in rows:
         for name, value in row.items():
             if isinstance(value, datetime):
                 found[name] = oracledb.DB_TYPE_TIMESTAMP
-            elif isinstance(value, str) and len(value) > LONG_TEXT:
+            elif value is EmptyLob.TEXT or (isinstance(value, str) and _long(value)):
                 found[name] = oracledb.DB_TYPE_CLOB
-            elif isinstance(value, bytes) and len(value) > LONG_TEXT:
+            elif value is EmptyLob.BYTES or (isinstance(value, bytes) and len(value) > RAW_BYTES):
                 found[name] = oracledb.DB_TYPE_BLOB
     return found
+
+
+def _long(text: str) -> bool:
+    return 4 * len(text) > TEXT_BYTES and len(text.encode()) > TEXT_BYTES
+
+
+def without_and_with_lobs(rows: Sequence[Mapping[str, Value]]) -> list[list[int]]:
+    """The places of rows that go together. Where one value of a parameter goes as a LOB all do, each in several
+    messages to the server."""
+    found: dict[bool, list[int]] = {False: [], True: []}
+    for place, row in enumerate(rows):
+        found[not LOBS.isdisjoint(sizes([row]).values())].append(place)
+    return [places for places in found.values() if places]
+
+
+def bound(values: Mapping[str, Value]) -> dict[str, Any]:
+    """As the driver takes them. Of '' bound as a LOB it makes an empty one."""
+    return {name: value.value if isinstance(value, EmptyLob) else value for name, value in values.items()}
 
 
 def connect(

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.database.digests import ROWS_A_BLOCK, Compared, DigestedRow, Method, Part, TableDigest, Texts
+from sluice.database.digests import ROWS_A_BLOCK, Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
 from sluice.model.shape import TableShape
+from sluice.vendors.common.digests import in_blocks
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import Value, native, quoted
@@ -57,16 +58,17 @@ class Digest:
         return ColumnTexts(name, self.shape.column(name).type)
 
     def text(self, name: str) -> str:
-        """The canonical text of a compared column."""
-        return self.own(name).canonical("t")
+        """What a query asks for to get a column."""
+        return self.own(name).text("t")
 
     def joined(self, wanted: Sequence[str]) -> str:
         """The text of these columns of a row."""
         kinds = {column.name: column.logical.kind for column in self.columns}
-        parts = []
+        parts: list[str] = []
         for name in wanted:
             part = self.text(name) if kinds[name] in SHOWN else _md5_of(self.own(name))
-            parts.append(f"{part} || ','")
+            # What begins as a LOB goes on as one.
+            parts.append(f"{part} || ','" if parts or not self.long(wanted) else f"TO_CLOB({part} || ',')")
         return " || ".join(parts) or "''"
 
     def long(self, wanted: Sequence[str]) -> bool:
@@ -95,17 +97,11 @@ class Digest:
 
     def within(self, blocks: Collection[int]) -> str:
         """The condition that a row is in one of `blocks`."""
-        wanted = sorted(blocks)
-        if not wanted:
+        if not blocks:
             return "1 = 0"
-        if not self.bounds:
-            return f"{self.block()} IN ({', '.join(map(str, wanted))})"
-        name, conditions = f"t.{self.own(self.key[0]).quoted}", []
-        for number in wanted:
-            ends = [f"{name} >= {self.bounds[number - 1]}"] if number > 0 else []
-            ends += [f"{name} < {self.bounds[number]}"] if number < len(self.bounds) else []
-            conditions.append(f"({' AND '.join(ends) or '1 = 1'})")
-        return " OR ".join(conditions)
+        if self.bounds:
+            return in_blocks(f"t.{self.own(self.key[0]).quoted}", self.bounds, blocks)
+        return f"{self.block()} IN ({', '.join(map(str, sorted(blocks)))})"
 
     # Answers
 
@@ -123,18 +119,15 @@ class Digest:
         selected = ", ".join([self.row(), *map(self.text, self.key)])
         text = f"{self.functions}SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}"
         found = native(connection).run(text)
-        return [(int(digest), *self._shown(self.key, texts)) for digest, *texts in found]
+        return [(int(digest), *map(ColumnTexts.shown, texts)) for digest, *texts in found]
 
-    def _shown(self, wanted: Sequence[str], texts: Sequence[str | bytes | None]) -> list[str | None]:
-        return [self.own(name).shown(text) for name, text in zip(wanted, texts, strict=True)]
-
-    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         wanted = [column.name for column in self.columns]
         texts = ", ".join(map(self.text, wanted))
-        counts: Counter[tuple[str | None, ...]] = Counter()
+        counts: Counter[Texts] = Counter()
         # LOBs cannot be grouped.
         for row in native(connection).run(f"SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}"):
-            counts[tuple(self._shown(wanted, row))] += 1
+            counts[tuple(map(ColumnTexts.shown, row))] += 1
         return [(count, *row) for row, count in counts.items()]
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
@@ -148,7 +141,7 @@ class Digest:
                 f"k{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, key, strict=True))
             }
             row = native(connection).run(statement, values).fetchone()
-            rows.append((key, None if row is None else dict(zip(wanted, self._shown(wanted, row), strict=True))))
+            rows.append((key, None if row is None else dict(zip(wanted, map(ColumnTexts.shown, row), strict=True))))
         return rows
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
@@ -158,7 +151,7 @@ class Digest:
         text = f"SELECT {self.text(name)} FROM (SELECT {own.value(':given')} AS {own.quoted} FROM DUAL) t"
         session = native(connection)
         return [
-            None if given is None else own.shown(row[0])
+            None if given is None else ColumnTexts.shown(row[0])
             for given in texts
             for row in session.run(text, {"given": own.bind(given)})
         ]
@@ -170,7 +163,7 @@ class Digest:
             f"SELECT {texts} FROM {self.source} WHERE DBMS_RANDOM.VALUE < {share:.10f} ORDER BY DBMS_RANDOM.VALUE "
             f"FETCH FIRST {2 * wanted + 100} ROWS ONLY"
         )
-        return [tuple(text or "" for text in self._shown(self.key, row)) for row in found]
+        return [tuple(ColumnTexts.shown(text) or "" for text in row) for row in found]
 
 
 @dataclass(frozen=True)
@@ -197,7 +190,7 @@ class RowsDigest(Digest):
         next(found)  # names of columns
         for rows in found:
             for block, *values in rows:
-                texts = self._shown((*wanted, *self.key), values)
+                texts = list(map(ColumnTexts.shown, values))
                 parts = (
                     _hashed(text) if hides and text is not None else text or ""
                     for text, hides in zip(texts, hidden, strict=False)
@@ -261,7 +254,8 @@ def _md5_of(own: ColumnTexts) -> str:
         # Of bytes no expression makes a text of any length.
         text = "TO_CLOB('\\x') || " + f"sluice_hex({place})"
         return f"CASE WHEN {place} IS NOT NULL THEN {_md5(text, long=True)} END"
-    return f"CASE WHEN {place} IS NOT NULL THEN {_md5(own.canonical('t'), long=own.lob)} END"
+    empty = f"WHEN {own.is_empty('t')} THEN '{_hashed('')}' " if own.may_be_empty else ""
+    return f"CASE {empty}WHEN {place} IS NOT NULL THEN {_md5(own.canonical('t'), long=own.long)} END"
 
 
 def _md5(text: str, *, long: bool) -> str:

@@ -12,7 +12,7 @@ from sluice.model.row_condition import RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.session import literal, native, quoted
+from sluice.vendors.oracle.session import native, quoted
 
 _ALIKE = frozenset({Kind.NUMBER, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 """Kinds whose values every database orders alike. A text is none of them."""
@@ -73,14 +73,14 @@ class KeyOrder:
         row = native(connection).run(f"{query} ORDER BY {self.by} OFFSET {rows} ROWS FETCH NEXT 1 ROWS ONLY").fetchone()
         if row is None:
             return None
-        return tuple(column.shown(text) or "" for column, text in zip(columns, row, strict=True))
+        return tuple(ColumnTexts.shown(text) or "" for text in row)
 
     def _below(self, key: Key) -> str:
         """`key of the row < key`, written out: the server uses no index for a comparison of rows."""
         condition = ""
         for column, text in reversed(list(zip(self.shape.key, key, strict=True))):
             own = ColumnTexts(column.name, column.type)
-            value = own.value(_literal(own, text))
+            value = own.literal(text)
             below = f"{own.quoted} < {value}"
             condition = f"({below} OR ({own.quoted} = {value} AND {condition}))" if condition else below
         return f"({condition})"
@@ -100,13 +100,6 @@ def ordered(shape: TableShape, key: Key) -> tuple[Any, ...]:
     return tuple(
         ColumnTexts(column.name, column.type).ordered(text) for column, text in zip(shape.key, key, strict=True)
     )
-
-
-def _literal(own: ColumnTexts, text: str | None) -> str:
-    bound = own.bind(text)
-    if bound is None:
-        return "NULL"
-    return f"HEXTORAW('{bound.hex()}')" if isinstance(bound, bytes) else literal(bound)
 
 
 def key_order(connection: Session, shape: TableShape) -> KeyOrder:

@@ -24,12 +24,12 @@ def of_server(session: OracleSession) -> list[Lack]:
 
 def of_account(session: OracleSession, privileges: Mapping[str, str], packages: Mapping[str, str]) -> list[Lack]:
     """Which of these system privileges and packages the account lacks; each with what needs it."""
-    held = {str(name) for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s")}
+    granted = {str(name) for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s")}
     user = account(session)
     found = [
         Lack("", privilege, why, f"GRANT {privilege} TO {user}")
         for privilege, why in privileges.items()
-        if privilege not in held
+        if privilege not in granted
     ]
     for package, why in packages.items():
         text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"

@@ -1,15 +1,13 @@
 """Locks by name, which a session holds beyond its transactions: DBMS_LOCK, which knows them by numbers."""
 
-import contextlib
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
 
-from sluice.database.errors import DatabaseError, LockNotAvailable
 from sluice.database.session import Session
+from sluice.vendors.common import named_locks
 from sluice.vendors.oracle.session import native
 
-SECONDS = 5
 _NUMBERS = 1 << 30
 _GIVEN, _HAD = 0, 4
 """What DBMS_LOCK answers: the lock is the session's from now on, or was already."""
@@ -44,13 +42,8 @@ def taken(session: Session, name: str) -> bool:
     return not given
 
 
-@contextmanager
-def named_lock(connection: Session, name: str) -> Iterator[None]:
+def named_lock(connection: Session, name: str) -> AbstractContextManager[None]:
     """As of `Sessions.named_lock`."""
-    if not take(connection, name, SECONDS):
-        raise LockNotAvailable(f"{native(connection).place}: another session holds the lock {name!r}")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(DatabaseError):  # a session that is lost holds no lock
-            release(connection, name)
+    return named_locks.locked(
+        name, native(connection).place, partial(take, connection, name), partial(release, connection, name)
+    )

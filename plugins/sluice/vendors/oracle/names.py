@@ -22,6 +22,17 @@ def owner_of(session: OracleSession, table: TableName) -> str:
     return session.schema if table.schema == HERE else table.schema
 
 
+def column_fault(name: str) -> str | None:
+    """Why no column can have this name; None where one can."""
+    if '"' in name or "\0" in name:
+        return "no column has a name with a double quote"
+    if name == "ROWID":
+        return "no column has this name, which every row's address has"
+    if len(name.encode()) > LONGEST:
+        return f"no column has a name of more than {LONGEST} bytes"
+    return None
+
+
 def fault(table: TableName) -> str | None:
     """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
     for part in (table.schema, table.name):

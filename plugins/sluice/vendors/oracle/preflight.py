@@ -27,8 +27,11 @@ _PRIVILEGES = {
 
 
 def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-    """What the master lacks: privileges of the account, and what its tables are."""
-    return lacks_master.found(native(connection), replication, light=light)
+    """What the master lacks: privileges of the account, and what its tables are; beside redo what reads its rows."""
+    session = native(connection)
+    if session.redo is not None:
+        return lacks_master.beside_redo(session)
+    return lacks_master.found(session, replication, light=light)
 
 
 def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:

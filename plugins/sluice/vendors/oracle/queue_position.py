@@ -92,6 +92,8 @@ class QueuePosition:
     incarnation: Incarnation
     scn: int = field(default=0, compare=False)
     """As of which ITEMS was read. A block that is read as of it shows what this position covers."""
+    oldest: int = field(default=0, compare=False)
+    """No transaction that is not covered began before this SCN; 0 where that is not known."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
     """For each open transaction a key below all that it can have drawn."""
     time: str = field(default="", compare=False)
@@ -156,6 +158,7 @@ class QueuePosition:
             "open": {trans_key_of(number): self.floors.get(number, 0) for number in sorted(self.open)},
             "seen": [trans_key_of(number) for number in sorted(self.seen)],
             "scn": self.scn,
+            "oldest": self.oldest,
             "time": self.time,
             "incarnation": self.incarnation.values,
             "prefix": self.prefix,
@@ -175,6 +178,7 @@ class QueuePosition:
                 frozenset(number_of(key) for key in values["seen"]),
                 Incarnation(*values["incarnation"]),
                 int(values["scn"]),
+                int(values.get("oldest", 0)),  # Positions of 1.0 do not say it.
                 floors,
                 str(values["time"]),
                 str(values["prefix"]),

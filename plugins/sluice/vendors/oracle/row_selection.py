@@ -10,7 +10,7 @@ from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
 from sluice.database.session import Session
 from sluice.model.blocks import Key
-from sluice.model.key_ranges import Range
+from sluice.model.key_ranges import Match
 from sluice.model.shape import TableShape
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
@@ -60,14 +60,11 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
         code = refusal(error).code
         raise SelectionInvalid(f"where: {where!r} cannot be evaluated on {order.shape.table}: {code}") from None
     for start in range(0, len(rows), _SOME):
-        yield [
-            tuple(column.shown(text) or "" for column, text in zip(columns, row, strict=True))
-            for row in rows[start : start + _SOME]
-        ]
+        yield [tuple(ColumnTexts.shown(text) or "" for text in row) for row in rows[start : start + _SOME]]
 
 
-def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
-    """The ranges of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`."""
+def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
+    """The runs of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`."""
     columns = [ColumnTexts(column.name, column.type) for column in order.shape.key]
     texts = ", ".join(column.text("t") for column in columns)
     by = ", ".join(f"t.{column.quoted}" for column in columns)
@@ -77,22 +74,25 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
     )
     found = native(connection).stream(query)
     begun: Key | None = None
+    skipped = 0
     try:
         next(found)  # names of columns
         for rows in found:
             for meets, *values in rows:
-                key = tuple(column.shown(text) or "" for column, text in zip(columns, values, strict=True))
+                key = tuple(ColumnTexts.shown(text) or "" for text in values)
                 if meets and begun is None:
                     begun = key
                 elif not meets and begun is not None:
-                    yield begun, key
-                    begun = None
+                    yield Match((begun, key), skipped)
+                    begun, skipped = None, 1
+                elif not meets:
+                    skipped += 1
     except StatementFailed as error:
         raise SelectionInvalid(
             f"where: {where!r} cannot be evaluated on {order.shape.table}: {refusal(error).code}"
         ) from None
     if begun is not None:
-        yield begun, hi
+        yield Match((begun, hi), skipped)
 
 
 def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
@@ -113,7 +113,7 @@ def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape
         )
     except (StatementFailed, ValueError):
         row = None
-    text = own.shown(row[0]) if row else None
+    text = ColumnTexts.shown(row[0]) if row else None
     if text is None:
         raise SelectionInvalid(f"{value!r} is no value of {shape.table}.{own.name}, which is {own.type}")
     return text

@@ -1,24 +1,21 @@
 """Tables and rows, of a master and of a slave (`sluice.database.rows.RowSource`)."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 
 from sluice import sql_files
-from sluice.database.digests import Compared
-from sluice.database.rows import RowFormat, SnapshotGone
+from sluice.database import digests
+from sluice.database.digests import Compared, Texts
+from sluice.database.rows import RowFormat, SnapshotGone, TableChanged
 from sluice.database.session import Session
-from sluice.errors import Transient
-from sluice.model.blocks import Key
 from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.common.checkpoints import COLUMNS, digest
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.catalog import estimates, shape, shapes
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.digester import Digest
 from sluice.vendors.oracle.key_order import key_order
-from sluice.vendors.oracle.key_order import locate as located
 from sluice.vendors.oracle.session import native, quoted
 from sluice.vendors.oracle.source import blocks
 from sluice.vendors.oracle.source.blocks import position_of_snapshot, reading, reading_exported
@@ -31,7 +28,6 @@ __all__ = [
     "export_snapshot",
     "formats",
     "key_order",
-    "locate",
     "position_of_snapshot",
     "reading",
     "reading_exported",
@@ -47,14 +43,6 @@ __all__ = [
 
 formats = frozenset({RowFormat.CSV})
 shared_snapshots = False
-
-
-class TableChanged(Transient):
-    """A table is not what it was when somebody looked at it."""
-
-    def __init__(self, place: str, table: TableName):
-        super().__init__(f"{place}: table {table} was altered or dropped; look at it again.")
-        self.table = table
 
 
 def tables(connection: Session) -> list[TableName]:
@@ -74,21 +62,13 @@ def begin_snapshot(connection: Session, exported: str | None = None) -> None:
 
 
 def export_snapshot(connection: Session) -> str:
-    """Of a master its SCN; of a slave what CHECKPOINT says: a transaction that begins while it stays sees the same."""
+    """Of a master its SCN; of a slave what CHECKPOINT says."""
     session = native(connection)
     if named := blocks.exported(session):
         return named
-    # Of the tables with such a name those with its columns: another one may be anybody's.
-    text = (
-        "SELECT c.TABLE_NAME FROM ALL_TAB_COLUMNS c WHERE c.OWNER = :owner AND c.TABLE_NAME LIKE '%CHECKPOINT' "
-        "AND c.COLUMN_NAME IN ('SLAVE', 'EPOCH', 'POSITION', 'TARGET', 'SLICE_KEY', 'CHANGES', 'TABLES') "
-        "GROUP BY c.TABLE_NAME HAVING COUNT(*) = 7 ORDER BY c.TABLE_NAME"
-    )
-    found = []
-    for (name,) in session.run(text, {"owner": session.schema}).fetchall():
-        columns = "slave, epoch, position, target, slice_key, changes, tables"
-        found.append([name, sorted(map(str, session.run(f"SELECT {columns} FROM {quoted(name)}").fetchall()))])
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+    found = session.run(sql_files.render("oracle", "checkpoints"), {"owner": session.schema})
+    checkpoints = [name for (name,) in found]
+    return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
 def rows_under(
@@ -96,11 +76,11 @@ def rows_under(
     table: TableName,
     key: Sequence[str],
     columns: Sequence[Compared],
-    keys: Sequence[tuple[str | None, ...]],
+    keys: Sequence[Texts],
     *,
     alike: bool = False,
     canonical: bool = False,
-) -> list[tuple[str | None, ...] | None]:
+) -> list[Texts | None]:
     """For each of `keys` the row under exactly these texts, None where there is none; `alike`: under an equal key."""
     del canonical  # there are no other texts
     session = native(connection)
@@ -112,19 +92,14 @@ def rows_under(
         found = about.found(connection, [tuple(text or "" for text in texts) for texts in keys])
     except KeyError as error:
         raise TableChanged(session.place, table) from error
-    return [
-        None
-        if row is None or (not alike and tuple(row[name] for name in key) != texts)
-        else tuple(row[column.name] for column in columns)
-        for texts, row in found
-    ]
+    return digests.rows_under(found, key, columns, alike=alike)
 
 
 def copies(
     connection: Session,
     table: TableName,
     columns: Sequence[Compared],
-    wanted: Sequence[tuple[str | None, ...]],
+    wanted: Sequence[Texts],
     *,
     canonical: bool = False,
 ) -> list[int]:
@@ -169,16 +144,10 @@ def special(
     if row is None:
         return None
     found = next(place for place, holds in enumerate(row) if holds)
-    shown = {column.name: column.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
-    return (*checks[found][:2], shown)
+    key = {column.name: ColumnTexts.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
+    return (*checks[found][:2], key)
 
 
 def whole(connection: Session, table: TableName) -> bool:
     """A table that was altered since is an error of the statement that reads it (ORA-01466)."""
     return True
-
-
-def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-    """For each key how many `bounds` are at or below it."""
-    del connection
-    return located(shape, bounds, keys)

@@ -1,6 +1,6 @@
 """What tables are defined to be (`sluice.database.schema.Schemas`), on a master and on a slave."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sluice.database.schema import (
@@ -80,7 +80,7 @@ def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constr
     wanted = set(tables)
     return [
         Constraint(
-            own.key.child, own.name, "f", True, None, list(own.key.columns), own.key.parent.schema, own.key.parent.name,
+            own.key.child, own.name, "f", True, None, list(own.key.columns), own.key.parent,
             list(own.key.parent_columns), "s", own.deferrable, False,
         )
         for own in catalog.foreign_keys(connection, tables)
@@ -119,6 +119,6 @@ def views(connection: Session, prefix: Prefix) -> list[View]:
     return []
 
 
-def free_sequences(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
+def free_sequences(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
     """None are taken along."""
     return []

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +22,17 @@ from sluice.database.registry import redo_stream
 from sluice.database.session import Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
 
-Value = str | bytes | int | float | datetime | None
+
+class EmptyLob(Enum):
+    """A LOB without a character or byte: '' would be NULL."""
+
+    TEXT = ""
+    BYTES = b""
+
+
+Value = str | bytes | int | float | datetime | EmptyLob | None
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
-_BIND = re.compile(r"\"[^\"]*\"|'[^']*'|:([A-Za-z]\w*)")
+BIND = re.compile(r"\"[^\"]*\"|'[^']*'|:([A-Za-z]\w*)")
 CLAIM = "FOR UPDATE SKIP LOCKED"
 """How a statement ends of which one row alone is fetched: rows are locked as they are fetched."""
 
@@ -124,12 +133,14 @@ class OracleSession(ABC):
         row = self.run("SELECT SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') FROM DUAL").fetchone()
         return str(row[0]) if row else ""
 
-    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+    def execute(
+        self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
+    ) -> Rows:
         text = query if isinstance(query, str) else query.decode()
         assert params is None or isinstance(params, Mapping), "parameters have names"
         return self.run(*native_parameters(text, params))
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
         for row in rows:
             self.execute(query, row)
 
@@ -253,7 +264,7 @@ def native_parameters(text: str, params: Mapping[str, Any] | None) -> tuple[str,
 
 def binds_of(query: str) -> list[str]:
     """The parameters that a statement names, once each, in the order in which they first come."""
-    return list(dict.fromkeys(found[1] for found in _BIND.finditer(query) if found[1]))
+    return list(dict.fromkeys(found[1] for found in BIND.finditer(query) if found[1]))
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Value]:

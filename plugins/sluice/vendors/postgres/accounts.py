@@ -4,6 +4,8 @@ Sessions here are of an administrator or of the replication's own account, in au
 """
 
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -81,14 +83,26 @@ def password_used(connection: Session) -> str:
     return native(connection).info.password if native(connection).pgconn.used_password else ""
 
 
-def password_help(info: ConnectionInfo) -> str:
-    """Where the password of `info`'s account is taken from, and how an administrator gives it a new one."""
+def password_places(info: ConnectionInfo) -> str:
+    """Where the password of `info`'s account is looked for, in words."""
+    fields = (info.host, str(info.port), info.database, info.user)
+    line = ":".join(field.replace("\\", "\\\\").replace(":", "\\:") for field in fields)
+    return f"PGPASSWORD or ~/.pgpass (a line {line}:PASSWORD)"
+
+
+def account_help(role: str) -> str:
+    """What to do where an account is not there, or nobody knows its password."""
+    name = role if re.fullmatch(r"[a-z_][a-z0-9_]*", role) else quoted(role)  # psql folds what has no quotes
+    command = shlex.quote(f"\\password {name}")
     return (
-        f"Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:{info.database}:"
-        f"{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not there yet, --admin "
-        "makes it (by hand: docs/privileges.md); if nobody knows its password, an administrator gives it a new one: "
-        f"psql -c '\\password {info.user}'."
+        f"If the account {role} is not there yet, --admin makes it (by hand: docs/privileges.md); if nobody knows its "
+        f"password, an administrator gives it a new one: psql -c {command}."
     )
+
+
+def is_logged_in(connection: Session, role: str) -> bool:
+    """Whether the account has a session on the server, in whatever database."""
+    return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE usename = %s)", role)
 
 
 def role_exists(connection: Session, role: str) -> bool:

@@ -58,7 +58,7 @@ def exists(connection: Session, relation: str) -> bool:
     return bool(row and row[0])
 
 
-def settled(connection: Session, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+def settled(connection: Session, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
     """The rows of a query of the catalogue. What goes while PostgreSQL writes its definition out is an internal error
     to it: then the catalogue is read again."""
     left = _TRIES

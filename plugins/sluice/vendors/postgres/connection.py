@@ -71,7 +71,7 @@ class PostgresSession(psycopg.Connection[Any]):
         with classified(self):  # it may be closed
             return super().cursor(*args, **options)
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
         self.cursor().executemany(query, rows)
 
     @contextmanager

@@ -15,9 +15,9 @@ from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.key_order import key_order, typed, value_text
-from sluice.vendors.postgres.target.blocks import array_literal, array_type
 
 RANGED = frozenset(
     {"smallint", "integer", "bigint", "date", "uuid", "timestamp without time zone", "timestamp with time zone"}

@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Sequence
 
-from sluice.database.digests import Compared, Method, Part, Texts
+from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.digest import bounds, encoding, probe
+from sluice.vendors.postgres.source.snapshot import lock as hold
 
-TextRows = list[tuple[int, *tuple[str | None, ...]]]
+__all__ = ["bounds", "encoding", "hold", "probe", "ranged", "table"]
 
 
 class TableDigest(digest.Digest):
@@ -25,10 +26,10 @@ class TableDigest(digest.Digest):
         assert row is not None
         return digest.unpacked(row[0] or b"")
 
-    def of_rows(self, connection: Session, blocks: Collection[int]) -> TextRows:
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
         return connection.execute(self.rows(blocks).encode()).fetchall()
 
-    def copies(self, connection: Session, blocks: Collection[int]) -> TextRows:
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         return connection.execute(self.counts(blocks).encode()).fetchall()
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
@@ -49,32 +50,19 @@ class CanonicalTableDigest(CanonicalDigest, TableDigest):
     """The same over canonical texts."""
 
 
-class Digester:
-    """See the protocol."""
+def table(
+    shape: TableShape,
+    columns: tuple[Compared, ...],
+    key: tuple[str, ...],
+    method: Method,
+    bounds: tuple[str, ...] = (),
+    classes: int = 1,
+) -> TableDigest:
+    """See `Digester`."""
+    made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
+    return made(shape, columns, key, method, bounds, classes)
 
-    def table(
-        self,
-        shape: TableShape,
-        columns: tuple[Compared, ...],
-        key: tuple[str, ...],
-        method: Method,
-        bounds: tuple[str, ...] = (),
-        classes: int = 1,
-    ) -> TableDigest:
-        made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
-        return made(shape, columns, key, method, bounds, classes)
 
-    def hold(self, connection: Session, table: TableShape) -> None:
-        snapshot.lock(connection, table)
-
-    def encoding(self, connection: Session) -> str:
-        return digest.encoding(connection)
-
-    def probe(self, connection: Session, method: Method) -> list[int] | None:
-        return digest.probe(connection, method)
-
-    def ranged(self, type_name: str) -> bool:
-        return type_name in digest.RANGED
-
-    def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        return digest.bounds(connection, shape, rows)
+def ranged(type_name: str) -> bool:
+    """See `Digester`."""
+    return type_name in digest.RANGED

@@ -53,6 +53,11 @@ _STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c", "xlog.c", "dsm_impl.c")
 limit on files' sizes are internal errors (XX000) to PostgreSQL, told apart by where they rose: texts are translated."""
 
 
+_BESIDE_ANOTHER = ("simple_heap_update", "simple_heap_delete")
+"""Functions of the server that refuse to write a row of the catalogue which another session has just written (XX000):
+two GRANTs on one table, say, or a GRANT and an ALTER TABLE. The other transaction has ended by then."""
+
+
 def classify(error: BaseException, place: str) -> SluiceError:
     """What an error of a driver means. `place` names the server for the message. Sluice's error comes back as it is."""
     if isinstance(error, SluiceError):
@@ -116,6 +121,8 @@ def _judged(error: BaseException, place: str) -> tuple[type[DatabaseError], str]
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
         remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
         return StatementInterrupted, f"{place}: {_sentence(text)} {remedy}"
+    if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_function in _BESIDE_ANOTHER:
+        return Contended, f"{place}: {text}"
     return _KINDS.get(code, StatementFailed), f"{place}: {text} (SQLSTATE {sqlstate or 'none'})"
 
 

@@ -16,7 +16,7 @@ from sluice.model.position import Position
 from sluice.model.schema_definitions import Definition, Difference
 from sluice.model.slave_state import SlaveState
 from sluice.model.window import Window
-from sluice.vendors.postgres import catalog, own_schema, preflight, sequences
+from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
@@ -132,7 +132,7 @@ def sequence_values(connection: Session, prefix: Prefix, tables: Sequence[TableN
     ]
     called = [
         SequenceValue(None, "", one.name.schema, one.name.name, one.increment, one.minimum, one.maximum, one.last)
-        for one in sequences.free(connection, prefix, tables)
+        for one in sequences.free(connection, prefix, {table.schema for table in tables})
     ]
     return tuple(behind + called)
 
@@ -222,7 +222,7 @@ def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[La
             "roles": True in settings,
         },
     ).fetchall()
-    role = preflight.role(connection)
+    role = privileges.role(connection)
     return [_right(kind, name, schema, role, automatic) for kind, name, schema in rows]
 
 

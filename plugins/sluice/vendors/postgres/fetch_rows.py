@@ -4,29 +4,20 @@ from collections.abc import Sequence
 
 import psycopg
 
-from sluice.database.digests import Compared, Method
+from sluice.database import digests
+from sluice.database.digests import Compared, Method, Texts
+from sluice.database.rows import TableChanged
 from sluice.database.session import Session
-from sluice.errors import Transient
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
+from sluice.vendors.postgres.arrays import array_literal
 from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.digest import Digest
 from sluice.vendors.postgres.source import snapshot
-from sluice.vendors.postgres.target.blocks import array_literal
 
-Row = tuple[str | None, ...]
-"""The canonical texts of a row's columns."""
 Columns = Sequence[Compared]
 """See `Digest.columns`."""
-
-
-class TableChanged(Transient):
-    """The table was dropped, emptied, rewritten or altered since somebody looked at it."""
-
-    def __init__(self, place: str, table: TableName, what: str):
-        super().__init__(f"{place}: table {table} {what}; look at it again.")
-        self.table = table
 
 
 def rows(
@@ -34,11 +25,11 @@ def rows(
     table: TableName,
     key: Sequence[str],
     columns: Columns,
-    keys: Sequence[Row],
+    keys: Sequence[Texts],
     *,
     alike: bool = False,
     canonical: bool = False,
-) -> list[Row | None]:
+) -> list[Texts | None]:
     """For each of `keys` the row under exactly these texts, None where there is none.
 
     Values may be equal although their texts are not (1.0 and 1.00): then the row is one that is asked for by the other
@@ -47,16 +38,11 @@ def rows(
     about = _digest(connection, table, key, columns, canonical)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
     found = digest.found_rows(connection, about, wanted)
-    return [
-        None
-        if row is None or (not alike and tuple(row[name] for name in key) != texts)
-        else tuple(row[each.name] for each in columns)
-        for texts, row in found
-    ]
+    return digests.rows_under(found, key, columns, alike=alike)
 
 
 def copies(
-    connection: Session, table: TableName, columns: Columns, wanted: Sequence[Row], *, canonical: bool = False
+    connection: Session, table: TableName, columns: Columns, wanted: Sequence[Texts], *, canonical: bool = False
 ) -> list[int]:
     """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
     about = _digest(connection, table, (), columns, canonical)
@@ -86,7 +72,7 @@ def _digest(connection: Session, table: TableName, key: Sequence[str], columns: 
         for each in columns:
             shape.column(each.name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
-        raise TableChanged(place, table, "was altered or dropped") from error
+        raise TableChanged(place, table) from error
     if key and {column.name for column in shape.key} != set(key):
         raise TableChanged(place, table, "has another key now")
     made = CanonicalDigest if canonical else Digest

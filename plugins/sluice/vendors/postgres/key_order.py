@@ -1,4 +1,4 @@
-"""Ranges of keys on a PostgreSQL database: conditions, the next bound, the select list of a block."""
+"""Ranges of keys on a PostgreSQL database: conditions, the next bound, where keys lie, the select list of a block."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from sluice.model.blocks import Key
 from sluice.model.row_condition import Operator, RowCondition
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, quoted
 
 _MODIFIERS = re.compile(r"\(.*?\)")
@@ -123,6 +124,31 @@ def key_order(connection: Session, shape: TableShape) -> KeyOrder:
         },
     ).fetchall()
     return KeyOrder(shape, tuple(row[0] for row in rows), tuple(row[1] for row in rows), all(row[2] for row in rows))
+
+
+def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    """For each key the place of its block in `TableBlocks.blocks`: how many `bounds` are at or below it.
+
+    `bounds` as `TableBlocks.bounds` gives them, keys as canonical texts; both in the order of `shape.key`. To be asked
+    of the master: the slave, or Python, could order texts differently.
+    """
+    if not bounds or not keys:
+        return [0] * len(keys)
+    names = [f"k{number}" for number in range(1, len(shape.key) + 1)]
+    statement = sql_files.render(
+        "postgres",
+        "blocks_locate",
+        columns=", ".join(
+            f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in zip(names, shape.key, strict=True)
+        ),
+        typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
+    )
+    texts = [*bounds, *keys]
+    parameters: dict[str, object] = {
+        name: array_literal([text[place] for text in texts]) for place, name in enumerate(names)
+    }
+    rows = connection.execute(statement, {**parameters, "bounds": len(bounds), "texts": len(texts)}).fetchall()
+    return [place for (place,) in rows]
 
 
 def typed(column: Column, expression: str) -> str:

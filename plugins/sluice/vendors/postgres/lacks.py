@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sluice.counted import counted
 from sluice.counted import listed as shortened
-from sluice.database.schema import SequenceDefinition
+from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.preflight import OLDEST, Account, Foreign, Schema
+from sluice.vendors.postgres.privileges import OLDEST, Account, Foreign, Schema
 from sluice.vendors.postgres.sequences import quoted_name
 from sluice.vendors.postgres.session_settings import silence_statement
 
@@ -208,7 +208,9 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
     ]
 
 
-def sequences_lacking(sequences: Iterable[SequenceDefinition], privileges: str, why: str, role: str) -> list[Lack]:
+def sequences_lacking(
+    sequences: Iterable[SequenceDefinition | FreeSequence], privileges: str, why: str, role: str
+) -> list[Lack]:
     """`privileges` that the account lacks on sequences, those of one owner together."""
     groups: dict[str, dict[str, None]] = {}
     for each in sequences:

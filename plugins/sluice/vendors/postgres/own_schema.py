@@ -16,7 +16,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER, Lack, slave_side
 from sluice.model.names import Prefix
-from sluice.vendors.postgres import preflight
+from sluice.vendors.postgres import privileges
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import found, listed, of_foreign, schema_absent
 
@@ -96,13 +96,13 @@ def has(connection: Session, relation: str) -> bool:
         return False
     owner, own = row
     if not own:
-        raise NotOwned(relation, owner, preflight.role(connection))
+        raise NotOwned(relation, owner, privileges.role(connection))
     return True
 
 
 def expect_owned(connection: Session, own: OwnSchema) -> None:
     """Passes where every object under Sluice's names is the account's own. Raises `SchemaUnsafe`, psycopg's errors."""
-    if wrong := of_foreign(preflight.role(connection), foreign(connection, own)):
+    if wrong := of_foreign(privileges.role(connection), foreign(connection, own)):
         raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
 
 
@@ -129,14 +129,14 @@ def elsewhere(connection: Session, own: OwnSchema) -> list[str]:
 
 def lacks(connection: Session, own: OwnSchema) -> list[Lack]:
     """Why Sluice's objects cannot be there. A schema that is absent lacks nothing."""
-    role = preflight.role(connection)
+    role = privileges.role(connection)
     return [*of_foreign(role, foreign(connection, own)), *_of_creators(connection, own, role)]
 
 
-def foreign(connection: Session, own: OwnSchema) -> list[preflight.Foreign]:
+def foreign(connection: Session, own: OwnSchema) -> list[privileges.Foreign]:
     """Objects under Sluice's names that are not the account's own."""
     start = own.prefix.lower
-    return preflight.foreign(
+    return privileges.foreign(
         connection,
         own.name,
         [start + name for name in own.relations],
@@ -148,7 +148,7 @@ def foreign(connection: Session, own: OwnSchema) -> list[preflight.Foreign]:
 def secure(connection: Session, own: OwnSchema) -> None:
     """Before objects are made or upgraded: the schema is there, safe, and every object under Sluice's names is the
     account's own. Makes the schema where it is absent. Raises `SchemaUnsafe`, psycopg's errors."""
-    (there,) = preflight.schemas(connection, [own.name])
+    (there,) = privileges.schemas(connection, [own.name])
     if there.owner is None:
         _make(connection, own, there)
     if wrong := lacks(connection, own):
@@ -170,14 +170,14 @@ def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
     )
 
 
-def _make(connection: Session, own: OwnSchema, absent: preflight.Schema) -> None:
+def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> None:
     try:
         with connection.transaction():
             # Two that make it at the same time would collide.
             connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice schema'))")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
-        lack = schema_absent(preflight.role(connection), absent, "Sluice's own objects are made there")
+        lack = schema_absent(privileges.role(connection), absent, "Sluice's own objects are made there")
         raise SchemaUnsafe(own, [lack.at(own.side, "")]) from None
 
 

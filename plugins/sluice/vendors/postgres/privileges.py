@@ -1,10 +1,193 @@
-"""What a PostgreSQL server or an account on it lacks (`sluice.database.preflight.Preflight`)."""
+"""What PostgreSQL's catalogue says about the account of a session and its privileges. Reads only; takes no lock.
 
-from sluice.vendors.postgres.lacks import of_refusal
-from sluice.vendors.postgres.source.lacks_master import find as of_master
-from sluice.vendors.postgres.source.lacks_master import of_sequences as sequences_of_master
-from sluice.vendors.postgres.target.lacks_slave import find as of_slave
-from sluice.vendors.postgres.target.lacks_slave import of_sequences as sequences_of_slave
-from sluice.vendors.postgres.target.lacks_slave import wanted
+Everything is said of `current_user`: an administrator learns it for another account after `SET ROLE`.
+"""
 
-__all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.model.names import TableName
+from sluice.vendors.postgres import catalog
+
+OLDEST = 140000
+"""The oldest server that is supported, as `server_version_num`."""
+FUNCTIONS: tuple[str, ...] = (
+    "pg_control_system",
+    "pg_current_snapshot",
+    "pg_current_wal_flush_lsn",
+    "pg_current_wal_insert_lsn",
+    "pg_current_xact_id",
+    "pg_export_snapshot",
+    "pg_logical_emit_message",
+    "pg_sequence_last_value",
+    "pg_visible_in_snapshot",
+    "pg_walfile_name",
+    "set_config",
+)
+"""PostgreSQL's own functions that replication calls and hardening guides revoke, or might."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of a session, in its database, on its server. Names are quoted where they need it."""
+
+    role: str
+    database: str
+    superuser: bool
+    powers: tuple[str, ...]
+    """Roles that it may become, quoted, and that are superusers, or may run programs or reach files on the server."""
+    may_connect: bool
+    may_make_temporary: bool
+    may_create: bool
+    """CREATE on the database: schemas, and extensions that are trusted."""
+    may_use_plpgsql: bool | None
+    """None: the database does not have the language."""
+    sees_others: bool
+    """pg_read_all_stats."""
+    standby: bool
+    encoding: str
+    version: int
+    room: int
+    """Connections that the account can still open."""
+    room_limit: str
+    """What limits them."""
+    functions_lacking: tuple[str, ...]
+    """Signatures of those of `FUNCTIONS` that it may not execute."""
+    ahead: float
+    """Seconds by which the server's clock is ahead of this machine's."""
+    uncertain: float
+    """Seconds by which `ahead` may be wrong."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema that is named somewhere."""
+
+    name: str
+    quoted: str
+    owner: str | None
+    """None: there is no such schema."""
+    usage: bool
+    create: bool
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, or a partition of one, on whichever level."""
+
+    table: TableName
+    """The table that is replicated; of a partition the one it belongs to."""
+    partition: bool
+    schema: str
+    quoted: str
+    owner: str
+    partitioned: bool
+    owned: bool
+    """Whether the account has the owner's rights."""
+    owned_by_superuser: bool
+    privileges: frozenset[str]
+    rows_hidden: bool
+    """Row level security acts on the account."""
+    old_values_wanted: bool
+    """A publication asks for the old values of rows that change or go, and the table has no replica identity."""
+
+
+@dataclass(frozen=True)
+class FuturePrivileges:
+    """What tables and sequences that an owner makes in a schema from now on will lack."""
+
+    schema: str
+    quoted: str
+    owner: str
+    tables: bool
+    sequences: bool
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An object of Sluice's that belongs to another account."""
+
+    kind: str
+    """As ALTER takes it."""
+    quoted: str
+    owner: str
+    owned_by_superuser: bool
+
+
+def account(connection: Session) -> Account:
+    """The session's account. Raises psycopg's errors."""
+    statement = sql_files.render("postgres", "preflight_account")
+    before = time.time()
+    row: Any = connection.execute(statement, {"functions": list(FUNCTIONS)}).fetchone()
+    after = time.time()
+    assert row is not None
+    clock: datetime = row[-1]
+    ahead = clock.timestamp() - (before + after) / 2
+    return Account(*(*row[:3], tuple(row[3]), *row[4:-2], tuple(row[-2]), ahead, (after - before) / 2))
+
+
+def role(connection: Session) -> str:
+    """The account's name, quoted where it needs it."""
+    row = connection.execute("SELECT pg_catalog.quote_ident(current_user)").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def logged_in(connection: Session) -> bool:
+    """Whether the session's account is the one that logged in.
+
+    Not after an administrator's `SET ROLE`: code of that role, which reading one of its tables or calling one of its
+    functions may run, could `RESET ROLE` and go on with the administrator's rights.
+    """
+    row = connection.execute("SELECT session_user OPERATOR(pg_catalog.=) current_user").fetchone()
+    return row is not None and bool(row[0])
+
+
+def schemas(connection: Session, names: Iterable[str]) -> list[Schema]:
+    """One entry for each of `names`, by name."""
+    statement = sql_files.render("postgres", "preflight_schemas")
+    return [Schema(*row) for row in connection.execute(statement, {"schemas": sorted(set(names))}).fetchall()]
+
+
+def relations(connection: Session, tables: Sequence[TableName]) -> list[Relation]:
+    """Those of `tables` that are there, and their partitions."""
+    rows = connection.execute(sql_files.render("postgres", "preflight_tables"), catalog.pairs(tables)).fetchall()
+    return [Relation(*(TableName(row[0], row[1]), *row[2:-3], frozenset(row[-3]), *row[-2:])) for row in rows]
+
+
+def future_privileges(connection: Session, owners: Iterable[tuple[str, str]]) -> list[FuturePrivileges]:
+    """Of `owners` (schema, quoted role) those whose future tables or sequences the account could not read."""
+    wanted = sorted(set(owners))
+    rows = connection.execute(
+        sql_files.render("postgres", "preflight_default_privileges"),
+        {"schemas": [schema for schema, _ in wanted], "owners": [owner for _, owner in wanted]},
+    ).fetchall()
+    return [FuturePrivileges(*row) for row in rows]
+
+
+def captures(connection: Session) -> list[tuple[str, str]]:
+    """ITEMS and account, quoted, of captures in this database whose account this one is no member of."""
+    return list(connection.execute(sql_files.render("postgres", "preflight_captures").encode()).fetchall())
+
+
+def foreign(
+    connection: Session,
+    schema: str,
+    relations: Iterable[str],
+    functions: Iterable[str] = (),
+    captures: str | None = None,
+) -> list[Foreign]:
+    """Objects in `schema` under Sluice's names that belong to another account.
+
+    `captures`: how names of trigger functions begin; None: there are none.
+    """
+    rows = connection.execute(
+        sql_files.render("postgres", "preflight_owned"),
+        {"schema": schema, "relations": list(relations), "functions": list(functions), "captures": captures},
+    ).fetchall()
+    return [Foreign(*row) for row in rows]

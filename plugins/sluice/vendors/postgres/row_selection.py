@@ -13,13 +13,13 @@ from sluice.database.selection import NotEvaluated, SelectionInvalid
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key
-from sluice.model.key_ranges import Range
+from sluice.model.key_ranges import Match
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.vendors.postgres.arrays import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.key_order import typed, value_text
-from sluice.vendors.postgres.target.blocks import array_literal, array_type
 
 FETCHED_ROWS = 5_000
 
@@ -30,7 +30,7 @@ def key_of(connection: Session, shape: TableShape, text: str) -> Key:
     Raises `SelectionInvalid`.
     """
     names = ", ".join(f"{column.name} {column.type}" for column in shape.key)
-    values: list[Any] = [text]
+    values: list[object] = [text]
     if len(shape.key) > 1:
         try:
             values = json.loads(text)
@@ -72,8 +72,8 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
         native(connection).execute(f"EXPLAIN {statement}".encode(), prepare=True)
 
 
-def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
-    """The ranges of neighbouring rows of the master for which `where` holds, in key order, between `lo` and `hi`.
+def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
+    """The runs of neighbouring rows of the master for which `where` holds, in key order, between `lo` and `hi`.
 
     Each ends where the next row begins for which it does not. Reads the table once. Raises `SelectionInvalid`.
     """
@@ -88,14 +88,15 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
         where=where,
     )
     begun: Key | None = None
-    for *key, hit in _rows(connection, statement, order, where):
+    skipped, ended = 0, 1
+    for *key, hit, number in _rows(connection, statement, order, where):
         if hit:
-            begun = tuple(key)
+            begun, skipped = tuple(key), number - ended
         elif begun is not None:
-            yield begun, tuple(key)
-            begun = None
+            yield Match((begun, tuple(key)), skipped)
+            begun, ended = None, number
     if begun is not None:
-        yield begun, hi
+        yield Match((begun, hi), skipped)
 
 
 def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
@@ -123,7 +124,9 @@ def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> lis
         columns=", ".join(f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in pairs),
         typed=", ".join(typed(column, name) for name, column in pairs).replace("%", "%%"),
     )
-    parameters: dict[str, Any] = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
+    parameters: dict[str, object] = {
+        name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)
+    }
     rows = connection.execute(statement, {**parameters, "texts": len(keys)}).fetchall()
     return [keys[place - 1] for (place,) in rows]
 

@@ -12,7 +12,6 @@ from sluice.vendors.postgres.source.snapshot import export as export_snapshot
 from sluice.vendors.postgres.source.snapshot import position_of as position_of_snapshot
 from sluice.vendors.postgres.source.snapshot import reading, reading_exported, whole
 from sluice.vendors.postgres.special_values import example as special
-from sluice.vendors.postgres.target.blocks import locate
 
 __all__ = [
     "begin_snapshot",
@@ -21,7 +20,6 @@ __all__ = [
     "export_snapshot",
     "formats",
     "key_order",
-    "locate",
     "position_of_snapshot",
     "reading",
     "reading_exported",

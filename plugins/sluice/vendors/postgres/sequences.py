@@ -1,6 +1,6 @@
 """Sequences behind the columns of tables: made on a slave, so that it can be written to after a fail-over."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sluice import sql_files
 from sluice.database.schema import FreeSequence, SequenceDefinition
@@ -11,8 +11,10 @@ from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.types import create_schema
 
 
-def quoted_name(sequence: SequenceDefinition) -> str:
+def quoted_name(sequence: SequenceDefinition | FreeSequence) -> str:
     """Its qualified name, for statements."""
+    if isinstance(sequence, FreeSequence):
+        return quoted(sequence.name.schema, sequence.name.name)
     return quoted(sequence.schema, sequence.name)
 
 
@@ -43,19 +45,19 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
     )
 
 
-def free(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> list[FreeSequence]:
-    """The sequences in the schemas of `tables` that no column draws from by itself."""
+def free(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
+    """The sequences in `schemas` that no column draws from by itself."""
     statement = sql_files.render("postgres", "failover_sequences", prefix=prefix.lower)
-    rows = catalog.settled(connection, statement, catalog.pairs(tables))
+    rows = catalog.settled(connection, statement, {"schemas": sorted(schemas)})
     return [
-        FreeSequence(TableName(schema, name), kind, start, increment, minimum, maximum, cache, cycle, last)
-        for schema, name, increment, minimum, maximum, last, kind, start, cache, cycle in rows
+        FreeSequence(TableName(schema, name), kind, start, increment, minimum, maximum, cache, cycle, last, *who)
+        for schema, name, increment, minimum, maximum, last, kind, start, cache, cycle, *who in rows
     ]
 
 
 def free_statements(sequence: FreeSequence) -> list[str]:
     """Make it where it is absent, and otherwise as the master's is."""
-    name = quoted(sequence.name.schema, sequence.name.name)
+    name = quoted_name(sequence)
     return [
         f"CREATE SEQUENCE IF NOT EXISTS {name} AS {sequence.type} {options(sequence)}",
         f"ALTER SEQUENCE {name} AS {sequence.type} {options(sequence)}",
@@ -69,7 +71,7 @@ def make_free(connection: Session, sequence: FreeSequence) -> None:
         connection.execute(statement.encode())
     if sequence.last is None:
         return
-    name = quoted(sequence.name.schema, sequence.name.name)
+    name = quoted_name(sequence)
     row = connection.execute(f"SELECT last_value, is_called FROM {name}".encode()).fetchone()
     assert row is not None
     value, called = row

@@ -89,7 +89,7 @@ class Postgres:
     def digests(self) -> Digester:
         from sluice.vendors.postgres import digester
 
-        return digester.Digester()
+        return digester
 
     @property
     def changes(self) -> ChangeQueue:
@@ -123,9 +123,9 @@ class Postgres:
 
     @property
     def preflight(self) -> Preflight:
-        from sluice.vendors.postgres import privileges
+        from sluice.vendors.postgres import preflight
 
-        return privileges
+        return preflight
 
     @property
     def capture(self) -> Capture:

@@ -71,12 +71,6 @@ class Alterer(alter.Alterer[SlaveTable]):
     def label(self, column: str) -> str:
         return f"CONVERT({quoted(column)} USING utf8mb4) COLLATE {self.session.collation}"
 
-    def all_keys(self, target: SlaveTable) -> list[tuple[str, ...]]:
-        key = [target.column(column.name) for column in target.shape.key]
-        texts = ", ".join(column.text("t") for column in key)
-        rows = self.session.run(f"SELECT {texts} FROM {target.place} t").fetchall()
-        return [tuple(column.shown(text) or "" for column, text in zip(key, row, strict=True)) for row in rows]
-
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
         target = self.targets[table]
         key = [target.column(column.name) for column in target.shape.key]

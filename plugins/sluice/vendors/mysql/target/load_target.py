@@ -4,22 +4,25 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from sluice import sql_files
-from sluice.database.errors import DatabaseRefused
-from sluice.database.load import ForeignKeyMet
 from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.schema import (
-    CollationDefinition,
     Constraint,
     Index,
-    SequenceDefinition,
     TableDefinition,
-    TypeDefinition,
 )
 from sluice.database.session import Session
 from sluice.model.blocks import Block, Key
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+from sluice.vendors.common import load_target as common
 from sluice.vendors.common.definitions import same_index
+from sluice.vendors.common.load_target import (
+    advance_sequences,
+    collations_lacking,
+    create_types,
+    formats,
+    type_differences,
+)
 from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.column_texts import TEXTS, ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
@@ -52,6 +55,7 @@ __all__ = [
 ]
 
 complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
+foreign_keys, with_unique_values = DEFINITIONS.foreign_keys, DEFINITIONS.with_unique_values
 
 log = logging.getLogger("sluice.load")
 
@@ -96,57 +100,8 @@ def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[Ta
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """What this account may not do with existing tables; found by statements that touch no row."""
-    session = native(connection)
-    lacking: dict[TableName, str] = {}
-    for table in tables:
-        place = names.place(table)
-        tried = {
-            "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
-            "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",
-            "DELETE": f"DELETE FROM {place} WHERE 1 = 0",
-        }
-        for privilege, statement in tried.items():
-            try:
-                session.run(statement)
-            except DatabaseRefused:
-                lacking[table] = f"{lacking[table]}, {privilege}" if table in lacking else privilege
-    return lacking
-
-
-def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
-    """The slave's foreign keys from or to any of `tables`."""
-    loaded = set(tables)
-    return [
-        ForeignKeyMet(own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded)
-        for own in catalog.foreign_keys(connection, tables)
-    ]
-
-
-def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-    """Those of `tables` that keep more unique than their primary key."""
-    return {index.table for index in catalog.own_indexes(connection, tables) if index.unique and not index.primary}
-
-
-def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None: a type of the master's own is a text here."""
-    return []
-
-
-def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """None: made columns have the collation that tells all texts apart."""
-    return []
-
-
-def create_types(
-    connection: Session,
-    types: Sequence[TypeDefinition],
-    collations: Sequence[CollationDefinition] = (),
-    *,
-    trusted: bool = False,
-) -> list[str]:
-    """None: there are no such types."""
-    return []
+    """What this account may not do with existing tables."""
+    return common.lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
 
 def create_table(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
@@ -213,11 +168,6 @@ def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
         session.run(f"TRUNCATE TABLE {names.place(shape.table)}")
 
 
-def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-    """CSV alone."""
-    return [RowFormat.CSV]
-
-
 def write(
     connection: Session,
     table: TableName,
@@ -265,8 +215,3 @@ def _uses(column: ColumnTexts) -> int:
 def analyze(connection: Session, table: TableName) -> None:
     """Gathers statistics for the slave's planner, which has never seen these rows."""
     native(connection).run(f"ANALYZE TABLE {names.place(table)}")
-
-
-def advance_sequences(connection: Session, master: Sequence[SequenceDefinition]) -> int:
-    """None: a slave draws no numbers."""
-    return 0

@@ -1,9 +1,8 @@
 """Net changes of a window to the slave: a few statements a table, in the caller's transaction.
 
-The server checks unique values row by row, so all that goes goes first: rows that are deleted, and the old places of
-rows whose key or unique values change. Then rows that stay are updated, and rows that come are inserted. In normal mode
-every statement must touch exactly the rows it names; former values are compared by `<=>`, to which NULL is a value. In
-safe mode rows that should be there replace those that have their keys.
+Their order is that of `sluice.vendors.common.merge`. In normal mode every statement must touch exactly the rows it
+names; former values are compared by `<=>`, to which NULL is a value. In safe mode rows that should be there replace
+those that have their keys.
 
 Raises, with everything it did undone and the transaction still usable: `Drift`, `Collision`, `ValueUnfit`,
 `ColumnMissing`, `SlaveTableMissing`.
@@ -14,41 +13,26 @@ from dataclasses import dataclass
 
 from sluice.counted import counted
 from sluice.database.apply import Staged
-from sluice.database.conflicts import Collision, Drift, rows_found
+from sluice.database.conflicts import Collision, Drift, ValueUnfit, rows_found
 from sluice.database.errors import DatabaseError, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
+from sluice.vendors.common import merge as common
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native, quoted
 from sluice.vendors.mysql.errors import OF_ROWS, refusal
 from sluice.vendors.mysql.target import stage
-from sluice.vendors.mysql.target.rows_in import ValueUnfit
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 from sluice.vendors.mysql.target.stage import Rows, StagedHere
 
-_ACTIONS = {"deletes": "DELETE", "updates": "UPDATE", "moves": "UPDATE", "inserts": "INSERT"}
-
 
 @dataclass(frozen=True)
-class _Set:
+class _Set(common.RowSet[SlaveTable]):
     """Rows of one kind of one table, staged."""
 
-    kind: str
     rows: Rows
-    target: SlaveTable
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    compared: bool
-    """Each of the slave's rows must look as it did on the master."""
-
-    @property
-    def key_places(self) -> list[str]:
-        """Where in a row the key is under which the slave has it."""
-        if "k1" in self.rows.columns:
-            return [f"k{number}" for number in range(1, len(self.key) + 1)]
-        return [f"c{self.columns.index(name) + 1}" for name in self.key]
 
     @property
     def same_key(self) -> str:
@@ -56,24 +40,14 @@ class _Set:
         return " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in pairs)
 
     @property
-    def images(self) -> Sequence[tuple[ColumnTexts, str]]:
-        """The columns that are compared, and where their former values stand: what did not change has no place."""
-        if not self.compared or self.kind == "inserts":
-            return []
-        found = []
-        for number, name in enumerate(self.columns, start=1):
-            own = self.target.column(name)
-            if name in self.key or own.generated:
-                continue
-            place = f"b{number}" if f"b{number}" in self.rows.columns else f"c{number}"
-            if place in self.rows.columns:
-                found.append((own, place))
-        return found
+    def former(self) -> list[tuple[ColumnTexts, str]]:
+        """The columns that are compared, and where their former values stand."""
+        return [(self.target.column(name), place) for name, place in self.images]
 
     @property
     def match(self) -> str:
         """The row is under its key, and as it was."""
-        images = "".join(f" AND t.{own.quoted} <=> s.{place}" for own, place in self.images)
+        images = "".join(f" AND t.{own.quoted} <=> s.{place}" for own, place in self.former)
         return self.same_key + images
 
     def values(self) -> list[tuple[str, str]]:
@@ -85,7 +59,7 @@ class _Set:
         ]
 
 
-class Merger:
+class Merger(common.Merger[_Set]):
     """Merges into one slave over one session. Foreign keys do not act there, triggers do."""
 
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
@@ -108,7 +82,7 @@ class Merger:
         sets = [found for number, change in enumerate(wanted) for found in self._sets(change, number, safe)]
         try:
             with self.session.transaction():
-                self._apply(sets, safe, self._anew(sets, safe))
+                self.apply(sets, safe, self._anew(sets, safe))
         except _Trouble as trouble:
             raise self._meaning(sets, trouble, safe) from None
 
@@ -117,17 +91,19 @@ class Merger:
     def _sets(self, change: NetChanges | Staged, number: int, safe: bool) -> list[_Set]:
         target = self.targets[change.table]
         if isinstance(change, NetChanges):
-            kinds = {kind: getattr(change, kind) for kind in stage.KINDS}
             staged = {
                 kind: stage.temporary(self.session, f"sluice_{number}_{kind}", change, kind, target)
-                for kind, rows in kinds.items()
+                for kind, rows in change.by_kind.items()
                 if rows.num_rows
             }
         else:
             assert isinstance(change, StagedHere), "staged on another vendor's slave"
             staged = dict(change.sets)
         compared = change.compared and not safe and bool(change.key)
-        return [_Set(kind, rows, target, change.columns, change.key, compared) for kind, rows in staged.items()]
+        return [
+            _Set(kind, rows.columns, target, change.columns, change.key, compared, rows)
+            for kind, rows in staged.items()
+        ]
 
     def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
         """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
@@ -135,8 +111,7 @@ class Merger:
         for each in sets:
             if safe and each.kind == "moves" and each.target.has_own(each.columns):
                 raise Collision(each.target.table, "keys of its rows change, which have values that live only here")
-            changed = each.kind in ("updates", "moves")
-            if changed and not safe and self._unique_changes(each):
+            if not safe and each.changes_unique_values:
                 if each.target.watched or each.target.has_own(each.columns):
                     raise Collision(
                         each.target.table, "unique values of its rows change, and these may not go and come"
@@ -144,52 +119,14 @@ class Merger:
                 anew.add(each.target.table)
         return anew
 
-    def _unique_changes(self, each: _Set) -> bool:
-        """Whether the set may change a value that another row needs; without old images nobody knows."""
-        watched = {name for index in each.target.uniques_beside(each.key) for name in index.columns}
-        if each.kind == "moves":
-            watched |= set(each.key)
-        if not watched:
-            return False
-        if not each.compared:
-            return True
-        changed = {each.columns[int(place[1:]) - 1] for place in each.rows.columns if place[0] == "b"}
-        return each.kind == "moves" or bool(watched & changed)
-
     # Doing it
 
-    def _apply(self, sets: Sequence[_Set], safe: bool, anew: Collection[TableName]) -> None:
-        gone = [each for each in sets if each.kind == "deletes"]
-        changed = [each for each in sets if each.kind in ("updates", "moves")]
-        for each in gone:
-            if each.key:
-                self._delete(each, counted=not safe)
-            else:
-                self._remove(each)
-        for each in changed:
-            if each.target.table in anew or (safe and each.kind == "moves"):
-                self._delete(each, counted=not safe)
-        for each in changed:
-            if each.target.table in anew:
-                self._insert(each)
-            elif safe:
-                self._put(each)
-            else:
-                self._update(each)
-        for each in sets:
-            if each.kind == "inserts":
-                if safe and each.key:
-                    self._put(each)
-                else:
-                    self._insert(each)
-
-    def _delete(self, each: _Set, *, counted: bool) -> None:
-        match = each.match if counted else each.same_key
+    def delete(self, each: _Set, *, safe: bool) -> None:
+        match = each.same_key if safe else each.match
         text = f"DELETE t FROM {each.rows.place} s STRAIGHT_JOIN {each.target.place} t ON {match}"
-        self._run(each, text, counted=counted)
+        self._run(each, text, counted=not safe)
 
-    def _remove(self, each: _Set) -> None:
-        """Copies of rows of a table without a key."""
+    def remove(self, each: _Set) -> None:
         columns = [each.target.column(name) for name in each.columns]
         places = ", ".join(f"s.c{number}" for number in range(1, len(columns) + 1))
         variables = ", ".join(f"@c{number}" for number in range(1, len(columns) + 1))
@@ -203,20 +140,19 @@ class Merger:
             if found.rowcount != copies:
                 raise _Trouble(each, None, found.rowcount)
 
-    def _update(self, each: _Set) -> None:
+    def update(self, each: _Set) -> None:
         sets = ", ".join(f"t.{name} = s.{place}" for name, place in each.values())
         text = f"UPDATE {each.rows.place} s STRAIGHT_JOIN {each.target.place} t ON {each.match} SET {sets}"
         self._run(each, text, counted=True)
 
-    def _insert(self, each: _Set) -> None:
+    def insert(self, each: _Set) -> None:
         columns = ", ".join(name for name, _ in each.values())
         places = ", ".join(f"s.{place}" for _, place in each.values())
         text = f"INSERT INTO {each.target.place} ({columns}) SELECT {places} FROM {each.rows.place} s"
         self._run(each, text, counted=True)
 
-    def _put(self, each: _Set) -> None:
-        """Safe mode: the row is there afterwards, whatever had its key. Raises `Collision` where another row has a
-        unique value of it."""
+    def put(self, each: _Set) -> None:
+        """Raises `Collision` where another row has a unique value of it."""
         key = {name: f"c{each.columns.index(name) + 1}" for name in each.key}
         same = " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in key.items())
         for index in each.target.uniques_beside(each.key):
@@ -279,13 +215,13 @@ class Merger:
 
     def _drift(self, each: _Set, count: int) -> Drift:
         """Which row it is that is not as it should be."""
-        table, action = each.target.table, _ACTIONS[each.kind]
+        table, action = each.target.table, common.ACTIONS[each.kind]
         if each.key:
             row = self._key_of(each, f"LEFT JOIN {each.target.place} t ON {each.same_key} WHERE {self._absent(each)}")
             if row is not None:
                 return Drift(table, row, action, "one", rows_found(0))
-            if each.images:
-                other = " OR ".join(f"NOT (t.{own.quoted} <=> s.{place})" for own, place in each.images)
+            if each.former:
+                other = " OR ".join(f"NOT (t.{own.quoted} <=> s.{place})" for own, place in each.former)
                 where = f"JOIN {each.target.place} t ON {each.same_key} WHERE {other}"
                 row = self._key_of(each, where)
                 if row is not None:
@@ -312,12 +248,12 @@ class Merger:
 
     def _differing(self, each: _Set, rest: str) -> Mapping[str, tuple[str | None, str | None]]:
         selected = []
-        for own, place in each.images:
+        for own, place in each.former:
             staged = ColumnTexts(place, own.type)
             selected += [own.text("t"), staged.text("s"), f"NOT (t.{own.quoted} <=> s.{place})"]
         row = self.session.run(f"SELECT {', '.join(selected)} FROM {each.rows.place} s {rest} LIMIT 1").fetchone()
         values: dict[str, tuple[str | None, str | None]] = {}
-        for number, (own, _) in enumerate(each.images):
+        for number, (own, _) in enumerate(each.former):
             now, before, differs = (row or ())[3 * number : 3 * number + 3] if row else (None, None, 0)
             if differs:
                 values[own.name] = own.shown(now), own.shown(before)

@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sluice.database.apply import DisplacedRow
-from sluice.database.conflicts import ChangeRefused, Drift, ValueTaken
+from sluice.database.conflicts import ChangeRefused, Drift, ValueTaken, ValueUnfit
+from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
 from sluice.vendors.common import replay
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.errors import OF_ROWS, refusal
-from sluice.vendors.mysql.target.rows_in import ValueUnfit
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 
 _REFUSED = (1644, 3819, 4025, 1451, 1452)
@@ -100,7 +100,7 @@ class Replayer(replay.Replayer[SlaveTable]):
             return []
         key = change.key_of(change.new)
         mine = change.key_of(change.old) if change.old else key
-        found: dict[tuple[str | None, ...], DisplacedRow] = {}
+        found: dict[Texts, DisplacedRow] = {}
         for index in target.uniques_beside(change.key):
             if any(change.new.get(name) is None for name in index.columns):
                 continue

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from sluice.database.conflicts import Conflict
-from sluice.errors import RESTART_APPLY
+from sluice.database.conflicts import ValueUnfit
 from sluice.model.names import TableName
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession
@@ -16,19 +15,6 @@ _FORMAT = (
 )
 _WRITING = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid", null_string="NULL")
 _ROWS_A_PIECE = 20_000
-
-
-class ValueUnfit(Conflict):
-    """A value of the master does not fit into the slave's column. `reason`: what the server says."""
-
-    def __init__(self, table: TableName, reason: str):
-        super().__init__(
-            table,
-            f"{table}: a value of the master does not fit on the slave: {reason}",
-            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
-            f"replication, then {RESTART_APPLY}.",
-        )
-        self.reason = reason
 
 
 def load(

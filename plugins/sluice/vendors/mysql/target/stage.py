@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
+from sluice.database.conflicts import ValueUnfit
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.names import Prefix
@@ -16,7 +17,6 @@ from sluice.vendors.mysql.target import rows_in
 from sluice.vendors.mysql.target.slave_tables import SlaveColumn, SlaveTable
 
 _PLACE = re.compile(r"column [`'](?:[^`']*`\\.`)*(?P<column>[kcb]\d+)[`'] at row (?P<row>\d+)")
-KINDS = ("deletes", "updates", "moves", "inserts")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StagedHere(Staged):
     """Net changes in stage tables of the slave."""
 
     sets: Mapping[str, Rows] = field(default_factory=dict)
-    """By their kind, of `KINDS`."""
+    """By the kinds of `NetChanges`."""
 
 
 def typed(target: SlaveTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]) -> list[SlaveColumn]:
@@ -68,8 +68,8 @@ def put(
     In autocommit. Raises `ValueUnfit`, `ColumnMissing`.
     """
     session, sets = native(connection), {}
-    for kind in KINDS:
-        if getattr(changes, kind).num_rows:
+    for kind, rows in changes.by_kind.items():
+        if rows.num_rows:
             place = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
             session.run(f"DROP TABLE IF EXISTS {place}")
             sets[kind] = _filled(session, "TABLE", place, changes, kind, target)
@@ -106,13 +106,13 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
     )
     try:
         rows_in.load(session, target.table, place, columns, rows_in.pieces_of(rows))
-    except rows_in.ValueUnfit as unfit:
+    except ValueUnfit as unfit:
         raise _named(unfit, changes, rows, target) from unfit
     copies = pc.sum(rows.column("copies")).as_py() if "copies" in rows.column_names else rows.num_rows
     return Rows(place, tuple(rows.column_names), rows.num_rows, int(copies or 0))
 
 
-def _named(unfit: rows_in.ValueUnfit, changes: NetChanges, rows: pa.Table, target: SlaveTable) -> rows_in.ValueUnfit:
+def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: SlaveTable) -> ValueUnfit:
     """The same with the table's own column, and the value, where the server says which ones they are."""
     found = _PLACE.search(unfit.reason)
     if found is None or found["column"] == "copies":
@@ -120,6 +120,6 @@ def _named(unfit: rows_in.ValueUnfit, changes: NetChanges, rows: pa.Table, targe
     letter, number = found["column"][0], int(found["column"][1:])
     name = (changes.key if letter == "k" else changes.columns)[number - 1]
     value = rows.column(found["column"])[int(found["row"]) - 1].as_py() if int(found["row"]) <= rows.num_rows else None
-    shown = "" if value is None or name in target.hidden else f" {value[:80]!r}"
+    shown = None if name in target.hidden else value
     said = "its text may hold values of masked columns" if target.hidden else unfit.reason
-    return rows_in.ValueUnfit(target.table, f"column {name}, the value{shown}: {said}")
+    return ValueUnfit(target.table, said, column=name, value=shown)

@@ -8,12 +8,12 @@ from sluice.vendors.oracle.session import native
 
 def read(session: Session) -> ArchivedLogs:
     """Raises `DatabaseError`."""
-    asked = native(session)
-    place = asked.run(sql_files.render("oracle", "archived_logs_place")).fetchone()
+    oracle = native(session)
+    place = oracle.run(sql_files.render("oracle", "archived_logs_place")).fetchone()
     resetlogs, used = place if place is not None else (0, 0)
     copies = tuple(
         LogCopy(int(of), int(thread), int(sequence), int(first), int(following), str(name or ""), bool(inside), int(n))
-        for of, thread, sequence, first, following, name, inside, n in asked.run(
+        for of, thread, sequence, first, following, name, inside, n in oracle.run(
             sql_files.render("oracle", "archived_logs")
         )
     )

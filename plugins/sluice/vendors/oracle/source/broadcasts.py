@@ -1,9 +1,8 @@
 """Queries that all slaves answer at one position: not offered on an Oracle master (`sluice.database.broadcasts`)."""
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from sluice.database.broadcasts import Asked, Waiting
+from sluice.database.broadcasts import Query, Queued, Waiting
 from sluice.database.session import Session
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.model.names import Prefix
@@ -18,17 +17,7 @@ def offered(connection: Session, prefix: Prefix, schema: str) -> bool:
     return False
 
 
-def ask(
-    connection: Session,
-    prefix: Prefix,
-    schema: str,
-    *,
-    statement: str,
-    slaves: Sequence[str],
-    seconds: float,
-    shown: int,
-    person: str,
-) -> AbstractContextManager[Asked]:
+def ask(connection: Session, prefix: Prefix, schema: str, query: Query) -> AbstractContextManager[Queued]:
     raise NotOffered(_WHAT, _REMEDY)
 
 

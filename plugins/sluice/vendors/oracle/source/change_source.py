@@ -1,12 +1,13 @@
 """An Oracle master as a source of changes, from ITEMS (`sluice.database.changes.ChangeQueue`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sluice.database.session import Session
+from sluice.model.blocks import Key
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
-from sluice.vendors.oracle import catalog
-from sluice.vendors.oracle.row_source import locate
+from sluice.model.shape import TableShape
+from sluice.vendors.oracle import catalog, key_order
 from sluice.vendors.oracle.source.definitions import check as check_definitions
 from sluice.vendors.oracle.source.definitions import compare as compare_definitions
 from sluice.vendors.oracle.source.definitions import digest as definitions_digest
@@ -22,7 +23,7 @@ from sluice.vendors.oracle.source.purge import (
     feeds,
     note,
     note_feed,
-    note_held,
+    note_holders,
     noted,
     purge,
     purged,
@@ -49,7 +50,7 @@ __all__ = [
     "locate",
     "note",
     "note_feed",
-    "note_held",
+    "note_holders",
     "noted",
     "purge",
     "purged",
@@ -67,3 +68,8 @@ def foreign_keys(connection: Session, tables: Iterable[TableName]) -> list[Forei
     """Those by which `tables` refer to others, or to themselves."""
     wanted = list(tables)
     return [own.key for own in catalog.foreign_keys(connection, wanted) if own.key.child in wanted]
+
+
+def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+    """See `ChangeSource`: the order of keys is known without the server."""
+    return key_order.locate(shape, bounds, keys)

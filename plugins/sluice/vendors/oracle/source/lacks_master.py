@@ -1,6 +1,6 @@
 """What an Oracle master lacks for a replication."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sluice.configuration.model import Replication
 from sluice.database.errors import DatabaseRefused, StatementFailed
@@ -38,6 +38,8 @@ _VIEWS = {
     "DBA_2PC_PENDING": "SYS.DBA_2PC_PENDING",
 }
 """What a position reads, and what is granted for it."""
+_OF_ROWS = _VIEWS | {"GV$SESSION": "SYS.GV_$SESSION"}
+"""The same beside redo: which transactions its stream lacks, and whose they are."""
 
 
 def found(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
@@ -62,19 +64,35 @@ def found(session: OracleSession, replication: Replication, *, light: bool) -> l
     return lacks
 
 
+def beside_redo(session: OracleSession) -> list[Lack]:
+    """What is lacking to read the rows of a master whose changes come from its redo."""
+    needed = {package: _PACKAGES[package] for package in ("DBMS_FLASHBACK", "DBMS_CRYPTO")}
+    return [
+        *of_account(session, {}, needed),
+        *_of_views(
+            session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
+        ),
+    ]
+
+
 def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
     """`owners`: of the tables."""
-    user = account(session)
     lacks = of_account(session, _PRIVILEGES | (_OF_OTHERS if set(owners) - {session.schema} else {}), _PACKAGES)
-    for view, granted in _VIEWS.items():
-        try:
-            session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
-        except (DatabaseRefused, StatementFailed):
-            why = "a position asks it which transactions run"
-            lacks.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {granted} TO {user}"))
+    lacks += _of_views(session, _VIEWS, "a position asks it which transactions run")
     why = "TRUNCATE and what happens to partitions are not noticed without it"
     noticed = of_account(session, {_NOTICES: why}, {})
     return lacks + [lack.softened() for lack in noticed]
+
+
+def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Lack]:
+    """Those that the account may not read."""
+    user, found = account(session), []
+    for view, granted in views.items():
+        try:
+            session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
+        except (DatabaseRefused, StatementFailed):
+            found.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {granted} TO {user}"))
+    return found
 
 
 def _sentence(text: str) -> str:

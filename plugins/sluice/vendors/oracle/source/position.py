@@ -4,7 +4,7 @@
 several, and shows what is lost, or comes twice, where a step is left out or two change places.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,24 +32,15 @@ class InstanceLost(Transient):
         )
 
 
-class Master(Protocol):
-    """What is asked of a master, each by a statement of its own, outside a transaction."""
-
-    def incarnation(self) -> Incarnation:
-        """Which history of which database this is."""
-        ...
+class Running(Protocol):
+    """What is asked of a master about what runs there, each by a statement of its own, outside a transaction."""
 
     def threads(self) -> Collection[Thread]:
         """The open threads."""
         ...
 
-    def draw(self) -> int:
-        """The next number of the sequence, which is ORDER: numbers rise in the order in which they are drawn, on
-        whatever instance."""
-        ...
-
-    def listed(self) -> Collection[int]:
-        """The transactions in the list of running ones of every instance."""
+    def listed(self) -> Mapping[int, int]:
+        """The transactions in the list of running ones of every instance, each with the SCN with which it began."""
         ...
 
     def prepared(self) -> Collection[int]:
@@ -62,6 +53,19 @@ class Master(Protocol):
 
     def pause(self) -> None:
         """Waits a moment."""
+        ...
+
+
+class Master(Running, Protocol):
+    """What is asked of one besides."""
+
+    def incarnation(self) -> Incarnation:
+        """Which history of which database this is."""
+        ...
+
+    def draw(self) -> int:
+        """The next number of the sequence, which is ORDER: numbers rise in the order in which they are drawn, on
+        whatever instance."""
         ...
 
     def visible(self, scn: int, above: int, up_to: int, among: Collection[int]) -> Collection[int]:
@@ -80,35 +84,48 @@ def take(master: Master, previous: QueuePosition | None = None) -> QueuePosition
 
     - `low` is drawn first. A transaction that begins later draws keys above it; so a transaction with a key up to
       `low` has ended by now, or is in `running`.
-    - A prepared transaction may leave the list of running ones and come back to it. It is in one of the two lists at
-      any time; that of the running ones is read on both sides, so that none is missed on its way.
     - `scn` is at least the highest of all instances: what ended before `running` was read committed at or below it.
     - Once every instance has reached it, no transaction can commit below it any more. `high` is drawn after that: a
       transaction that is seen as of `scn` has drawn all its keys before.
     - What is seen as of `scn` decides. Of each running transaction any change counts, wherever its key lies: the list
       may name one that has committed, and is seen.
-
+    - What begins after `running` was read has an SCN that is not below the lowest of all instances before that.
     - An instance that ended takes its SCN with it, and what it committed last may be above all others' until its thread
       is recovered. So the threads must be the same before and after, and each must have its instance.
 
     Raises `InstanceLost`, `MasterReplaced`, `SequenceWentBack`.
     """
     threads = frozenset(master.threads())
-    _expect_steady(threads, threads)
+    expect_steady(threads, threads)
     incarnation = master.incarnation()
     time = master.time()
     low = master.draw()
-    running = frozenset(master.listed()) | frozenset(master.prepared()) | frozenset(master.listed())
+    since = min(master.scns())
+    began = running(master)
     scn = max(master.scns())
     while min(master.scns()) < scn:
         master.pause()
-        _expect_steady(threads, master.threads())
+        expect_steady(threads, master.threads())
     high = master.draw()
-    _expect_steady(threads, master.threads())
-    visible = frozenset(master.visible(scn, low, high, running))
-    return QueuePosition(low, high, running - visible, visible, incarnation, scn, time=time).after(previous)
+    expect_steady(threads, master.threads())
+    visible = frozenset(master.visible(scn, low, high, began))
+    left = frozenset(began) - visible
+    oldest = min([since, *(began[transaction] for transaction in left)])
+    return QueuePosition(low, high, left, visible, incarnation, scn, oldest, time=time).after(previous)
 
 
-def _expect_steady(before: Collection[Thread], now: Collection[Thread]) -> None:
+def running(master: Running) -> Mapping[int, int]:
+    """The transactions that run, each with the SCN with which it began; 0 where that is not known.
+
+    A prepared transaction may leave the list of running ones and come back to it. It is in one of the two lists at any
+    time; that of the running ones is read on both sides, so that none is missed on its way.
+    """
+    before = master.listed()
+    prepared = dict.fromkeys(master.prepared(), 0)
+    return {**prepared, **before, **master.listed()}
+
+
+def expect_steady(before: Collection[Thread], now: Collection[Thread]) -> None:
+    """Each thread has its instance, and they are the same ones. Raises `InstanceLost`."""
     if not all(thread.instance for thread in before) or frozenset(before) != frozenset(now):
         raise InstanceLost

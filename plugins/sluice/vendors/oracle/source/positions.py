@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from sluice import sql_files
+from sluice.database.recorder import RedoStream
 from sluice.database.session import Session
 from sluice.model.names import Prefix
 from sluice.model.position import Moment, Position
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.source import position
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, look
 from sluice.vendors.oracle.source.server import Server
 
 
@@ -21,16 +23,33 @@ def moment(connection: Session, prefix: Prefix, schema: str, previous: Position 
     """As of which SCN the master shows what a position that is taken now covers; floors follow from `previous`.
 
     With redo that is where its stream ends: what committed later is not covered. Raises `InstanceLost`,
-    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`, and as `RedoStream.moment`.
+    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `OlderTransactions`, `StreamBehind` and what
+    `RedoStream.moment` raises.
     """
     del schema  # the account's own
     session = native(connection)
     server = Server(session, prefix)
     if session.redo is not None:
-        return session.redo.moment(server.incarnation().resetlogs)
+        return _of_redo(server, session.redo)
     before = None if previous is None else QueuePosition.of(previous)
     taken = replace(position.take(server, before), prefix=str(prefix))
     return Moment(taken, taken.scn)
+
+
+def _of_redo(server: Server, redo: RedoStream) -> Moment:
+    """Only once every transaction that the stream lacks has ended: from which SCN on that is so, the stream keeps."""
+    found = redo.moment(server.incarnation().resetlogs)
+    complete_from = redo.complete_from()
+    if complete_from is None:
+        begins = redo.begins()
+        seen = look(server, begins)
+        if seen.older:
+            raise OlderTransactions(server.session.place, begins, seen.older, server.owners())
+        complete_from = seen.scn
+        redo.keep_complete_from(complete_from)
+    if found.scn < complete_from:
+        raise StreamBehind(server.session.place, complete_from, found.scn)
+    return found
 
 
 def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:

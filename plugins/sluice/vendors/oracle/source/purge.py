@@ -17,7 +17,7 @@ from sluice.vendors.oracle.session import OracleSession, Value, native
 from sluice.vendors.oracle.source.info import Info
 from sluice.vendors.oracle.source.queue import listed
 
-_RECORD, _SLAVES, _HELD, _FEED = "purged", "slaves", "purge_held", "feed "
+_RECORD, _SLAVES, _HOLDERS, _FEED = "purged", "slaves", "purge_held", "feed "
 """Names in INFO. A feed's position is under `feed `, the feed, which holds no blank, a blank and the table."""
 
 
@@ -57,7 +57,7 @@ def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
     """How much waits in ITEMS, by its keys and as of the last statistics, and who holds the purge."""
     session = native(connection)
     ((changes,),) = session.run(f"SELECT NVL(MAX(i.REPL_KEY) - MIN(i.REPL_KEY) + 1, 0) FROM {prefix}ITEMS i")
-    noted = json.loads(_info(connection, prefix).value(_HELD) or "{}")
+    noted = json.loads(_info(connection, prefix).value(_HOLDERS) or "{}")
     size = _bytes(session, prefix, int(changes))
     if not noted:
         return Backlog(int(changes), size)
@@ -71,16 +71,16 @@ def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]
     return int(changes), _bytes(session, prefix, int(changes))
 
 
-def note_held(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
     """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
     info, names = _info(connection, prefix), list(slaves)
     with connection.transaction():
-        former = json.loads(info.value(_HELD) or "{}")
+        former = json.loads(info.value(_HOLDERS) or "{}")
         if not names:
-            info.remove(_HELD)
+            info.remove(_HOLDERS)
             return
         since = former["since"] if set(former.get("slaves", ())) & set(names) else datetime.now(UTC).isoformat()
-        info.write(_HELD, json.dumps({"slaves": names, "since": since}))
+        info.write(_HOLDERS, json.dumps({"slaves": names, "since": since}))
 
 
 def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:

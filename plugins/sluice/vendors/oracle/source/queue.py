@@ -169,9 +169,9 @@ class Reader:
 
     def close(self) -> None:
         """Ends the session; the next call opens another one."""
-        held, self._session = self._session, None
-        if held is not None:
-            held.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def __enter__(self) -> "Reader":
         return self

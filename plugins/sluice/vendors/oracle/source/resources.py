@@ -6,21 +6,22 @@ run makes the rest.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sluice import sql_files
-from sluice.database.capture import Installation
+from sluice.database.capture import Installation, Line
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
+from sluice.vendors.common.named_locks import SECONDS
 from sluice.vendors.oracle import named_locks
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source.info import Info
 
 STEPS: tuple[str, ...] = ("resources_v1",)
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
-CODE: tuple[str, ...] = ("cols_view", "origin", "code", "capture", "structure")
+CODE: tuple[str, ...] = ("cols_view", "origin", "code", "code_body", "capture", "structure")
 """Files of what may be made again and again, in the order in which they refer to one another."""
 DDL_TRIGGER = "ddl_trigger"
 """File of the trigger on the database, where the account may make one."""
@@ -131,7 +132,7 @@ def require(connection: Session, prefix: Prefix, schema: str) -> None:
 
 def lock(connection: Session, prefix: Prefix, schema: str) -> None:
     """Keeps other installers of the prefix out until the session ends: DDL commits, and so ends transactions."""
-    if not named_locks.take(connection, f"install {prefix}", named_locks.SECONDS):
+    if not named_locks.take(connection, f"install {prefix}", SECONDS):
         raise LockNotAvailable(f"{native(connection).place}: another session installs {prefix}")
 
 
@@ -171,6 +172,12 @@ def _run(session: OracleSession, prefix: Prefix, files: Iterable[str]) -> None:
             session.run(unit)
 
 
+def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool) -> bool:
+    """Nothing tells of a table that is made: reconcile_tables finds it."""
+    del connection, prefix, schema, lines, keyed
+    return False
+
+
 def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
     """Notes whose changes are captured besides the database's own; False when it is noted already."""
     info, others = Info(native(connection), prefix), sorted(map(str, cascade))
@@ -193,7 +200,8 @@ def _names(session: OracleSession, prefix: Prefix) -> set[str]:
     """Names of the prefix's resources that the account's schema has something under."""
     wanted = {f"{prefix}{name}" for name in RESOURCES}
     found = session.run(
-        "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE o.OBJECT_NAME LIKE :like", {"like": f"{prefix}%"}
+        "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
+        {"beginning": str(prefix)},
     )
     return wanted & {str(name) for (name,) in found}
 
@@ -205,5 +213,5 @@ def _may_trigger(session: OracleSession) -> bool:
 def _expect_compiled(session: OracleSession, prefix: Prefix) -> None:
     """What does not compile is made all the same, and fails where it is called."""
     statement = sql_files.render("oracle", "compile_errors")
-    for name, line, reason in session.run(statement, {"like": f"{prefix}%"}):
+    for name, line, reason in session.run(statement, {"beginning": str(prefix)}):
         raise NotCompiled(prefix, str(name), int(line), str(reason))

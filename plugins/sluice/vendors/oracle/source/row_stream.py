@@ -6,6 +6,7 @@ from typing import Any
 
 from sluice.database.rows import RowFormat
 from sluice.database.session import Session
+from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import native
 
 PIECE_BYTES = 1 << 20
@@ -49,14 +50,10 @@ class RowStream:
 
 
 def record(row: Sequence[Any]) -> str:
-    """A line of CSV: an empty field is NULL; texts are in quotes, bytes are `\\x` and hexadecimal digits."""
+    """A line of CSV: an empty field is NULL; all others are in quotes, bytes as `\\x` and hexadecimal digits."""
     return ",".join(map(_field, row))
 
 
 def _field(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bytes):
-        return f"\\x{value.hex()}"
-    text = str(value)
-    return f'"{text.replace(chr(34), chr(34) * 2)}"'
+    text = ColumnTexts.shown(value) if value is None or isinstance(value, str | bytes) else str(value)
+    return "" if text is None else f'"{text.replace(chr(34), chr(34) * 2)}"'

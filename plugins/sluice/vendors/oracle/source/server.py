@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.oracle.queue_position import Incarnation, number_of, trans_key_of
 from sluice.vendors.oracle.session import OracleSession, Value
+from sluice.vendors.oracle.source.older_transactions import Owner
 from sluice.vendors.oracle.source.position import Thread
 
 PAUSE_SECONDS = 0.05
@@ -52,11 +53,20 @@ class Server:
         ((drawn,),) = self._rows("position_draw")
         return int(drawn)
 
-    def listed(self) -> Collection[int]:
-        return [number_of(key) for (key,) in self._rows("position_listed")]
+    def listed(self) -> Mapping[int, int]:
+        return {number_of(key): int(scn or 0) for key, scn in self._rows("position_listed")}
 
     def prepared(self) -> Collection[int]:
         return [number_of(key) for (key,) in self._rows("position_prepared")]
+
+    def owners(self) -> Mapping[int, Owner]:
+        """Of the running transactions."""
+        return {
+            number_of(key): Owner(
+                str(since), int(instance), f"{sid},{serial}" if sid is not None else "", str(user), str(program)
+            )
+            for key, since, instance, sid, serial, user, program in self._rows("redo_running")
+        }
 
     def scns(self) -> Collection[int]:
         return [int(scn) for _, scn in self._rows("position_scns")]

@@ -1,5 +1,5 @@
-"""Columns of an Oracle master that no trigger can read: LONG, LONG RAW, XMLTYPE. Whoever reads their changes looks for
-the values in the rows themselves, by their keys.
+"""Columns of an Oracle master that no trigger can read: LONG, LONG RAW, XMLTYPE. The reader of a change reads their
+values from the row itself, by its key.
 
 They are read as of the end of the window. So the last change of a row in it has the row's values then, as the master
 had them. Former changes of the row have them too early: nobody sees these, as a window is one transaction, and the

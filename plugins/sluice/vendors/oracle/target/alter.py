@@ -50,13 +50,8 @@ class Alterer(alter.Alterer[SlaveTable]):
             loose = Column(column.name, column.type, column.position, nullable=True)
             self.do(table, f"{altered} ADD ({column_clause(loose)})")
             return
-        own = ColumnTexts(column.name, column.type)
-        bound = own.bind(missing)
-        if isinstance(bound, bytes):
-            value = f"HEXTORAW('{bound.hex()}')"
-        else:
-            value = "NULL" if bound is None else own.value(literal(bound))
-        loose = Column(column.name, column.type, column.position, nullable=column.nullable or bound is None)
+        value = ColumnTexts(column.name, column.type).literal(missing)
+        loose = Column(column.name, column.type, column.position, nullable=column.nullable or value == "NULL")
         self.do(table, f"{altered} ADD ({column_clause(loose, default=value)})")
         self.do(table, f"{altered} MODIFY ({quoted(column.name)} DEFAULT NULL)")
 
@@ -75,12 +70,6 @@ class Alterer(alter.Alterer[SlaveTable]):
 
     def literal(self, text: str) -> str:
         return literal(text)
-
-    def all_keys(self, target: SlaveTable) -> list[tuple[str, ...]]:
-        key = [target.column(column.name) for column in target.shape.key]
-        texts = ", ".join(column.text("t") for column in key)
-        rows = self.session.run(f"SELECT {texts} FROM {target.place} t").fetchall()
-        return [tuple(column.shown(text) or "" for column, text in zip(key, row, strict=True)) for row in rows]
 
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
         target = self.targets[table]

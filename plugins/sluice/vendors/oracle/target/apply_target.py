@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from sluice import sql_files
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import RowStays, Unsettled
+from sluice.database.conflicts import RowStays as row_stays  # noqa: N813
+from sluice.database.conflicts import Unsettled
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle import catalog, names
@@ -59,10 +59,6 @@ def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int)
 def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
     """None: what was deferred to the commit says so by itself."""
     return None
-
-
-def row_stays(change: RowChange, reason: str) -> RowStays:
-    return RowStays(change, reason)
 
 
 def acting(connection: Session) -> list[Acting]:

@@ -4,7 +4,6 @@ The tables are in the schema of the connection's account; the configured `schema
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from sluice import sql_files
 from sluice.database.errors import StatementFailed
@@ -88,6 +87,6 @@ class OracleTables:
     def texts(self, values: Sequence[str]) -> object:
         return _END + "".join(value.replace("\x01", _ESCAPE) + _END for value in values)
 
-    def texts_of(self, value: Any) -> tuple[str, ...]:
+    def texts_of(self, value: object) -> tuple[str, ...]:
         parts = str(value).split(_END)[1:-1]
         return tuple(part.replace(_ESCAPE, "\x01") for part in parts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import OracleSession
 from sluice.vendors.oracle.target.slave_tables import SlaveTable, Words
 
@@ -14,13 +15,14 @@ def differing(
     for name, text in former.items():
         own, words = target.column(name), Words(target)
         query = f"SELECT {own.text('t')} FROM {target.place} t WHERE {words.equal(key)}"
-        query += f" AND NOT {words.equal({name: text})}" if text else f" AND t.{own.quoted} IS NOT NULL"
+        there = own.bind(text) is not None
+        query += f" AND NOT {words.equal({name: text})}" if there else f" AND t.{own.quoted} IS NOT NULL"
         row = session.run(query, words.values).fetchone()
-        if row is None and text:
+        if row is None and there:
             # A comparison with NULL is neither true nor false.
             words = Words(target)
             query = f"SELECT NULL FROM {target.place} t WHERE {words.equal(key)} AND t.{own.quoted} IS NULL"
             row = session.run(query, words.values).fetchone()
         if row is not None:
-            values[name] = own.shown(row[0]), text
+            values[name] = ColumnTexts.shown(row[0]), text
     return values

@@ -4,6 +4,7 @@ from sluice import sql_files
 from sluice.database.control import LoadRuns
 from sluice.database.session import Session
 from sluice.model.names import Prefix
+from sluice.vendors.common.named_locks import SECONDS
 from sluice.vendors.oracle import named_locks
 from sluice.vendors.oracle.target.control_tables import OracleTables
 
@@ -18,7 +19,7 @@ def lock(connection: Session, prefix: Prefix, slave: str) -> None:
 
 def hold(connection: Session, job: str) -> None:
     """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
-    named_locks.take(connection, f"load job {job}", named_locks.SECONDS)
+    named_locks.take(connection, f"load job {job}", SECONDS)
 
 
 def let_go(connection: Session, job: str) -> None:

@@ -1,34 +1,37 @@
 """A slave that is loaded (`sluice.database.load.LoadTarget`)."""
 
-import csv
-import io
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 
-from sluice.database.errors import DatabaseRefused, NotNullViolation, StatementFailed
-from sluice.database.load import ForeignKeyMet
+from sluice.database import csv_rows
+from sluice.database.errors import NotNullViolation, StatementFailed
 from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.schema import (
-    CollationDefinition,
     Constraint,
     Index,
-    SequenceDefinition,
     TableDefinition,
-    TypeDefinition,
 )
 from sluice.database.session import Session
 from sluice.model.blocks import Block, Key
 from sluice.model.foreign_key_order import write_order
 from sluice.model.names import TableName
-from sluice.model.shape import Column, TableShape
+from sluice.model.shape import TableShape
+from sluice.vendors.common import load_target as common
 from sluice.vendors.common.definitions import same_index
+from sluice.vendors.common.load_target import (
+    advance_sequences,
+    collations_lacking,
+    create_types,
+    formats,
+    type_differences,
+)
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, native, quoted
 from sluice.vendors.oracle.target import made_tables
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
-from sluice.vendors.oracle.target.slave_tables import ValueUnfit
+from sluice.vendors.oracle.target.slave_tables import unfit
 
 __all__ = [
     "advance_sequences",
@@ -54,9 +57,12 @@ __all__ = [
 ]
 
 complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
+foreign_keys, with_unique_values = DEFINITIONS.foreign_keys, DEFINITIONS.with_unique_values
 
 ROWS_AT_ONCE = 2_000
 _REFERRED = "ORA-2266"
+_NOT_ANALYZED = "ORA-20000"
+log = logging.getLogger(__name__)
 
 
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
@@ -67,57 +73,8 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """What this account may not do with existing tables; found by statements that touch no row."""
-    session = native(connection)
-    lacking: dict[TableName, str] = {}
-    for table in tables:
-        place = names.place(table)
-        tried = {
-            "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
-            "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",
-            "DELETE": f"DELETE FROM {place} WHERE 1 = 0",
-        }
-        for privilege, statement in tried.items():
-            try:
-                session.run(statement)
-            except (DatabaseRefused, StatementFailed):
-                lacking[table] = f"{lacking[table]}, {privilege}" if table in lacking else privilege
-    return lacking
-
-
-def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
-    """The slave's foreign keys from or to any of `tables`."""
-    loaded = set(tables)
-    return [
-        ForeignKeyMet(own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded)
-        for own in catalog.foreign_keys(connection, tables)
-    ]
-
-
-def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-    """Those of `tables` that keep more unique than their primary key."""
-    return {index.table for index in catalog.own_indexes(connection, tables) if index.unique and not index.primary}
-
-
-def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None: a type of the master's own is a text here."""
-    return []
-
-
-def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """None: texts are compared by their bytes."""
-    return []
-
-
-def create_types(
-    connection: Session,
-    types: Sequence[TypeDefinition],
-    collations: Sequence[CollationDefinition] = (),
-    *,
-    trusted: bool = False,
-) -> list[str]:
-    """None: they are texts here."""
-    return []
+    """What this account may not do with existing tables."""
+    return common.lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
 
 def create_table(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
@@ -172,11 +129,6 @@ def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
             session.run(f"DELETE FROM {names.place(table)}")
 
 
-def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-    """CSV alone."""
-    return [RowFormat.CSV]
-
-
 def write(
     connection: Session,
     table: TableName,
@@ -192,18 +144,20 @@ def write(
     values = ", ".join(column.value(f":v{place}") for place, column in enumerate(own))
     statement = f"INSERT INTO {names.place(table)} ({', '.join(each.quoted for each in own)}) VALUES ({values})"
     written = 0
-    for rows in _batches(pieces):
-        bound: list[dict[str, Value]] = [
-            {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
-            for row in rows
-        ]
-        try:
-            session.run_many(statement, bound)
-        except StatementFailed as error:
-            if isinstance(error, NotNullViolation) or refusal(error).of_row:
-                raise ValueUnfit(table, refusal(error).text) from None
-            raise
-        written += len(rows)
+    for rows in csv_rows.tables(pieces, columns):
+        for start in range(0, rows.num_rows, ROWS_AT_ONCE):
+            texts = [column.to_pylist() for column in rows.slice(start, ROWS_AT_ONCE).columns]
+            bound: list[dict[str, Value]] = [
+                {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
+                for row in zip(*texts, strict=True)
+            ]
+            try:
+                session.run_many(statement, bound)
+            except StatementFailed as error:
+                if isinstance(error, NotNullViolation) or refusal(error).of_row:
+                    raise unfit(table, refusal(error).text) from None
+                raise
+            written += len(bound)
     return written
 
 
@@ -225,50 +179,13 @@ def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
 
 
 def analyze(connection: Session, table: TableName) -> None:
-    """Gathers statistics for the slave's planner, which has never seen these rows."""
+    """Gathers statistics for the slave's planner, which has never seen these rows. Where the account may not, of tables
+    of another one, the server's own job does it at night."""
     session = native(connection)
-    values: dict[str, Value] = {"owner": names.owner_of(session, table), "name": f'"{table.name}"'}
-    session.call("DBMS_STATS.GATHER_TABLE_STATS(:owner, :name)", values)
-
-
-def advance_sequences(connection: Session, master: Sequence[SequenceDefinition]) -> int:
-    """None: a slave draws no numbers."""
-    return 0
-
-
-class _Pieces(io.RawIOBase):
-    """A file of what comes in pieces."""
-
-    def __init__(self, pieces: Iterable[bytes | memoryview]):
-        self._pieces = iter(pieces)
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = bytes(piece)
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
-
-
-def _batches(pieces: Iterable[bytes | memoryview]) -> Iterator[list[list[str]]]:
-    """Rows of CSV without the header, some at a time. An empty text is NULL here, as a field with nothing in it."""
-    csv.field_size_limit(sys.maxsize)
-    raw = io.BufferedReader(_Pieces(pieces), buffer_size=1 << 20)
-    rows = csv.reader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
-    next(rows, None)
-    batch: list[list[str]] = []
-    for row in rows:
-        batch.append(row or [""])
-        if len(batch) == ROWS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    values: dict[str, Value] = {"owner": quoted(names.owner_of(session, table)), "name": quoted(table.name)}
+    try:
+        session.call("DBMS_STATS.GATHER_TABLE_STATS(:owner, :name)", values)
+    except StatementFailed as error:
+        if refusal(error).code != _NOT_ANALYZED:
+            raise
+        log.info("%s: no statistics of %s were gathered: %s", session.place, table, refusal(error).text)

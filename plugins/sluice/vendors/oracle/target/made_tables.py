@@ -52,10 +52,10 @@ def create_scratch(session: OracleSession, like: TableShape) -> TableName:
 
 
 def column_clause(column: Column, *, default: str = "") -> str:
-    """A column of a table that is made. A text that is NOT NULL on the master may be NULL here, where '' is."""
+    """A column of a table that is made. A text that is NOT NULL on the master may be NULL here, where '' is, but in a
+    LOB."""
     own = OLD.get(column.type, column.type)
     clause = f"{quoted(column.name)} {own}"
     if default:
         clause += f" DEFAULT {default}"
-    may_be_empty = own.startswith(("VARCHAR2", "CLOB", "BLOB"))
-    return clause if (column.nullable or may_be_empty) and not column.key else f"{clause} NOT NULL"
+    return clause if (column.nullable or own.startswith("VARCHAR2")) and not column.key else f"{clause} NOT NULL"

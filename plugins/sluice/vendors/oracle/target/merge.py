@@ -1,8 +1,8 @@
 """Net changes of a window to the slave by array DML: a statement a kind of rows, in the caller's transaction.
 
-The server says of each row how many it touched; in normal mode that must be one, with its former values. Unique values
-are checked row by row, so all that goes goes first: rows that are deleted, and the old places of rows whose key or
-unique values change. Foreign keys act: parents come first and go last; what does not work so is replayed.
+Their order is that of `sluice.vendors.common.merge`. The server says of each row how many it touched; in normal mode
+that must be one, with its former values. Foreign keys act: parents come first and go last; what does not work so is
+replayed.
 
 Raises, with everything it did undone and the transaction still usable: `Drift`, `Collision`, `ValueUnfit`,
 `ColumnMissing`, `SlaveTableMissing`.
@@ -18,62 +18,28 @@ from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
+from sluice.vendors.common import merge as common
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, binds_of, native
 from sluice.vendors.oracle.target import stage
 from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, ValueUnfit, found_under
+from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, found_under, unfit
 from sluice.vendors.oracle.target.stage import Row, StagedHere
-
-_ACTIONS = {"deletes": "DELETE", "updates": "UPDATE", "moves": "UPDATE", "inserts": "INSERT"}
 
 
 @dataclass(frozen=True)
-class _Set:
+class _Set(common.RowSet[SlaveTable]):
     """Rows of one kind of one table."""
 
-    kind: str
-    names: tuple[str, ...]
-    """What each row brings: `c1`, `k2`, `b3`, `copies`, see `NetChanges`."""
     parts: Callable[[], Iterator[list[Row]]]
-    target: SlaveTable
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    compared: bool
-    """Each of the slave's rows must look as it did on the master."""
 
     def own(self, name: str) -> SlaveColumn:
         """The slave's column that `c1`, `k2` or `b3` is of. Raises `ColumnMissing`."""
         return self.target.column((self.key if name[0] == "k" else self.columns)[int(name[1:]) - 1])
 
-    @property
-    def key_places(self) -> list[str]:
-        """Where in a row the key is under which the slave has it."""
-        if "k1" in self.names:
-            return [f"k{number}" for number in range(1, len(self.key) + 1)]
-        return self.new_key_places
-
-    @property
-    def new_key_places(self) -> list[str]:
-        return [f"c{self.columns.index(name) + 1}" for name in self.key]
-
     def under(self, places: Sequence[str]) -> str:
         """The row of `t` is under this key."""
         return " AND ".join(f"t.{self.own(place).quoted} = {self.own(place).value(f':{place}')}" for place in places)
-
-    @property
-    def images(self) -> list[tuple[str, str]]:
-        """The columns that are compared, and where their former values stand."""
-        if not self.compared or self.kind == "inserts":
-            return []
-        found = []
-        for number, name in enumerate(self.columns, start=1):
-            if name in self.key or self.target.column(name).generated:
-                continue
-            place = f"b{number}" if f"b{number}" in self.names else f"c{number}"
-            if place in self.names:
-                found.append((name, place))
-        return found
 
     @property
     def match(self) -> str:
@@ -104,7 +70,7 @@ class _Set:
         return {name: None if text is None else str(text) for name, text in zip(self.key, texts, strict=True)}
 
 
-class Merger:
+class Merger(common.Merger[_Set]):
     """Merges into one slave over one session. Foreign keys and triggers act there."""
 
     def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
@@ -129,7 +95,7 @@ class Merger:
         sets.sort(key=lambda each: order[each.target.table])
         anew = self._anew(sets, safe)
         with self.session.transaction():
-            self._apply(sets, safe, anew)
+            self.apply(sets, safe, anew)
 
     # What to do
 
@@ -137,8 +103,7 @@ class Merger:
         target = self.targets[change.table]
         sources: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[list[Row]]]]] = {}
         if isinstance(change, NetChanges):
-            for kind in stage.KINDS:
-                rows = getattr(change, kind)
+            for kind, rows in change.by_kind.items():
                 if rows.num_rows:
                     sources[kind] = tuple(rows.column_names), lambda rows=rows: stage.parts_of(rows)  # type: ignore[misc]
         else:
@@ -150,7 +115,7 @@ class Merger:
                 )
         compared = change.compared and not safe and bool(change.key)
         return [
-            _Set(kind, names, parts, target, change.columns, change.key, compared)
+            _Set(kind, names, target, change.columns, change.key, compared, parts)
             for kind, (names, parts) in sources.items()
         ]
 
@@ -158,12 +123,10 @@ class Merger:
         """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
         anew = set()
         for each in sets:
-            if each.kind not in ("updates", "moves"):
-                continue
             lives = each.target.has_own(each.columns) or not each.target.may_come_anew
             if safe and each.kind == "moves" and lives:
                 raise Collision(each.target.table, "keys of its rows change, which may not go and come")
-            if not safe and self._unique_changes(each):
+            if not safe and each.changes_unique_values:
                 if lives:
                     raise Collision(
                         each.target.table, "unique values of its rows change, and these may not go and come"
@@ -171,63 +134,28 @@ class Merger:
                 anew.add(each.target.table)
         return anew
 
-    def _unique_changes(self, each: _Set) -> bool:
-        """Whether the set may change a value that another row needs; without old images nobody knows."""
-        watched = {name for index in each.target.uniques_beside(each.key) for name in index.columns}
-        if each.kind == "moves":
-            watched |= set(each.key)
-        if not watched:
-            return False
-        if not each.compared:
-            return True
-        changed = {each.columns[int(place[1:]) - 1] for place in each.names if place[0] == "b"}
-        return each.kind == "moves" or bool(watched & changed)
-
     # Doing it
 
-    def _apply(self, sets: Sequence[_Set], safe: bool, anew: Collection[TableName]) -> None:
-        changed = [each for each in sets if each.kind in ("updates", "moves")]
-        for each in reversed([each for each in sets if each.kind == "deletes"]):
-            if each.key:
-                self._delete(each, safe)
-            else:
-                self._remove(each)
-        for each in reversed(changed):
-            if each.target.table in anew or (safe and each.kind == "moves"):
-                self._delete(each, safe)
-        for each in sets:
-            if each.kind == "inserts":
-                self._put(each) if safe and each.key else self._insert(each)
-            elif each.kind != "deletes":
-                if each.target.table in anew:
-                    self._insert(each)
-                elif safe:
-                    self._put(each)
-                else:
-                    self._update(each)
-
-    def _delete(self, each: _Set, safe: bool) -> None:
+    def delete(self, each: _Set, *, safe: bool) -> None:
         where = each.under(each.key_places) if safe else each.match
         self._run(each, f"DELETE FROM {each.target.place} t WHERE {where}", expected=None if safe else 1)
 
-    def _remove(self, each: _Set) -> None:
-        """Copies of rows of a table without a key."""
+    def remove(self, each: _Set) -> None:
         places = [f"c{number}" for number in range(1, len(each.columns) + 1)]
         match = " AND ".join(each.own(place).same("t", f":{place}") for place in places)
         text = f"DELETE FROM {each.target.place} t WHERE {match} AND ROWNUM <= :copies"
         self._run(each, text, expected="copies")
 
-    def _update(self, each: _Set) -> None:
+    def update(self, each: _Set) -> None:
         sets = ", ".join(f"{name} = {value}" for name, value in each.written)
         self._run(each, f"UPDATE {each.target.place} t SET {sets} WHERE {each.match}", expected=1)
 
-    def _insert(self, each: _Set) -> None:
+    def insert(self, each: _Set) -> None:
         names, values = (", ".join(part) for part in zip(*each.written, strict=True))
         self._run(each, f"INSERT INTO {each.target.place} ({names}) VALUES ({values})", expected=1)
 
-    def _put(self, each: _Set) -> None:
-        """Safe mode: the row is there afterwards, whatever had its key. A unique value that another row has is a
-        `Collision`: which row must go, the replay says."""
+    def put(self, each: _Set) -> None:
+        """A unique value that another row has is a `Collision`: which row must go, the replay says."""
         sets = ", ".join(f"{name} = {value}" for name, value in each.written)
         names, values = (", ".join(part) for part in zip(*each.written, strict=True))
         update = f"UPDATE {each.target.place} t SET {sets} WHERE {each.under(each.new_key_places)}"
@@ -258,10 +186,10 @@ class Merger:
         table = each.target.table
         if isinstance(error, UniqueViolation | ForeignKeyViolation):
             return Collision(table, each.target.said(error), unique=isinstance(error, UniqueViolation))
-        return ValueUnfit(table, each.target.said(error)) if refusal(error).of_row else error
+        return unfit(table, each.target.said(error)) if refusal(error).of_row else error
 
     def _drift(self, each: _Set, row: Row, count: int) -> Drift:
-        table, action, mask = each.target.table, _ACTIONS[each.kind], self.targets.mask
+        table, action, mask = each.target.table, common.ACTIONS[each.kind], self.targets.mask
         if not each.key:
             return Drift(table, {}, action, rows_found(int(row["copies"] or 0)), rows_found(count))
         key = each.key_of(row, each.key_places)

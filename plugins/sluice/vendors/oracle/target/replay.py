@@ -18,14 +18,16 @@ from dataclasses import dataclass, field
 
 from sluice.database.apply import DisplacedRow
 from sluice.database.conflicts import ChangeRefused, Drift, ValueTaken
+from sluice.database.digests import Texts
 from sluice.database.errors import ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
 from sluice.vendors.common import replay
+from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, native
 from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, ValueUnfit, Words, found_under
+from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, found_under, unfit
 
 
 @dataclass
@@ -61,7 +63,7 @@ class Replayer(replay.Replayer[SlaveTable]):
             return []
         key = change.key_of(change.new)
         mine = change.key_of(change.old) if change.old else key
-        found: dict[tuple[str | None, ...], DisplacedRow] = {}
+        found: dict[Texts, DisplacedRow] = {}
         for index in target.uniques_beside(change.key):
             values = {name: change.new.get(name) for name in index.columns}
             if not any(values.values()):
@@ -70,8 +72,8 @@ class Replayer(replay.Replayer[SlaveTable]):
             texts = ", ".join(target.column(name).text("t") for name in change.key)
             where = f"{words.equal(values)} AND NOT ({words.equal(key)}) AND NOT ({words.equal(mine)})"
             for row in self.session.run(f"SELECT {texts} FROM {target.place} t WHERE {where}", words.values).fetchall():
-                shown = tuple(target.column(name).shown(text) for name, text in zip(change.key, row, strict=True))
-                found[shown] = DisplacedRow(change, shown)
+                key_texts = tuple(map(ColumnTexts.shown, row))
+                found[key_texts] = DisplacedRow(change, key_texts)
         for each in found.values():
             statement = _delete(target, each.row, counted=False)
             self.session.run(statement.text, statement.values)
@@ -88,7 +90,7 @@ class Replayer(replay.Replayer[SlaveTable]):
         found = self.session.run(text, words.values).fetchone()
         if found is None:
             return None
-        return {name: target.column(name).shown(text) for name, text in zip(names, found, strict=True)}
+        return {name: ColumnTexts.shown(text) for name, text in zip(names, found, strict=True)}
 
     def differing(
         self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
@@ -114,7 +116,7 @@ class Replayer(replay.Replayer[SlaveTable]):
         found = refusal(error)
         if isinstance(error, ForeignKeyViolation) or found.code == "ORA-2290" or found.of_trigger:
             return ChangeRefused(change, reason)
-        return ValueUnfit(change.table, reason) if found.of_row else error
+        return unfit(change.table, reason) if found.of_row else error
 
 
 def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:

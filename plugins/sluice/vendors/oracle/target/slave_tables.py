@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sluice.database.conflicts import Conflict
-from sluice.errors import RESTART_APPLY
+from sluice.database.conflicts import ValueUnfit
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.common import slave_tables
@@ -14,19 +13,11 @@ from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
+_EMPTY_TEXTS = " An empty text is NULL on Oracle, which no column takes that is NOT NULL."
 
-class ValueUnfit(Conflict):
-    """A value of the master does not fit into the slave's column. `reason`: what the server says."""
 
-    def __init__(self, table: TableName, reason: str):
-        super().__init__(
-            table,
-            f"{table}: a value of the master does not fit on the slave: {reason}",
-            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
-            f"replication, then {RESTART_APPLY}. An empty text is NULL on Oracle, which no column takes that is NOT "
-            "NULL.",
-        )
-        self.reason = reason
+def unfit(table: TableName, reason: str) -> ValueUnfit:
+    return ValueUnfit(table, reason, hint=_EMPTY_TEXTS)
 
 
 @dataclass(frozen=True)

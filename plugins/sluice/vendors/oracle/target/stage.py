@@ -17,10 +17,11 @@ from sluice.vendors.oracle.session import OracleSession, native, quoted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("deletes", "updates", "moves", "inserts")
 ROWS = 2_000
 """Rows of a part."""
 Row = dict[str, str | int | None]
+_MARK = "\x01"
+"""Stands before a text that is empty, which would be NULL in the stage, or begins so itself."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class StagedHere(Staged):
     """Net changes in stage tables of the slave."""
 
     sets: Mapping[str, StageTable] = field(default_factory=dict)
-    """By their kind, of `KINDS`."""
+    """By the kinds of `NetChanges`."""
 
 
 def parts_of(rows: "pa.Table") -> Iterator[list[Row]]:
@@ -52,14 +53,13 @@ def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[Ro
     text = f"SELECT {selected} FROM {staged.place} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
     for above in range(0, staged.rows, ROWS):
         found = session.run(text, {"above": above, "through": above + ROWS})
-        yield [dict(zip(staged.columns, row, strict=True)) for row in found]
+        yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in found]
 
 
 def put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> StagedHere:
     """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there. In autocommit."""
     session, sets = native(connection), {}
-    for kind in KINDS:
-        rows = getattr(changes, kind)
+    for kind, rows in changes.by_kind.items():
         if rows.num_rows:
             name = f"{prefix.lower}stage_{epoch}_{number}_{kind}"
             _drop(session, _present(session, name))
@@ -98,13 +98,22 @@ def _filled(session: OracleSession, place: str, rows: "pa.Table") -> StageTable:
             lines.append(f"{quoted(name)} NUMBER(19)")
         else:
             longest = pc.max(pc.utf8_length(rows.column(name))).as_py() or 0
-            lines.append(f"{quoted(name)} {f'VARCHAR2({SHORT} CHAR)' if longest <= SHORT else 'CLOB'}")
+            lines.append(f"{quoted(name)} {f'VARCHAR2({SHORT} CHAR)' if longest < SHORT else 'CLOB'}")
     session.run(f"CREATE TABLE {place} ({', '.join(lines)})")
     names = ", ".join(map(quoted, columns))
     text = f"INSERT INTO {place} (row_no, {names}) VALUES (:row_no, {', '.join(f':{name}' for name in columns)})"
     done = 0
     with session.transaction():
         for part in parts_of(rows):
-            session.run_many(text, [{"row_no": done + at, **row} for at, row in enumerate(part, start=1)])
+            marked = ({name: _marked(value) for name, value in row.items()} for row in part)
+            session.run_many(text, [{"row_no": done + at, **row} for at, row in enumerate(marked, start=1)])
             done += len(part)
     return StageTable(place, columns, rows.num_rows)
+
+
+def _marked(value: str | int | None) -> str | int | None:
+    return _MARK + value if isinstance(value, str) and (not value or value.startswith(_MARK)) else value
+
+
+def _unmarked(value: str | int | None) -> str | int | None:
+    return value.removeprefix(_MARK) if isinstance(value, str) else value

@@ -6,12 +6,12 @@ query has nothing from after it.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice import sql_files
 from sluice.database import lock_waits
-from sluice.database.broadcasts import Asked, Waiting
+from sluice.database.broadcasts import Query, Queued, Waiting
 from sluice.database.session import Session
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.model.names import Prefix
@@ -31,17 +31,7 @@ def offered(connection: Session, prefix: Prefix, schema: str) -> bool:
 
 
 @contextmanager
-def ask(
-    connection: Session,
-    prefix: Prefix,
-    schema: str,
-    *,
-    statement: str,
-    slaves: Sequence[str],
-    seconds: float,
-    shown: int,
-    person: str,
-) -> Iterator[Asked]:
+def ask(connection: Session, prefix: Prefix, schema: str, query: Query) -> Iterator[Queued]:
     """See `Broadcasts`."""
     with connection.transaction():
         limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
@@ -49,17 +39,10 @@ def ask(
         here = position.take(connection, prefix, schema)
         row = connection.execute(
             sql_files.render("postgres", "statements_put", prefix=prefix.lower, schema=quoted(schema)),
-            {
-                "statement": statement,
-                "slaves": list(slaves),
-                "seconds": seconds,
-                "shown": shown,
-                "position": here.text(),
-                "person": person,
-            },
+            {**vars(query), "slaves": list(query.slaves), "position": here.text()},
         ).fetchone()
         assert row is not None
-        yield Asked(*row)
+        yield Queued(*row)
 
 
 def next_for(connection: Session, prefix: Prefix, schema: str, slave: str, seen: Position) -> Waiting | None:
@@ -70,9 +53,9 @@ def next_for(connection: Session, prefix: Prefix, schema: str, slave: str, seen:
     if row is None:
         return None
     id_, statement, seconds, shown, text = row
-    asked = SnapshotPosition.parse(text)
-    ahead = not seen.covers_all_of(asked)
-    return Waiting(id_, statement, seconds, shown, asked.after(seen) if ahead else asked)
+    wanted = SnapshotPosition.parse(text)
+    ahead = not seen.covers_all_of(wanted)
+    return Waiting(id_, statement, seconds, shown, wanted.after(seen) if ahead else wanted)
 
 
 def answer(connection: Session, prefix: Prefix, schema: str, id_: int, place: str, answer: Answer) -> None:

@@ -1,6 +1,7 @@
 """A PostgreSQL master as a source of changes, from ITEMS (`sluice.database.changes.ChangeSource`)."""
 
 from sluice.vendors.postgres.foreign_keys import read as foreign_keys
+from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.captured_tables import read as captured
 from sluice.vendors.postgres.source.joining_tables import pending as joining
 from sluice.vendors.postgres.source.joining_tables import rows as row_counts
@@ -13,7 +14,7 @@ from sluice.vendors.postgres.source.purge import (
     feeds,
     note,
     note_feed,
-    note_held,
+    note_holders,
     noted,
     purge,
     purged,
@@ -26,7 +27,6 @@ from sluice.vendors.postgres.source.schema_diff import definitions
 from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
 from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
 from sluice.vendors.postgres.source.tables_registry import registered
-from sluice.vendors.postgres.target.blocks import locate
 
 __all__ = [
     "Reader",
@@ -46,7 +46,7 @@ __all__ = [
     "locate",
     "note",
     "note_feed",
-    "note_held",
+    "note_holders",
     "noted",
     "purge",
     "purged",

@@ -3,15 +3,16 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
+from sluice.database.schema import FreeSequence, SequenceDefinition
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.lack import MASTER, Lack, Severity
 from sluice.model.names import TableName
-from sluice.vendors.postgres import catalog, own_schema, preflight, sequences
+from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
     by_owner,
@@ -23,7 +24,7 @@ from sluice.vendors.postgres.lacks import (
     schema_absent,
     sequences_lacking,
 )
-from sluice.vendors.postgres.preflight import Account, Relation
+from sluice.vendors.postgres.privileges import Account, Relation
 from sluice.vendors.postgres.source import resources, schema_diff
 
 _FOR_TABLES = {
@@ -47,18 +48,18 @@ class _Master:
         self.connection = connection
         self.replication = replication
         self.light = light
-        self.account = preflight.account(connection)
+        self.account = privileges.account(connection)
         self.lines: list[Lack] = []
         """Of the configuration's lines that name what is not there."""
         self.tables = self._tables()
-        self.relations = preflight.relations(connection, self.tables)
+        self.relations = privileges.relations(connection, self.tables)
         own = replication.master.schema
         needs: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for name in {relation.schema for relation in self.relations}:
             needs[name]["USAGE"] = "the tables in it can be named only with it"
         needs[own] |= {"USAGE": _RESOURCES, "CREATE": _RESOURCES}
         self.needs = dict(needs)
-        self.schemas = {schema.name: schema for schema in preflight.schemas(connection, needs)}
+        self.schemas = {schema.name: schema for schema in privileges.schemas(connection, needs)}
 
     def lacks(self) -> Iterator[Lack]:
         yield from of_account(
@@ -74,12 +75,13 @@ class _Master:
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
         place = resources.own(self.replication.prefix, self.replication.master.schema)
         yield from own_schema.lacks(self.connection, place)
-        reachable = preflight.logged_in(self.connection) and (own.usage or own.owner is None)
+        reachable = privileges.logged_in(self.connection) and (own.usage or own.owner is None)
         if reachable and not own_schema.foreign(self.connection, place):
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
             yield from of_sequences(self.connection, self.tables)
+            yield from _sequences_unreadable(self.connection, self._free_sequences())
             yield from self._of_the_future()
 
     def _tables(self) -> list[TableName]:
@@ -90,6 +92,10 @@ class _Master:
             self.lines.append(found("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
         rules = ((table, self.replication.rule(table)) for table in existing)
         return [table for table, rule in rules if rule is not None and rule.replicate]
+
+    def _free_sequences(self) -> list[FreeSequence]:
+        schemas = {table.schema for table in self.tables}
+        return sequences.free(self.connection, self.replication.prefix, schemas)
 
     def _wanted(self) -> dict[str, str]:
         locked = self.replication.initial.read == "locked"
@@ -170,7 +176,7 @@ class _Master:
             for relation in self.relations
             if relation.table in partitioned or any(rule.pattern.matches(relation.table) for rule in wildcards)
         }
-        for each in preflight.future_privileges(self.connection, owners):
+        for each in privileges.future_privileges(self.connection, owners):
             start = f"ALTER DEFAULT PRIVILEGES FOR ROLE {each.owner} IN SCHEMA {each.quoted} GRANT"
             statements = []
             if each.tables:
@@ -210,8 +216,12 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
 
 def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
     """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
-    unreadable = [each for each in sequences.read(connection, tables) if not each.readable]
-    role = preflight.role(connection) if unreadable else ""
+    return _sequences_unreadable(connection, sequences.read(connection, tables))
+
+
+def _sequences_unreadable(connection: Session, found: Iterable[SequenceDefinition | FreeSequence]) -> list[Lack]:
+    unreadable = [each for each in found if not each.readable]
+    role = privileges.role(connection) if unreadable else ""
     why = "they cannot be set on the slaves, where the first insert after a failover would draw a number that is in use"
     return [lack.at(MASTER, "") for lack in sequences_lacking(unreadable, "SELECT", why, role)]
 

@@ -78,7 +78,7 @@ def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
     return Backlog(changes, size, tuple(values["slaves"]), datetime.fromisoformat(values["since"]))
 
 
-def note_held(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
     """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
     connection.execute(
         sql_files.render("postgres", "backlog_held", prefix=prefix.lower, schema=quoted(schema)),

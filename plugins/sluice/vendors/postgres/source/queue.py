@@ -254,9 +254,9 @@ class Reader:
             return
 
     def _close(self, stream: int) -> None:
-        held, self._connections[stream] = self._connections[stream], None
-        if held is not None:
-            held.close()
+        connection, self._connections[stream] = self._connections[stream], None
+        if connection is not None:
+            connection.close()
 
 
 class _Room:

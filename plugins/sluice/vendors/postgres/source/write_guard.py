@@ -95,7 +95,8 @@ class Guard:
 
     def _functions(self) -> list[str]:
         statement = sql_files.render("postgres", "guard_functions", **self._names)
-        return [name for (name,) in self.connection.execute(statement.encode())]
+        with self.connection.transaction():
+            return [name for (name,) in self.connection.execute(statement.encode())]
 
     def _make(self, one: Guarded, message: str) -> None:
         statement = sql_files.render(

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from sluice.database.apply import Staged
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import RowStays
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
-from sluice.model.change import RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.postgres.foreign_keys import acting
 from sluice.vendors.postgres.target import merge, stage
 from sluice.vendors.postgres.target.alter import Alterer
 from sluice.vendors.postgres.target.conflicts import at_commit
-from sluice.vendors.postgres.target.replay import PostgresRowStays, Replayer
+from sluice.vendors.postgres.target.replay import PostgresRowStays as row_stays  # noqa: N813
+from sluice.vendors.postgres.target.replay import Replayer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
 from sluice.vendors.postgres.target.stage import drop as drop_stages
 from sluice.vendors.postgres.target.tables import filled
@@ -22,10 +21,6 @@ from sluice.vendors.postgres.target.tables import filled
 __all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
 
 transactional_ddl = True
-
-
-def row_stays(change: RowChange, reason: str) -> RowStays:
-    return PostgresRowStays(change, reason)
 
 
 class Merger(merge.Merger):

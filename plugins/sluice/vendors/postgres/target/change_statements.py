@@ -66,7 +66,7 @@ class Rewriter:
         self._safe = safe
         self._cascades = cascades
         self._deferrable = deferrable
-        self._forms: dict[tuple[Any, ...], list[Statement]] = {}
+        self._forms: dict[tuple[object, ...], list[Statement]] = {}
 
     def statements(
         self, change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, images: bool

@@ -46,7 +46,7 @@ _DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
 
 def definition(wanted: Constraint) -> str:
     """As ADD CONSTRAINT takes it on a slave."""
-    if wanted.kind == "c":
+    if wanted.parent is None:
         return str(wanted.check)
     columns = ", ".join(quoted(column) for column in wanted.columns or [])
     parents = ", ".join(quoted(column) for column in wanted.parent_columns or [])
@@ -67,7 +67,14 @@ def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
 def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
     """Check constraints and foreign keys of `tables`."""
     rows = connection.execute(sql_files.render("postgres", "table_constraints"), catalog.pairs(tables)).fetchall()
-    return [Constraint(TableName(schema, name), *values) for schema, name, *values in rows]
+    return [
+        Constraint(
+            TableName(schema, table), name, kind, validated, check, columns,
+            TableName(other, parent) if parent else None, parent_columns, match, deferrable, deferred,
+        )
+        for schema, table, name, kind, validated, check, columns, other, parent, parent_columns, match, deferrable,
+            deferred in rows
+    ]  # fmt: skip
 
 
 def keys(connection: Session, tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:

@@ -4,18 +4,17 @@ Nothing here holds readers of the slave up for long: indexes are built and dropp
 NOT VALID and then validated, and what needs a strong lock gives way again and again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
 
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
-from sluice.database.following import defined as defined_of
 from sluice.database.load import Completed
 from sluice.database.schema import Comment, Constraint, DomainCheck, FreeSequence, Index
 from sluice.database.session import Session
-from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
 from sluice.vendors.postgres import comments, domains, sequences, views
@@ -39,26 +38,19 @@ __all__ = [
 kinds = frozenset(DefinedKind)
 
 
-def present(connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
+def present(connection: Session, tables: Sequence[TableName]) -> list[Described | Defined]:
     """See `Following`."""
-    found: dict[Place, str | None] = {}
-    for index in constraints.indexes(connection, tables):
-        if not index.primary:
-            one = defined_of(index)
-            found[one.place] = one.definition if index.valid else None
-    for constraint in constraints.constraints(connection, tables):
-        one = defined_of(constraint)
-        found[one.place] = one.definition if constraint.validated else None
-    others: list[Described] = [*domains.checks(connection, tables), *comments.read(connection, tables)]
-    for one in map(defined_of, others):
-        found[one.place] = one.definition
-    return found
+    return [
+        *(index for index in constraints.indexes(connection, tables) if not index.primary),
+        *constraints.constraints(connection, tables),
+        *domains.checks(connection, tables),
+        *comments.read(connection, tables),
+    ]
 
 
-def present_beside(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> dict[Place, str | None]:
+def present_beside(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[View | FreeSequence]:
     """See `Following`."""
-    found: list[Described] = [*sequences.free(connection, prefix, tables), *_in_order(views.read(connection, prefix))]
-    return {one.place: one.definition for one in map(defined_of, found)}
+    return [*sequences.free(connection, prefix, schemas), *_in_order(views.read(connection, prefix))]
 
 
 def make(connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:

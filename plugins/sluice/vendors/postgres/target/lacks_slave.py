@@ -13,7 +13,7 @@ from sluice.model.lack import ADMINISTRATOR, Lack, Severity
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres import catalog, estimates, own_schema, preflight, sequences, session_settings, types
+from sluice.vendors.postgres import catalog, estimates, own_schema, privileges, sequences, session_settings, types
 from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
@@ -46,7 +46,7 @@ def wanted(master: Session, replication: Replication, covers: Callable[[TableNam
         tables.define(master, chosen),
         types.needed(master, chosen),
         types.collations(master, chosen),
-        preflight.account(master).encoding,
+        privileges.account(master).encoding,
         sum(each.bytes for each in estimates.read(master, chosen).values()),
     )
 
@@ -84,13 +84,13 @@ class _Slave:
         self.wanted = wanted or Wanted([], [], [], "", 0)
         self.part = part
         self.light = light
-        self.account = preflight.account(connection)
+        self.account = privileges.account(connection)
         self.tables = [definition.table for definition in self.wanted.definitions]
-        self.relations = [each for each in preflight.relations(connection, self.tables) if not each.partition]
+        self.relations = [each for each in privileges.relations(connection, self.tables) if not each.partition]
         self.there: dict[TableName, TableShape] = catalog.shapes(connection, self.tables)
         self.types_there = types.defined(connection, [(each.schema, each.name) for each in self.wanted.types])
         self.needs = self._needs()
-        self.schemas = {schema.name: schema for schema in preflight.schemas(connection, self.needs)}
+        self.schemas = {schema.name: schema for schema in privileges.schemas(connection, self.needs)}
 
     def lacks(self) -> Iterator[Lack]:
         yield from of_account(
@@ -110,7 +110,7 @@ class _Slave:
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
         yield from own_schema.lacks(self.connection, place)
-        logged_in = preflight.logged_in(self.connection)
+        logged_in = privileges.logged_in(self.connection)
         if logged_in:
             yield from self._of_place(place)
         yield from self._of_captures()
@@ -182,7 +182,7 @@ class _Slave:
 
     def _of_captures(self) -> Iterator[Lack]:
         """Captures in the slave's own database that would queue what is applied to it."""
-        for items, account in preflight.captures(self.connection):
+        for items, account in privileges.captures(self.connection):
             yield found(
                 f"membership in {account}",
                 f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
@@ -290,7 +290,8 @@ class _Slave:
                 "its configuration says existing_tables: refuse",
                 remedy="Drop these tables, or say empty or keep.",
             )
-        for definition in self.wanted.definitions:
+        # A part says so itself before it begins: it makes tables anew that are worth nothing.
+        for definition in () if self.part else self.wanted.definitions:
             if definition.table in self.there:
                 for sentence in differences(definition.shape, self.there[definition.table], holds):
                     yield found(
@@ -319,7 +320,7 @@ def of_sequences(connection: Session, tables: Sequence[TableName], strange: Coll
         for each in sequences.read(connection, tables)
         if not (each.readable and each.settable) and not (each.owned and each.table in strange)
     ]
-    role = preflight.role(connection) if fixed else ""
+    role = privileges.role(connection) if fixed else ""
     why = (
         "they cannot be set past the master's values, and the first insert after a failover would draw a number that "
         "is in use"

@@ -24,8 +24,8 @@ import psycopg
 
 from sluice.counted import counted
 from sluice.database.apply import Staged
-from sluice.database.conflicts import Collision, Drift, rows_found
-from sluice.database.net_changes import NetChanges
+from sluice.database.conflicts import Collision, Drift, ValueUnfit, rows_found
+from sluice.database.net_changes import KINDS, NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
@@ -131,7 +131,7 @@ class Merger:
         steps = []
         for table, parts in shares.items():
             target, columns, key = self.targets[table], _columns(parts), parts[0].key
-            sets: dict[str, list[Rows]] = {kind: [] for kind in stage.KINDS}
+            sets: dict[str, list[Rows]] = {kind: [] for kind in KINDS}
             for part in parts:
                 for kind, rows in stage.sets(part).items():
                     sets[kind] += rows
@@ -280,7 +280,7 @@ class Merger:
                 raise trouble.error from None
             self._undo()
             raise self._meaning(steps, trouble) from trouble.error
-        except stage.ValueUnfit:
+        except ValueUnfit:
             self._undo()
             raise
         return counts
@@ -362,7 +362,7 @@ class Merger:
             shown = step.key_places
             text = merge_statements.existing(step.target, shown, source.sql, step.same_key)
             row = self._raw.execute(text, source.parameters).fetchone()
-        except (psycopg.Error, Drift, stage.ValueUnfit):
+        except (psycopg.Error, Drift, ValueUnfit):
             row = None
         self._undo()
         if row is None:
@@ -424,14 +424,14 @@ class Merger:
             try:
                 self._stages += 1
                 stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
-            except stage.ValueUnfit as found:
+            except ValueUnfit as found:
                 return found
             except psycopg.Error:
                 pass
             finally:
                 self._undo()
         reason = errors.reason(error, hidden=bool(step.target.hidden))
-        return stage.ValueUnfit(step.target.table, error.diag.column_name, None, reason)
+        return ValueUnfit(step.target.table, reason, column=error.diag.column_name)
 
 
 def _columns(parts: Sequence[NetChanges | Staged]) -> tuple[str, ...]:

@@ -33,9 +33,11 @@ from sluice.database.conflicts import (
     Drift,
     RowStays,
     ValueTaken,
+    ValueUnfit,
     row_text,
     rows_found,
 )
+from sluice.database.digests import Texts
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
@@ -49,7 +51,6 @@ from sluice.vendors.postgres.target import change_statements, unique
 from sluice.vendors.postgres.target.change_statements import Rewriter, Statement
 from sluice.vendors.postgres.target.conflicts import refuses
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
-from sluice.vendors.postgres.target.stage import ValueUnfit
 from sluice.vendors.postgres.target.unique import Unique
 
 _CHUNK = 500
@@ -157,8 +158,8 @@ class Replayer:
     ) -> Replayed:
         """Applies the changes of rows, in REPL_KEY order, of one or many tables.
 
-        `images`: tables whose rows are also compared with their former images (normal mode). `reject` sets aside what
-        does not fit instead of raising it; `earlier_rejects` are those that the same window has set aside before.
+        `images`: tables whose rows are also compared with their former images (normal mode). `reject` returns
+        changes that do not fit instead of raising; `earlier_rejects`: those of earlier attempts of the same window.
         `deferrable`: in safe mode, unique values that are checked at the commit displace rows as well. `rules`: see
         `sluice.database.apply.Replayer`.
         """
@@ -249,8 +250,8 @@ class Replayer:
 
     def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
         rule = work.rules.get(change.table)
-        held, overwrite = self._held(change), lambda: self._overwritten(change, work)
-        work.done.rejects += settled(change, problem, held, rule, overwrite, reject=work.reject)
+        slave_row, overwrite = self._slave_row(change), lambda: self._overwritten(change, work)
+        work.done.rejects += settled(change, problem, slave_row, rule, overwrite, reject=work.reject)
 
     def _overwritten(self, change: RowChange, work: "_Work") -> Conflict | None:
         """Makes the slave's row the change's, or says what is in the way."""
@@ -258,7 +259,7 @@ class Replayer:
         overwriting = rewriter.statements(change, self.targets[change.table], (), images=False)
         return self._one(change, overwriting, work)
 
-    def _held(self, change: RowChange) -> dict[str, str | None] | None:
+    def _slave_row(self, change: RowChange) -> dict[str, str | None] | None:
         """The row of that key on the slave, of the columns that are replicated."""
         target = self.targets[change.table]
         shown = [name for name in (change.new or change.old) if target.has(name)]
@@ -275,7 +276,7 @@ class Replayer:
                 found = self._read(text, parameters.values)
         return dict(zip(shown, found[0][0], strict=True)) if found else None
 
-    def _read(self, text: str, parameters: Sequence[Any]) -> list[Any]:
+    def _read(self, text: str, parameters: Sequence[object]) -> list[Any]:
         """Nothing where the values themselves are what is wrong."""
         try:
             with self.connection.transaction():
@@ -323,7 +324,7 @@ class Replayer:
             results = pipeline.run(self.connection, ((statement.text, statement.parameters) for _, statement in sent))
         except pipeline.StatementsFailed as failed:
             raise failed.error from None
-        displaced: dict[tuple[TableName, tuple[str | None, ...]], DisplacedRow] = {}
+        displaced: dict[tuple[TableName, Texts], DisplacedRow] = {}
         for (change, statement), result in zip(sent, results, strict=True):
             if statement.counted and result.rowcount != 1:
                 return False
@@ -363,7 +364,7 @@ class Replayer:
         return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
 
 
-def _gone(change: RowChange) -> tuple[str | None, ...]:
+def _gone(change: RowChange) -> Texts:
     """The key under which there is no row any more behind it."""
     key = tuple(change.key_of(change.old).values()) if change.key and change.old else ()
     return key if not change.new or key != tuple(change.key_of(change.new).values()) else ()
@@ -377,4 +378,4 @@ def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Confli
         return ReferenceRefused(change, reason)
     if refuses(error):
         return ActionRefused(change, reason)
-    return ValueUnfit(change.table, error.diag.column_name, None, reason)
+    return ValueUnfit(change.table, reason, column=error.diag.column_name)

@@ -15,38 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
-from sluice.database.conflicts import Conflict
-from sluice.database.net_changes import NetChanges
+from sluice.database.conflicts import ValueUnfit
+from sluice.database.net_changes import KINDS, NetChanges
 from sluice.database.session import Session
-from sluice.errors import RESTART_APPLY
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import reason as server_reason
 from sluice.vendors.postgres.target.slave_tables import SlaveColumn, SlaveTable
 
-KINDS = ("deletes", "updates", "moves", "inserts")
 _COPY_ROWS = 100_000
 _COPY_BYTES = 16 << 20
 """A COPY is written in pieces of about so many rows and bytes."""
 _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
-
-
-class ValueUnfit(Conflict):
-    """A value of the master does not fit into the slave's column."""
-
-    def __init__(self, table: TableName, column: str | None, value: str | None, reason: str):
-        where = f"{table}, column {column!r}" if column else str(table)
-        what = f"the value {_short(value)}" if value is not None else "a row"
-        super().__init__(
-            table,
-            f"{where}: {what} of the master does not fit on the slave: {reason}",
-            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
-            f"replication, then {RESTART_APPLY}.",
-        )
-        self.column = column
-        self.value = value
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -116,10 +97,9 @@ def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
     if isinstance(changes, Staged):
         assert isinstance(changes, StagedHere), "staged on another vendor's slave"
         return {kind: [changes.relations[kind]] if kind in changes.relations else [] for kind in KINDS}
-    tables = {kind: getattr(changes, kind) for kind in KINDS}
     return {
         kind: [Rows(tuple(table.column_names), expected(table), arrow=table)] if table.num_rows else []
-        for kind, table in tables.items()
+        for kind, table in changes.by_kind.items()
     }
 
 
@@ -190,8 +170,7 @@ def put(
     Raises `ValueUnfit`, `ColumnMissing`.
     """
     relations: dict[str, Rows] = {}
-    for kind in KINDS:
-        rows = getattr(changes, kind)
+    for kind, rows in changes.by_kind.items():
         if not rows.num_rows:
             continue
         typed = labels(target, changes.columns, changes.key, rows.column_names)
@@ -266,19 +245,19 @@ def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Seque
     reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
     match = _CONTEXT.search(error.diag.context or "")
     if match is None:
-        return ValueUnfit(target.table, error.diag.column_name, None, reason)
+        return ValueUnfit(target.table, reason, column=error.diag.column_name)
     # Whatever the server's language: a line's number, then a column's name, then a colon or comma.
     rest = match[2] or ""
     names = [(label, number) for number, label in enumerate(rows.column_names)]
     names += [(column.name, number) for number, column in enumerate(typed) if column]
     places = [(len(name), number) for name, number in names if rest.startswith((f"{name}:", f"{name},"))]
     if not places:
-        return ValueUnfit(target.table, error.diag.column_name, None, reason)
+        return ValueUnfit(target.table, reason, column=error.diag.column_name)
     place = max(places)[1]
     column = typed[place]
     value = rows.column(place)[int(match[1]) - 1].as_py() if int(match[1]) <= rows.num_rows else None
     shown = None if column is None or column.name in target.hidden else value
-    return ValueUnfit(target.table, column.name if column else None, shown, reason)
+    return ValueUnfit(target.table, reason, column=column.name if column else None, value=shown)
 
 
 def _definition(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> str:
@@ -319,7 +298,3 @@ def _data(texts: pa.Array) -> memoryview:
         return memoryview(b"")
     bounds = np.frombuffer(offsets, dtype=np.int64, count=texts.offset + len(texts) + 1)
     return memoryview(data)[int(bounds[texts.offset]) : int(bounds[-1])]
-
-
-def _short(value: str) -> str:
-    return repr(value) if len(value) <= 100 else f"{value[:80]!r}… ({len(value)} characters)"

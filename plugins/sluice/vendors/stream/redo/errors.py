@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sluice.errors import DataLost, Terminal, Transient
+from sluice.model.position import ScnPosition
 
 
 class OutputUnreachable(Transient):
@@ -111,6 +112,20 @@ class BetweenTransactions(Terminal):
             f"Write {scn} under redo.ends_at, and capture into another location, from a schema checkpoint of an SCN "
             "before that (docs/redo.md); or put the former capture back."
         )
+
+
+class OlderOpen(Terminal):
+    """Transactions ran where a slave is to go on of which the stream brings nothing."""
+
+    def __init__(self, folder: Path, position: ScnPosition, begins: int):
+        super().__init__(
+            f"{folder}: where the slave is, at SCN {position.scn}, transactions may have run that began before SCN "
+            f"{begins}, with which the redo begins that is read, and the stream brings nothing of them. Put the former "
+            "capture back, and have such transactions ended. When the position in the slave's checkpoint says "
+            f'"oldest": {begins} or more, end the apply, write its "scn" under redo.ends_at, and capture into another '
+            "location, from the same schema checkpoint (docs/redo.md)."
+        )
+        self.folder = folder
 
 
 class NotThereYet(Transient):

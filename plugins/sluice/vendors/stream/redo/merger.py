@@ -5,23 +5,23 @@ is a state that the master had. How far each thread was merged stands in the str
 a merge that was killed goes on there, and nothing is there twice.
 """
 
-import json
 import logging
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from sluice.counted import counted
+from sluice.database.recorder import DEFAULTS, MergeOptions
 from sluice.errors import Transient
 from sluice.model.names import Prefix
 from sluice.model.naming import Naming
+from sluice.model.vendors import DESCRIPTION_FILE
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, RowChange
@@ -30,6 +30,7 @@ from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
 from sluice.vendors.stream.redo.errors import BeginsLater, NoKeys, OutputDamaged, ThreadSilent, Unfit
 from sluice.vendors.stream.redo.keys import SchemaCheckpoint
 from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
+from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.redo.spool import free
 from sluice.vendors.stream.redo.threads import Checkpoint, ThreadOutput, folders
 from sluice.vendors.stream.redo.types import UNITS
@@ -37,96 +38,41 @@ from sluice.vendors.stream.writer import FILE_BYTES, Writer
 
 log = logging.getLogger("sluice.redo")
 
-GROUP = 10_000
-"""Messages after which a transaction of the stream ends, at the next end of one of the master."""
-READ, WAITING = 20_000, 200_000
-"""What is read of a thread in one turn; and transactions above which only the thread is read that they wait for."""
 POLL_SECONDS = 0.2
 IDLE_SECONDS = 10.0
 LONGEST_BACKOFF_SECONDS = 15.0
-_VENDOR = "redo"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass
-class State:
-    """What a commit of the stream says of the merge."""
+@dataclass(frozen=True)
+class Limits:
+    """Of what is done in one go."""
 
-    released: Released
-    threads: dict[ThreadId, tuple[str, int, int]]
-    """Of each thread: a file and where in it to go on, and its watermark."""
-    ddl: DdlSeen
-    begins: int
-    """The SCN with which the stream begins: what was committed up to there is not in it."""
-    through: int | None = None
-    """See `Merge.through`."""
-
-    def text(self) -> str:
-        values = {
-            "vendor": _VENDOR,
-            "scn": self.released.scn,
-            "begins": self.begins,
-            "through": self.through,
-            "last": sorted([str(thread), xid] for thread, xid in self.released.last),
-            "threads": {str(thread): list(place) for thread, place in self.threads.items()},
-            **self.ddl.text(),
-        }
-        return json.dumps(values, separators=(",", ":"))
-
-    @classmethod
-    def parse(cls, text: str) -> "State | None":
-        """None for the text of another recorder."""
-        values: dict[str, Any] = json.loads(text)
-        if values.get("vendor") != _VENDOR:
-            return None
-        last = frozenset((_thread(name), xid) for name, xid in values["last"])
-        threads = {_thread(name): (file, offset, scn) for name, (file, offset, scn) in values["threads"].items()}
-        ddl = DdlSeen(values["altered"], values["created"], values["left"])
-        begins, through = values.get("begins", values["scn"]), values.get("through")  # Older streams do not say them.
-        return cls(Released(values["scn"], last), threads, ddl, begins, through)
-
-    @property
-    def shown(self) -> int:
-        """Up to this SCN all is in the stream."""
-        return self.through or max(self.released.scn, self.begins)
-
-    def shows(self, scn: int) -> bool:
-        """Whether the stream holds what was committed behind its beginning and up to `scn`, and nothing else."""
-        return self.through is not None and max(self.released.scn, self.begins) <= scn <= self.through
+    group: int = 10_000
+    """Messages after which a transaction of the stream ends, at the next end of one of the master."""
+    read: int = 20_000
+    """Transactions and checkpoints that are read of a thread before the next one has its turn."""
+    waiting: int = 200_000
+    """Transactions above which only the thread is read that they wait for."""
+    file_bytes: int = FILE_BYTES
+    """A file of the stream that is larger is followed by another one."""
 
 
 class Merger:
-    """Merges the threads in `root` into the stream in `folder`.
-
-    Parameters as of `sluice.database.recorder.MergerClass`; `group`, `read`, `waiting`: see the constants.
-    """
+    """Merges the threads in `root` into the stream in `folder`."""
 
     def __init__(
         self,
         root: Path,
         folder: Path,
         prefix: Prefix,
-        *,
-        exact_names: bool = False,
-        silent_seconds: float = 900.0,
-        frees: bool = False,
-        ends_at: Collection[int] = (),
-        group: int = GROUP,
-        read: int = READ,
-        waiting: int = WAITING,
-        file_bytes: int = FILE_BYTES,
+        options: MergeOptions = DEFAULTS,
+        limits: Limits = Limits(),
     ):
-        self.root = root
-        self.folder = folder
-        self.prefix = prefix
-        self.naming = Naming(exact_names)
+        self.root, self.folder, self.prefix = root, folder, prefix
+        self.options, self.limits = options, limits
         self.merged = 0
         """Transactions of the master, since this merge began."""
-        self._silent_seconds = silent_seconds
-        self.frees = frees
-        self.ends_at = ends_at
-        self.group, self.read, self.waiting = group, read, waiting
-        self._file_bytes = file_bytes
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop` is set; outages are waited for. Raises `Terminal`."""
@@ -154,7 +100,7 @@ class Merger:
         with self._begin() as merging:
             while True:
                 moved = merging.turn()
-                merging.expect_news(self._silent_seconds)
+                merging.expect_news(self.options.silent_seconds)
                 yield moved
 
     def _begin(self) -> "_Merging":
@@ -173,14 +119,14 @@ class Merger:
         if not checkpoints:
             raise NoKeys(self.root)
         state = state or State(Released(), {}, DdlSeen(), max(each.scn for each in checkpoints))
-        if early := [scn for scn in self.ends_at if scn < state.begins]:
+        if early := [scn for scn in self.options.ends_at if scn < state.begins]:
             raise BeginsLater(self.folder, min(early), state.begins)
         merge = Merge(state.released, _incarnations(checkpoints, outputs))
         keys: dict[tuple[str, str], tuple[str, ...]] = {}
         for checkpoint in sorted(checkpoints, key=lambda each: each.scn):
             keys |= checkpoint.keys
-        definitions = Definitions(tables, keys, self.naming, state.ddl)
-        writer = Writer(self.folder, stream, end, tables, file_bytes=self._file_bytes)
+        definitions = Definitions(tables, keys, Naming(self.options.exact_names), state.ddl)
+        writer = Writer(self.folder, stream, end, tables, file_bytes=self.limits.file_bytes)
         merging = _Merging(self, merge, definitions, writer, state)
         try:
             for thread, output in outputs.items():
@@ -208,7 +154,7 @@ class _Merging:
         """The SCN of which the last commit says that all up to it is in the stream."""
         self._freed: dict[ThreadId, str] = {}
         self._said = time.monotonic()
-        self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
+        self._waits_for: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
         self._lost: dict[ThreadId, str] = {}
         """Of threads that cannot be read on, why; all that was read before is merged."""
 
@@ -237,10 +183,10 @@ class _Merging:
         news = False
         for thread, output in self.outputs.items():
             holding = self.merge.holding()
-            if self.merge.waiting >= self.merger.waiting and holding is not None and holding[0] != thread:
+            if self.merge.waiting >= self.merger.limits.waiting and holding is not None and holding[0] != thread:
                 continue
             closed, lost, count = output.described().closed, output.lost(), 0
-            for each in islice(output.poll(), self.merger.read):
+            for each in islice(output.poll(), self.merger.limits.read):
                 count += 1
                 if isinstance(each, Checkpoint):
                     self.merge.checkpoint(thread, each.scn)
@@ -252,7 +198,7 @@ class _Merging:
                 self._lost[thread] = lost
             else:
                 self._lost.pop(thread, None)
-            if closed and count < self.merger.read:
+            if closed and count < self.merger.limits.read:
                 self.merge.close(thread)
                 self._times.pop(thread, None)
         return self._write() or news
@@ -260,10 +206,10 @@ class _Merging:
     def expect_news(self, seconds: float) -> None:
         """Raises `ThreadSilent` where transactions have waited too long for one thread."""
         holding, now = self.merge.holding(), time.monotonic()
-        if holding != self._held[0]:
-            self._held = (holding, now)
-        elif holding is not None and holding[0] not in self._lost and now - self._held[1] > seconds:
-            raise ThreadSilent(str(holding[0]), holding[1], now - self._held[1])
+        if holding != self._waits_for[0]:
+            self._waits_for = (holding, now)
+        elif holding is not None and holding[0] not in self._lost and now - self._waits_for[1] > seconds:
+            raise ThreadSilent(str(holding[0]), holding[1], now - self._waits_for[1])
 
     def _write(self) -> bool:
         written = False
@@ -285,7 +231,7 @@ class _Merging:
     def _write_group(self, first: Transaction) -> None:
         group, rows = [first], first.rows
         # Behind DDL it is another question which tables are new.
-        while rows < self.merger.group and not group[-1].ddl and (next_scn := self.merge.next_scn) is not None:
+        while rows < self.merger.limits.group and not group[-1].ddl and (next_scn := self.merge.next_scn) is not None:
             if self._ends(group[-1].scn, next_scn):
                 break
             following = self.merge.ready()
@@ -300,7 +246,7 @@ class _Merging:
 
     def _ends(self, first: int, following: int) -> bool:
         """Whether a transaction of the stream is to end at one of the SCNs from `first` on, before `following`."""
-        return any(first <= scn < following for scn in self.merger.ends_at)
+        return any(first <= scn < following for scn in self.merger.options.ends_at)
 
     def _describe(self, group: list[Transaction]) -> None:
         """Tables that come into the stream stand at the head of a file, in front of their changes."""
@@ -337,7 +283,7 @@ class _Merging:
             moment = "" if self.merge.waiting else min(self._times.values(), default="")
         self.writer.commit(max(moment, self.writer.end.time), state, lost)
         self._saved, self._said, self._shown = state, time.monotonic(), found.shown
-        if self.merger.frees:
+        if self.merger.options.frees:
             self._free(found)
 
     def _free(self, state: State) -> None:
@@ -348,11 +294,19 @@ class _Merging:
                 free(self.outputs[thread].folder, file)
 
     def _moment(self, thread: ThreadId, value: int | None) -> str:
-        """ISO 8601, UTC; empty where it is not known."""
+        """ISO 8601, UTC; empty where it is not known. Raises `OutputDamaged`."""
         if value is None:
             return ""
-        second = UNITS[self.outputs[thread].description.timestamp]
-        return (_EPOCH + timedelta(microseconds=value * 1_000_000 // second)).isoformat(timespec="microseconds")
+        output = self.outputs[thread]
+        unit = output.description.timestamp
+        try:
+            moment = _EPOCH + timedelta(microseconds=value * 1_000_000 // UNITS[unit])
+        except OverflowError:
+            wrong = f"says that times are in {unit}, and the output has {value}"
+            raise OutputDamaged(
+                output.folder / DESCRIPTION_FILE, 0, wrong, "Write the unit of format.timestamp"
+            ) from None
+        return moment.isoformat(timespec="microseconds")
 
     def _state(self) -> State:
         resume, threads = self.merge.resume(), {}
@@ -367,8 +321,3 @@ def _incarnations(found: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, 
     """Of the master, those that have a thread."""
     present = {thread.resetlogs for thread in outputs}
     return {each for checkpoint in found for each in checkpoint.incarnations if each[0] in present}
-
-
-def _thread(name: str) -> ThreadId:
-    resetlogs, _, thread = name.partition("_")
-    return ThreadId(int(resetlogs), int(thread))

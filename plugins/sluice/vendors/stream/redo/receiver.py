@@ -5,6 +5,7 @@ of either side is known by the merge. A transaction of any size is held in no me
 """
 
 import logging
+import os
 import re
 import select
 import socket
@@ -24,7 +25,7 @@ from sluice.vendors.stream.redo.protocol import (
     ResponseCode,
     frame,
 )
-from sluice.vendors.stream.redo.spool import Spool, last_place
+from sluice.vendors.stream.redo.spool import Spool, SpoolFull, last_place
 
 log = logging.getLogger("sluice.redo")
 
@@ -36,6 +37,8 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
 """An answer to START comes when OpenLogReplicator has found its first redo log."""
 LONGEST_BACKOFF_SECONDS = 5.0
+DDL_FILE = "ddl"
+"""In the folder of the thread: the SCN of DDL that the other threads do not know yet."""
 _LOOK_SECONDS = 0.1
 _CHECKPOINT = re.compile(
     rb'\{(?:"scn":\d+,)?"tm":(-?\d+),"c_scn":\d+,"c_idx":\d+,"payload":\[\{"op":"chkpt","seq":(\d+)'
@@ -75,8 +78,12 @@ class Receiver:
         """On the monotonic clock."""
         self.durable = last_place(folder)
         """`c_scn` and `c_idx` up to which all is on the disk."""
-        self.ddl = self.sequence = 0
+        self.sequence = 0
         self.time = 0.0
+        self.ddl = self._kept_ddl()
+        self._passed_on = 0
+        self._lock = threading.Lock()
+        """Held while the DDL that is not passed on becomes another one."""
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
@@ -89,6 +96,14 @@ class Receiver:
                 backoff = 0.1 if self.messages > before else min(max(2 * backoff, 0.1), LONGEST_BACKOFF_SECONDS)
                 log.debug("%s Next try in %.2g s.", outage, backoff)
                 stop.wait(backoff)
+
+    def passed_on(self, ddl: int) -> None:
+        """The programs of all other threads have the tables behind the DDL at that SCN."""
+        with self._lock:
+            self._passed_on = max(self._passed_on, ddl)
+            if self.ddl <= ddl:
+                self.ddl = 0
+                (self.folder / DDL_FILE).unlink(missing_ok=True)
 
     def receive(self, stop: threading.Event) -> None:
         """Over one connection, until `stop` is set.
@@ -148,29 +163,51 @@ class Receiver:
 
     def _stream(self, connection: socket.socket, frames: Frames, spool: Spool, stop: threading.Event) -> None:
         synced, size = time.monotonic(), 0
+        chunk = b""  # What came in one piece with the answer is in `frames`.
         while not stop.is_set():
-            readable = bool(select.select([connection], [], [], _LOOK_SECONDS)[0])
-            if readable:
-                chunk = self._chunk(connection)
-                size += len(chunk)
-                for body in frames.feed(chunk):
-                    if not body.startswith(b"{"):
-                        raise NotTheProtocol("a message of the stream is no JSON (format.type must be json)")
-                    spool.add(body)
-                    self.messages += 1
-                    if b'"op":"chkpt"' in body or b'"op":"ddl"' in body:
-                        self._note(body)
+            size += len(chunk)
+            for body in frames.feed(chunk):
+                if not body.startswith(b"{"):
+                    raise NotTheProtocol("a message of the stream is no JSON (format.type must be json)")
+                spool.add(body)
+                self.messages += 1
+                if b'"op":"chkpt"' in body or b'"op":"ddl"' in body:
+                    self._note(body)
             now = time.monotonic()
-            if size >= SYNC_BYTES or now - synced >= SYNC_SECONDS or not readable:
+            if size >= SYNC_BYTES or now - synced >= SYNC_SECONDS or not chunk:
                 self._confirm(connection, spool)
                 synced, size = now, 0
+            readable = select.select([connection], [], [], _LOOK_SECONDS)[0]
+            chunk = self._chunk(connection) if readable else b""
 
     def _note(self, line: bytes) -> None:
         """What a checkpoint or DDL says. The words may also stand in a value."""
         if (found := _CHECKPOINT.match(line)) is not None:
             self.time, self.sequence = int(found[1]) / 1e9, int(found[2])
         elif (ddl := _DDL.match(line)) is not None:
-            self.ddl = int(ddl[1])
+            self._keep_ddl(int(ddl[1]))
+
+    def _kept_ddl(self) -> int:
+        try:
+            return int((self.folder / DDL_FILE).read_text("ascii"))
+        except (OSError, ValueError):
+            return 0
+
+    def _keep_ddl(self, scn: int) -> None:
+        """On the disk before it is confirmed: it does not come again."""
+        with self._lock:
+            if scn <= max(self.ddl, self._passed_on):
+                return
+            try:
+                temporary = self.folder / f".{DDL_FILE}"
+                with temporary.open("w", encoding="ascii") as opened:
+                    opened.write(str(scn))
+                    opened.flush()
+                    os.fsync(opened.fileno())
+                temporary.rename(self.folder / DDL_FILE)
+            except OSError as error:
+                raise SpoolFull(self.folder, error.strerror or str(error)) from error
+            self.ddl = scn
 
     def _confirm(self, connection: socket.socket, spool: Spool) -> None:
         place = spool.sync()

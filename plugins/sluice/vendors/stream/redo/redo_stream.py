@@ -4,50 +4,84 @@ The end of the stream says the SCN up to which all commits are in it. A block th
 stream has up to its end, and nothing else. So the marker of a block is a position of the stream, and BLOCKS decides as
 with any other source (`sluice.model.blocks`). A loader looks at the end after it has said that its block is begun; the
 stream only grows, so the marker covers every window that an apply has taken before.
+
+Beside the stream's folder a file keeps from which SCN on the stream lacks no transaction
+(`sluice.vendors.oracle.source.older_transactions`). Without it that is found out again, at a later SCN.
 """
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from sluice.model.names import TableName
 from sluice.model.position import Moment, Position
 from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
+from sluice.vendors.stream.lines import Commit
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.redo.errors import BetweenCommits, NoKeys, OtherIncarnation
 from sluice.vendors.stream.redo.keys import newest
-from sluice.vendors.stream.redo.merger import State
+from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.redo.threads import folders
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
 
 THREADS = "threads"
 """Folder of the threads' folders, beside that of the stream."""
+COMPLETE_FILE = "complete.json"
+"""Beside the stream's folder: of which stream it is said, and the SCN."""
 
 
 class Recorded:
     """See `sluice.database.recorder.RedoStream`. For one thread at a time."""
 
     def __init__(self, folder: Path):
-        self._threads = folder.parent / THREADS
+        self._folder, self._threads, self._complete = folder, folder.parent / THREADS, folder.parent / COMPLETE_FILE
         self._session = StreamSession(folder)
         self._captured: tuple[list[Path] | None, dict[TableName, tuple[str, ...]]] = (None, {})
         """Schema checkpoints of the threads, and what the newest of each thread say."""
 
     def moment(self, resetlogs: int) -> Moment:
         """Raises `ChangesLost`, `OtherIncarnation`, `BetweenCommits`, and what `Files` raises."""
-        files = self._session.files
-        names = files.names()
-        last = files.index(names[-1], names)
-        if last.end.lost is not None:
-            raise ChangesLost(files.folder, last.end.lost)
-        state = State.parse(last.end.source) if last.end.source is not None else None
-        if state is None or not state.threads:
-            raise StreamUnreachable(files.folder, "does not say yet which redo threads are in it")
+        stream, end, state = self._end()
+        if end.lost is not None:
+            raise ChangesLost(self._folder, end.lost)
         if resetlogs != (mine := max(thread.resetlogs for thread in state.threads)):
-            raise OtherIncarnation(files.folder, mine, resetlogs)
+            raise OtherIncarnation(self._folder, mine, resetlogs)
         if state.through is None or not state.shows(state.through):
-            raise BetweenCommits(files.folder)
-        return Moment(StreamPosition(last.header.stream, last.end.position, last.end.time), state.through)
+            raise BetweenCommits(self._folder)
+        return Moment(StreamPosition(stream, end.position, end.time), state.through)
+
+    def begins(self) -> int:
+        """Raises `StreamUnreachable`."""
+        return self._end()[2].begins
+
+    def incarnations(self) -> Collection[int]:
+        """Raises `StreamUnreachable`."""
+        return {thread.resetlogs for thread in self._end()[2].threads}
+
+    def complete_from(self) -> int | None:
+        """Raises `StreamUnreachable`."""
+        stream = self._end()[0]
+        try:
+            kept = json.loads(self._complete.read_text("utf-8"))
+            return int(kept["scn"]) if kept["stream"] == stream else None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StreamUnreachable(self._complete, f"cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError):
+            return None  # Cut off, or another's: it is made anew.
+
+    def keep_complete_from(self, scn: int) -> None:
+        """Raises `StreamUnreachable`."""
+        text = json.dumps({"stream": self._end()[0], "scn": scn})
+        try:
+            made = self._complete.with_name(f".{COMPLETE_FILE}.{os.getpid()}")
+            made.write_text(text, "utf-8")
+            made.rename(self._complete)
+        except OSError as error:
+            raise StreamUnreachable(self._complete, f"cannot be written: {error.strerror}") from error
 
     def secure(self, position: Position) -> None:
         """Raises `StreamUnreachable`."""
@@ -66,6 +100,16 @@ class Recorded:
             for table, definition in end.tables(end.end.position).items()
         }
         return {**self._captured[1], **described}
+
+    def _end(self) -> tuple[str, Commit, State]:
+        """The stream's name, its last commit, and what that says of the merge. Raises `StreamUnreachable`."""
+        files = self._session.files
+        names = files.names()
+        last = files.index(names[-1], names)
+        state = State.parse(last.end.source) if last.end.source is not None else None
+        if state is None or not state.threads:
+            raise StreamUnreachable(files.folder, "does not say yet which redo threads are in it")
+        return last.header.stream, last.end, state
 
     def _of_checkpoints(self) -> dict[TableName, tuple[str, ...]]:
         checkpoints = [read for folder in folders(self._threads).values() if (read := newest(folder)) is not None]

@@ -1,7 +1,8 @@
 """Where a slave goes on in a stream of redo that had its changes from triggers before.
 
 A position of triggers says as of which SCN it was taken: it covers what was committed up to there, and nothing else. So
-does the end of a transaction of the stream, where the merge has noted that.
+does the end of a transaction of the stream, where the merge has noted that. What ran then and began before the
+stream is in neither: there must be nothing of that.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files, parsed
 from sluice.vendors.stream.lines import Commit, Header
 from sluice.vendors.stream.position import StreamPosition
-from sluice.vendors.stream.redo.errors import BetweenTransactions, NotThereYet
-from sluice.vendors.stream.redo.merger import State
+from sluice.vendors.stream.redo.errors import BetweenTransactions, NotThereYet, OlderOpen
+from sluice.vendors.stream.redo.merge_state import State
 from sluice.vendors.stream.session import files_of
 
 _COMMIT = b'{"commit":'
@@ -23,7 +24,7 @@ _COMMIT = b'{"commit":'
 def place(connection: Session, position: Position) -> Position | None:
     """The place in the stream that covers what `position` covers; None where that is one of a stream itself.
 
-    Raises `OtherSource`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
+    Raises `OtherSource`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
     """
     if isinstance(position, StreamPosition):
         return None
@@ -37,6 +38,8 @@ def place(connection: Session, position: Position) -> Position | None:
             state = State.parse(end.source) if end.source is not None else None
             if state is None or position.resetlogs not in {thread.resetlogs for thread in state.threads}:
                 raise OtherSource(position, "the redo of this incarnation of the master")
+            if position.oldest < state.begins:
+                raise OlderOpen(files.folder, position, state.begins)
             if state.shows(position.scn):
                 return StreamPosition(files.index(file, names).header.stream, end.position, end.time)
             shown = max(shown, state.shown)

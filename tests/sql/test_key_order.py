@@ -1,4 +1,4 @@
-"""BLOCKS on a real slave; the place of keys as a real master orders them."""
+"""Keys as a real master orders them: ranges between bounds, and in which of them a key lies."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog, key_order
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target import blocks
 from tests.examples import examples
 
 TEXTS = st.text(
@@ -91,7 +90,7 @@ def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connecti
         )
         for key in keys
     ]
-    assert blocks.locate(master, shape, bounds, keys) == expected
+    assert key_order.locate(master, shape, bounds, keys) == expected
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -119,7 +118,7 @@ def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
                 f"SELECT {texts} FROM {order.source} WHERE {order.within(lo, hi)}".encode()
             ).fetchall()
             assert len(found) == step or hi is None
-            assert blocks.locate(master, shape, bounds, found) == [place] * len(found)
+            assert key_order.locate(master, shape, bounds, found) == [place] * len(found)
             seen += found
         assert sorted(seen) == sorted(master.execute(f"SELECT {texts} FROM {table}").fetchall())
 

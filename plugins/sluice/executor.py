@@ -1,4 +1,4 @@
-"""Many processes that read and stage a large window, or load blocks: Spark's executors."""
+"""Many processes that read and stage a large window, load blocks or compare tables: Spark's executors."""
 
 import threading
 import time
@@ -48,7 +48,7 @@ def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], lim
         heartbeat()
         if time.monotonic() > end:
             raise ExecutorStuck(
-                f"Spark has not come to an end with its share of a window within {limit:.0f} s. It is cancelled and "
+                f"Spark has not come to an end with what it was given within {limit:.0f} s. It is cancelled and "
                 "taken again. If this goes on, look whether Spark has workers (page of its master), and whether they "
                 "reach both databases."
             )

@@ -1,0 +1,118 @@
+"""A comparison runs in a process of its own: no rows pass through a worker of Airflow."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from sluice.airflow import connections, jobs, state_paths
+from sluice.airflow.task_context import TaskContext
+from sluice.errors import Terminal, Transient
+from sluice.exit_status import DONE, TERMINAL
+from sluice.model.names import TableName
+from sluice.verify.report_types import Report
+from sluice.verify.resync import Action
+
+log = logging.getLogger("sluice.verify")
+
+GRACE_SECONDS = 10.0
+"""So long it has to let go of what it holds once its task is ended."""
+SAID = re.compile(r"\S+Z (?P<level>[A-Z]+) (?P<text>.*)")
+"""A line of its log."""
+
+
+class ComparisonEnded(Transient):
+    """The process ended without a result."""
+
+    def __init__(self, status: int, said: str):
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        super().__init__(f"The process that compares {how}: {said or 'it said nothing'}")
+        self.status = status
+
+
+class ComparisonRefused(Terminal):
+    """What the process said that a person must mend."""
+
+
+def compare(
+    task: TaskContext,
+    table: TableName,
+    actions: Iterable[str],
+    report: Path,
+    *,
+    action: Action = Action.VERIFY,
+    limit: int | None = None,
+    sample: int = 0,
+    started: str = "",
+) -> Report:
+    """The report of one table, which is written to `report`. For the others see `sluice.verify.resync`.
+
+    Raises `ComparisonEnded`, `ComparisonRefused`.
+    """
+    run({
+        "prefix": str(task.prefix), "slave": task.slave.name, "redis_url": connections.redis_url(),
+        "connections": {name: info.to_dict() for name, info in task.connections.items()},
+        "spark": connections.spark(), "table": [table.schema, table.name], "actions": "".join(sorted(actions)),
+        "action": str(action), "limit": limit, "sample": sample, "started": started, "report": str(report),
+    })  # fmt: skip
+    found: Report = json.loads(report.read_text())
+    return found
+
+
+def run(payload: Mapping[str, object]) -> None:
+    """Runs `spark_jobs.resync` to its end, its log in this one. Where this process dies, it does as well.
+
+    Raises `ComparisonEnded`, `ComparisonRefused`.
+    """
+    command = [sys.executable, "-m", "spark_jobs.with_parent", str(os.getpid()), sys.executable, "-m"]
+    process = subprocess.Popen(
+        [*command, "spark_jobs.resync"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+        cwd=state_paths.jobs_folder(),
+        env=jobs.environment(),
+        umask=0o077,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    said = ""
+    try:
+        with suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(json.dumps(payload))
+        for line in process.stdout:
+            said = _forward(line.rstrip()) or said
+        status = process.wait()
+    finally:
+        _end(process)
+    if status == TERMINAL:
+        raise ComparisonRefused(said)
+    if status != DONE:
+        raise ComparisonEnded(status, said)
+
+
+def _forward(line: str) -> str:
+    """Into this process's log, under its own level; the text."""
+    found = SAID.fullmatch(line)
+    level = logging.getLevelName(found["level"]) if found else logging.INFO
+    text = found["text"] if found else line
+    log.log(level if isinstance(level, int) else logging.INFO, "%s", text)
+    return text
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

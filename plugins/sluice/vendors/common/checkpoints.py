@@ -1,0 +1,14 @@
+"""What CHECKPOINT says, as the name of a moment: a server that shares no snapshots shows the same rows to each
+transaction that begins while this stays as it is."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+
+COLUMNS = "slave, epoch, position, target, slice_key, changes, tables"
+
+
+def digest(names: Iterable[str], rows: Callable[[str], Iterable[tuple[object, ...]]]) -> str:
+    """Of the tables CHECKPOINT, whose `names` are in order; `rows`: of each the `COLUMNS`."""
+    found = [[name, sorted(map(str, rows(name)))] for name in names]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()

@@ -1,0 +1,99 @@
+"""From which SCN on a stream of redo lacks no transaction: rows that are read as of that SCN or a later one fit to it.
+
+OpenLogReplicator leaves out a transaction that began before the redo that it reads, whenever it commits. A row that is
+read while one runs has nothing of it, and the stream brings nothing of it later. So rows are read as of an SCN at which
+all of them have ended. What ran when the stream begins is found by its first SCN: it is below the one with which the
+stream begins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.counted import listed
+from sluice.errors import Transient
+from sluice.vendors.oracle.queue_position import trans_key_of
+from sluice.vendors.oracle.source.position import Running, expect_steady, running
+
+SHOWN = 5
+"""So many transactions are listed one by one."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What runs on a master."""
+
+    older: Mapping[int, int]
+    """The transactions that the stream lacks, each with the SCN with which it began; 0 where that is not known."""
+    scn: int
+    """What has ended had ended up to here."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose a transaction is, as far as the master says."""
+
+    since: str
+    """By the master's clock."""
+    instance: int
+    session: str
+    """`SID,SERIAL#`; empty where it has none."""
+    account: str
+    program: str
+
+
+def look(master: Running, begins: int) -> Look:
+    """`begins`: the SCN with which the stream begins.
+
+    - Once every instance has come to `begins`, no transaction begins below it any more.
+    - One whose beginning is not known, as of some prepared ones, is as old as any.
+    - The SCN is asked behind that, of all instances: what was not there any more committed at or below it. An instance
+      that ended takes its SCN with it, so there must be the same ones before and after.
+
+    Raises `InstanceLost`.
+    """
+    threads = frozenset(master.threads())
+    expect_steady(threads, threads)
+    while min(master.scns()) < begins:
+        master.pause()
+        expect_steady(threads, master.threads())
+    seen = running(master)
+    scn = max(master.scns())
+    expect_steady(threads, master.threads())
+    return Look({xid: began for xid, began in seen.items() if began < begins}, scn)
+
+
+class OlderTransactions(Transient):
+    """Transactions run that the stream lacks."""
+
+    def __init__(self, place: str, begins: int, older: Mapping[int, int], owners: Mapping[int, Owner]):
+        texts = [
+            _text(xid, began, owners.get(xid)) for xid, began in sorted(older.items(), key=lambda each: each[::-1])
+        ]
+        super().__init__(
+            f"{place}: transactions run that began before SCN {begins}, with which the redo begins that is read. The "
+            "stream brings nothing of them, so no rows are read before they have ended; then it goes on by itself. "
+            f"Have them committed or rolled back. {listed(texts, SHOWN)}."
+        )
+        self.older = dict(older)
+
+
+class StreamBehind(Transient):
+    """The last transaction that the stream lacks has ended, and the stream has not come there."""
+
+    def __init__(self, place: str, complete_from: int, shown: int):
+        super().__init__(
+            f"{place}: the last transaction that began before the redo that is read had ended by SCN {complete_from}, "
+            f"and the stream has come to SCN {shown}. Rows are read when it has come there; on the master, ALTER "
+            "SYSTEM ARCHIVE LOG CURRENT brings it sooner."
+        )
+
+
+def _text(xid: int, began: int, owner: Owner | None) -> str:
+    """One of them, and what ends it."""
+    key = trans_key_of(xid)
+    text = f"Transaction {key}, of SCN {began or 'unknown'}"
+    if owner is None or not owner.session:
+        force = f"COMMIT FORCE '{key}' or ROLLBACK FORCE '{key}'"
+        return f"{text}, is prepared or has no session ({force} ends it where nobody else decides)"
+    kill = f"ALTER SYSTEM KILL SESSION '{owner.session},@{owner.instance}' rolls it back"
+    return f"{text}, runs since {owner.since} by the master's clock, of {owner.account}, {owner.program} ({kill})"

@@ -1,0 +1,69 @@
+"""Compares one table of a pair, and repairs it where that is wanted: `python -m spark_jobs.resync`, input on stdin.
+
+Further keys of the input (see `spark_jobs.job`): `table`, schema and name; `actions` that are replicated; `action`,
+`limit` and `sample`, see `sluice.verify.resync`; `started`, for the report; `report`, the file to write it to.
+
+Large tables are read by Spark's executors; a session is made when the first of them is met.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from sluice import config
+from sluice.coordination import redis_store
+from sluice.exit_status import TRANSIENT
+from sluice.model.names import TableName
+from sluice.pair import Pair
+from sluice.verify import report
+from sluice.verify.resync import Action, resync
+from spark_jobs.job import JobInput, main
+from spark_jobs.session import SparkExecutor
+
+
+def run(job: JobInput, _stop: threading.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    replication = config.load(job.prefix)
+    pair = Pair.of(replication, job.slave, job.connections)
+    extra = job.extra
+    made: list[SparkExecutor] = []
+
+    def executors() -> SparkExecutor:
+        if not made:
+            made.append(SparkExecutor(f"sluice {pair}", job.endpoint))
+        return made[0]
+
+    try:
+        result = resync(
+            pair,
+            redis_store.connect(job.redis_url),
+            TableName(*extra["table"]),
+            frozenset(extra["actions"]),
+            Action(extra["action"]),
+            extra["limit"],
+            sessions=replication.verify.parallel,
+            sample=extra["sample"],
+            executors=executors,
+        )
+    finally:
+        for executor in made:
+            executor.stop()
+    found = report.as_dict(job.prefix, job.slave, extra["action"], extra["started"], [result], replication.verify.mask)
+    path = Path(extra["report"])
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    new.replace(path)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """Raised where the comparison waits; all that it holds is let go on the way out."""
+    raise SystemExit(TRANSIENT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))

@@ -1,0 +1,193 @@
+"""From which SCN on a stream of redo lacks no transaction, on a model of Oracle's (`transaction_model.py`).
+
+The decision is the product's own. Of each thing that it takes care of a test shows what is lost without it.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+
+from sluice.vendors.oracle.source.older_transactions import Look, OlderTransactions, Owner, look
+from sluice.vendors.oracle.source.position import InstanceLost, Thread, take
+from tests.oracle.transaction_model import Reader, Settings, World
+
+ONE = Settings()
+CLUSTER = Settings(instances=3)
+
+
+def lost(seed: int, settings: Settings, reader_of: Callable[[World], Reader]) -> int:
+    """Transactions that are in no row that is read as of the answer, nor in the stream: they began before it."""
+    world = World(seed, settings)
+    world.run(world.random.randrange(60))
+    begins = world.scn[world.random.choice(world.up())]
+    reader = reader_of(world)
+    world.run(world.random.randrange(20))
+    while (found := steady(reader, begins)).older:
+        world.run(5)
+    world.run(20)
+    world.finish()
+    return sum(it.start < begins and it.commit is not None and it.commit > found.scn for it in world.committed)
+
+
+def steady(reader: Reader, begins: int) -> Look:
+    while True:
+        try:
+            return look(reader, begins)
+        except InstanceLost:
+            reader.world.run(3)
+
+
+@pytest.mark.parametrize("settings", [ONE, CLUSTER])
+def test_no_transaction_is_missing_in_the_rows_and_in_the_stream(settings: Settings) -> None:
+    assert sum(lost(seed, settings, Reader) for seed in range(600)) == 0
+
+
+@dataclass
+class WithoutPrepared(Reader):
+    """Does not look for prepared transactions."""
+
+    def prepared(self) -> Collection[int]:
+        return ()
+
+
+@dataclass
+class OneInstance(Reader):
+    """Asks one instance alone for its SCN."""
+
+    def scns(self) -> list[int]:
+        return [self.world.scn[self.instance]]
+
+
+@dataclass
+class EarlyScn(Reader):
+    """Takes the SCN before it looks for transactions."""
+
+    early: int = 0
+
+    def listed(self) -> Mapping[int, int]:
+        self.early = self.early or max(super().scns())
+        return super().listed()
+
+    def scns(self) -> Sequence[int]:
+        found, self.early = [self.early] if self.early else super().scns(), 0
+        return found
+
+
+@dataclass
+class ListedOnce(Reader):
+    """The list of running transactions is read on one side of the prepared ones."""
+
+    asked: int = 0
+    reads: int = 1
+
+    def listed(self) -> Mapping[int, int]:
+        self.asked += 1
+        return super().listed() if self.asked % 2 == self.reads else {}
+
+
+@dataclass
+class ListedAfter(ListedOnce):
+    """… on the other side."""
+
+    reads: int = 0
+
+
+class HighestOnly(Reader):
+    """Looks for transactions although an instance has not come to where the stream begins."""
+
+    def scns(self) -> list[int]:
+        return [max(super().scns())]
+
+
+@dataclass
+class Careless(Reader):
+    """Does not mind instances that come and go."""
+
+    def threads(self) -> Collection[Thread]:
+        return ()
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(
+    "reader", [WithoutPrepared, OneInstance, EarlyScn, ListedOnce, ListedAfter, HighestOnly, Careless]
+)
+def test_without_one_of_its_steps_transactions_are_lost(reader: Callable[[World], Reader]) -> None:
+    assert any(lost(seed, CLUSTER, reader) for seed in range(4000))
+
+
+def younger(seed: int, settings: Settings, reader_of: Callable[[World], Reader]) -> int:
+    """Transactions that a position of triggers does not cover, and that began before the SCN that it says of them."""
+    world = World(seed, settings)
+    world.run(world.random.randrange(60))
+    reader, position = reader_of(world), None
+    while position is None:
+        with suppress(InstanceLost):
+            position = take(reader)
+        world.run(3)
+    world.finish()
+    return sum(it.start < position.oldest and (it.commit or 0) > position.scn for it in world.committed)
+
+
+@pytest.mark.parametrize("settings", [ONE, CLUSTER])
+def test_a_position_of_triggers_says_how_old_transactions_are_that_it_does_not_cover(settings: Settings) -> None:
+    assert sum(younger(seed, settings, Reader) for seed in range(600)) == 0
+
+
+def test_the_instance_that_is_behind_counts() -> None:
+    assert any(younger(seed, CLUSTER, HighestOnly) for seed in range(4000))
+
+
+@dataclass
+class Still:
+    """A master that stands still."""
+
+    running: Mapping[int, int]
+    in_doubt: Collection[int] = ()
+
+    def threads(self) -> Collection[Thread]:
+        return [Thread(1, "1")]
+
+    def listed(self) -> Mapping[int, int]:
+        return self.running
+
+    def prepared(self) -> Collection[int]:
+        return self.in_doubt
+
+    def scns(self) -> Collection[int]:
+        return [500, 700]
+
+    def pause(self) -> None:
+        raise AssertionError("all instances are there")
+
+
+@pytest.mark.parametrize(
+    ("running", "in_doubt", "older"),
+    [
+        ({}, (), {}),
+        ({1: 100}, (), {}),  # the redo with that SCN is read
+        ({1: 99, 2: 100, 3: 400}, (), {1: 99}),
+        ({1: 0}, (), {1: 0}),  # not known
+        ({}, (4,), {4: 0}),
+        ({4: 100}, (4,), {}),
+        ({4: 99}, (4,), {4: 99}),
+    ],
+)
+def test_what_began_before_the_stream_is_awaited(
+    running: dict[int, int], in_doubt: tuple[int, ...], older: dict[int, int]
+) -> None:
+    assert look(Still(running, in_doubt), 100) == Look(older, 700)
+
+
+def test_who_waits_is_told_for_whom_and_what_ends_it() -> None:
+    owners = {1: Owner("2026-11-24 04:00:00", 2, "123,45", "SCOTT", "sqlplus@host")}
+    said = str(OlderTransactions("//db/SHOP", 100, {1: 99, 2: 0}, owners))
+    assert "//db/SHOP: transactions run that began before SCN 100" in said
+    assert (
+        "Transaction 0.0.1, of SCN 99, runs since 2026-11-24 04:00:00 by the master's clock, of SCOTT, sqlplus@host "
+        "(ALTER SYSTEM KILL SESSION '123,45,@2' rolls it back)" in said
+    )
+    assert "Transaction 0.0.2, of SCN unknown, is prepared or has no session (COMMIT FORCE '0.0.2'" in said
+    many = str(OlderTransactions("//db/SHOP", 100, dict.fromkeys(range(9), 7), {}))
+    assert "and 4 more" in many

@@ -1,0 +1,141 @@
+"""Tables that the application makes, and that a wildcard means, are captured in the transaction that makes them."""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import psycopg
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sluice.capture import resources
+from sluice.configuration.rule import ALL_ACTIONS, TablePattern
+from sluice.database.capture import Line
+from sluice.model import table_definition
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source.wildcards import note_wildcards, regular_expression
+from tests.examples import examples
+from tests.sql.master import ORDERS, Master
+
+LINES = [
+    Line(TablePattern.parse("public.private")),
+    Line(TablePattern.parse("public.part*"), frozenset("ID")),
+    Line(TablePattern.parse("public.log_?")),
+    Line(TablePattern.parse("public.*"), ALL_ACTIONS),
+]
+
+
+@pytest.fixture
+def watched(master: Master) -> Master:
+    """A master on which a wildcard means what is made from now on."""
+    master.sql(ORDERS)
+    master.register("orders")
+    note(master, LINES)
+    return master
+
+
+def note(master: Master, lines: list[Line], *, keyed: bool = False) -> None:
+    with connect(master.info, application="test", autocommit=True) as connection:
+        note_wildcards(connection, master.prefix, master.schema, lines, keyed=keyed)
+
+
+def registered(master: Master) -> dict[str, str]:
+    return dict(master.rows("SELECT tablename, trim(actions) FROM demo_tables WHERE tablename <> 'orders'"))
+
+
+def happened(master: Master) -> list[tuple[str, str]]:
+    return [(item.table.name, item.action) for item in master.items(ddl=True) if item.table.name != "orders"]
+
+
+@pytest.mark.releases
+def test_a_table_is_captured_from_its_first_row_in_the_transaction_that_makes_it(watched: Master) -> None:
+    with watched.connection.transaction():
+        watched.sql(
+            'CREATE TABLE "select ""é" (id int PRIMARY KEY, v text)',
+            """INSERT INTO "select ""é" VALUES (1, 'first')""",
+            """UPDATE "select ""é" SET v = 'then'""",
+            "CREATE TABLE parts (id serial, v text)",
+            "INSERT INTO parts (v) VALUES ('a')",
+            "UPDATE parts SET v = 'not captured'",
+        )
+    assert registered(watched) == {'select "é': "IUD", "parts": "ID"}
+    assert happened(watched) == [
+        ('select "é', "CREATE"), ('select "é', "INSERT"), ('select "é', "UPDATE"),
+        ("parts", "CREATE"), ("parts", "INSERT"),
+    ]  # fmt: skip
+    made = [item for item in watched.items(ddl=True) if item.action == "CREATE" and item.table.name != "orders"]
+    assert all(table_definition.parse(item.content or "").complete for item in made)
+    assert len({item.trans_key for item in watched.items(ddl=True) if item.table.name != "orders"}) == 1
+
+
+@pytest.mark.releases
+def test_what_is_undone_leaves_nothing(watched: Master) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero), watched.connection.transaction():
+        watched.sql("CREATE TABLE fleeting (id int PRIMARY KEY)", "SELECT 1 / 0")
+    assert (registered(watched), happened(watched)) == ({}, [])
+    watched.sql("CREATE TABLE fleeting (id int PRIMARY KEY)", "DROP TABLE fleeting", "CREATE TABLE fleeting (v text)")
+    watched.sql("INSERT INTO fleeting VALUES ('a')")
+    assert [action for _, action in happened(watched)] == ["CREATE", "DROP", "CREATE", "INSERT"]
+
+
+def test_what_is_not_meant_or_has_rows_already_is_left_alone(watched: Master) -> None:
+    watched.sql(
+        "CREATE TABLE private (id int)",
+        "CREATE TABLE log_1 (id int)",
+        "CREATE UNLOGGED TABLE quick (id int)",
+        "CREATE TEMP TABLE own_session (id int)",
+        "CREATE TABLE filled AS SELECT 1 AS id",
+        "CREATE SCHEMA other; CREATE TABLE other.t (id int)",
+        "CREATE VIEW seen AS SELECT 1 AS id",
+        "CREATE TABLE shop_checkpoint (id int); CREATE TABLE shop_stage_1_2_t (id int)",
+    )
+    with connect(watched.info, application="test") as connection:
+        resources.install(connection, Prefix("OTHER_"), "public")
+    assert registered(watched) == {}
+    watched.sql("CREATE TABLE range (id int) PARTITION BY RANGE (id)")
+    watched.sql("CREATE TABLE range_1 PARTITION OF range FOR VALUES FROM (0) TO (9); INSERT INTO range VALUES (1)")
+    watched.sql("CREATE TABLE order_items (id int)")
+    assert registered(watched) == {"range": "IUD", "order_items": "IUD"}
+    assert [item.new for item in watched.items() if item.table.name == "range"] == [{"id": "1"}]
+    note(watched, LINES, keyed=True)
+    watched.sql("CREATE TABLE keyless (id int)", "CREATE TABLE keyed (id int PRIMARY KEY)")
+    note(watched, LINES[:1])
+    watched.sql("CREATE TABLE later (id int PRIMARY KEY)")
+    assert registered(watched).keys() == {"range", "order_items", "keyed"}
+
+
+def test_no_statement_fails_where_the_table_cannot_be_captured(watched: Master) -> None:
+    notices: list[str] = []
+    watched.connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    watched.sql("UPDATE demo_info SET value = replace(value, '^.*$', '(') WHERE name = 'wildcards'")
+    watched.sql("CREATE TABLE odd (id int PRIMARY KEY)", "INSERT INTO odd VALUES (1)")
+    assert registered(watched) == {} and any("odd is not captured yet" in notice for notice in notices)
+
+
+@pytest.mark.parametrize("setting", ["repeatable read", "serializable"])
+def test_it_is_complete_whatever_the_transaction_may_see(watched: Master, setting: str) -> None:
+    with watched.session(default_transaction_isolation=setting, autocommit=False) as session:
+        session.execute("SELECT count(*) FROM orders")
+        session.execute("CREATE TABLE made (id int PRIMARY KEY)")
+        session.execute("INSERT INTO made VALUES (1)")
+    assert happened(watched) == [("made", "CREATE"), ("made", "INSERT")]
+
+
+def test_a_wildcard_means_here_what_it_means_in_the_configuration(database: Callable[..., ConnectionInfo]) -> None:
+    letters = st.text(alphabet="ab*?[]!-^\\.(){}|$+é_ \n'\"", max_size=8)
+    with connect(database(), application="test", autocommit=True) as connection:
+
+        @given(letters, letters)
+        @example("[!]a]*", "b")
+        @example("[]-a]", "^")
+        @example("[z-a]", "z")
+        @example("[!z-a]", "z")
+        @example("[a-]", "-")
+        @settings(max_examples=examples(400), deadline=None)
+        def alike(wildcard: str, name: str) -> None:
+            row = connection.execute("SELECT %s::text ~ %s", [name, regular_expression(wildcard)]).fetchone()
+            assert row == (fnmatchcase(name, wildcard),), regular_expression(wildcard)
+
+        alike()
