@@ -17,6 +17,8 @@ os.environ |= {
     "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+    # A test may store DAGs right after another one did: within the default of 30 s Airflow would keep the former.
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",

@@ -337,6 +337,20 @@ def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytes
     assert installed == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
 
 
+def test_two_installations_at_once_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(tmp_path, "apt-get", f"mkdir {tmp_path}/apt-lock || exit 100; sleep 0.2; rmdir {tmp_path}/apt-lock")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv(bootstrap.YES, "1")
+    done: list[bool] = []
+    callers = [threading.Thread(target=lambda: done.append(bootstrap.apt_install(["one"]))) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert done == [True, True, True]
+
+
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without Java and account, whose root is at no terminal; the file has what was run to change it."""
     log = tmp_path / "log"

@@ -93,7 +93,7 @@ def ensure_packages(root: Path) -> Path:
     wanted = _checksum(root)
     if _ready(venv, wanted):
         return python
-    with _alone(root):
+    with _alone(root / ".venv.lock"):
         # Another process may have finished it while this one waited.
         if not _ready(venv, wanted):
             _install(root, venv, python, wanted)
@@ -115,17 +115,17 @@ def _ready(venv: Path, wanted: str) -> bool:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Holds the lock of installations.
+def _alone(lock: Path) -> Iterator[None]:
+    """Holds a lock of installations.
 
     The kernel frees it when this process and the installers that it started have ended, however
     they end: an installer that outlives a killed ./sluice still keeps the next one waiting.
     """
     try:
-        handle = os.open(root / ".venv.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         os.set_inheritable(handle, True)
     except OSError as wrong:
-        raise BootstrapError(f"{root}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
+        raise BootstrapError(f"{lock.parent}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -270,10 +270,11 @@ def apt_install(packages: Sequence[str]) -> bool:
     if not agreed(f"{packages[0]} or its like is missing", f"apt-get install {packages[-1]}"):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    _say(f"installing {packages[0]} or its like with apt-get")
-    _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
     install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
-    return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
+    with _alone(ROOT / ".venv.apt.lock"):  # of two at once, apt-get would refuse one
+        _say(f"installing {packages[0]} or its like with apt-get")
+        _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
+        return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
 
 
 # ---------------------------------------------------------------- helpers
