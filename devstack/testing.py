@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.epilog = (
         "Examples: ./sluice test    ./sluice test --all    ./sluice test tests/unit -x    ./sluice test -k compose\n\n"
-        "Files run side by side, unless only one is named or -n, -s, --pdb or -p no:xdist is given."
+        "Files run side by side, unless only one is named or -n 0, -s, --pdb or -p no:xdist is given."
     )
     parser.add_argument("--all", action="store_true", help="also the tests that take long (marked `long`)")
     parser.add_argument("--postgres", metavar="RELEASE", help="run them on that release of PostgreSQL, such as 14")
@@ -103,11 +103,11 @@ def options(given: Sequence[str]) -> list[str]:
 
 
 def _processes_are_decided(given: Sequence[str]) -> bool:
-    """Whether the arguments say how many processes, ask for one, or name one file alone, which one worker would get."""
+    """Whether the arguments ask for one process, or name one file alone, which one worker would get."""
     places = {ROOT / argument.split("::", 1)[0] for argument in given if not argument.startswith("-")}
     tests = [place for place in places if place.is_dir() or place.suffix == ".py"]
     return (
-        any(argument in _ALONE or argument.startswith(("-n", "--numprocesses")) for argument in given)
+        any(argument in _ALONE for argument in given)
         or "no:xdist" in " ".join(given)
         or (len(tests) == 1 and tests[0].is_file())
     )
