@@ -15,16 +15,14 @@ from sluice.vendors.stream.errors import ChangesLost
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.recorder import RecordedElsewhere
 from sluice.vendors.stream.redo.errors import (
-    BeginningLost,
     NoKeys,
     OutputDamaged,
     OutputUnreachable,
     TakenBack,
     ThreadSilent,
     ThreadTooLate,
-    TransactionLate,
 )
-from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
+from sluice.vendors.stream.redo.merge import ThreadId
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
@@ -131,30 +129,6 @@ def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
     assert len(before) <= len(Files(stream).names())
 
 
-@settings(deadline=None, max_examples=examples(100))
-@given(data=st.data())
-def test_eight_threads_are_released_in_order(data: st.DataObject) -> None:
-    threads = [ThreadId(1, number) for number in range(8)]
-    merge = Merge(Released())
-    for thread in threads:
-        merge.join(thread)
-    released: list[Transaction] = []
-    for scn in range(1, 60):
-        thread = data.draw(st.sampled_from(threads))
-        assert merge.offer(Transaction(thread, str(scn), scn, None, 1, (Segment("f", scn, scn + 1),)))
-        if data.draw(st.booleans()):
-            for each in data.draw(st.lists(st.sampled_from(threads), unique=True)):
-                merge.checkpoint(each, scn + 1)
-        while (found := merge.ready()) is not None:
-            released.append(found)
-            assert found.scn < min(merge.watermarks().values())
-    for thread in threads:
-        merge.close(thread)
-    while (found := merge.ready()) is not None:
-        released.append(found)
-    assert [each.scn for each in released] == list(range(1, 60))
-
-
 def test_a_transaction_waits_for_every_live_thread(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
@@ -244,21 +218,6 @@ def test_a_stream_that_holds_what_was_taken_back_ends(tmp_path: Path) -> None:
     folder(root, later, incarnations=[(RESETLOGS, BEGAN), (later.resetlogs, 200)])
     with pytest.raises(TakenBack, match="those from 200 on do not exist any more"):
         merger(root, stream).merge_once()
-
-
-def test_a_commit_whose_place_is_past_is_never_dropped_in_silence(tmp_path: Path) -> None:
-    merge = Merge(Released())
-    merge.join(ONE)
-    part = (Segment("f", 0, 1),)
-    merge.offer(Transaction(ONE, "a", 10, None, 1, part))
-    merge.checkpoint(ONE, 20)
-    assert merge.ready()
-    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, part)), "it came again"
-    with pytest.raises(TransactionLate, match="transaction b of SCN 15"):
-        merge.offer(Transaction(ONE, "b", 15, None, 1, part))
-    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, ())), "the end of one that is known"
-    with pytest.raises(BeginningLost, match="transaction c"):
-        merge.offer(Transaction(ONE, "c", 30, None, 1, ()))
 
 
 def test_a_transaction_that_goes_on_in_another_file_is_whole(tmp_path: Path) -> None:

@@ -151,7 +151,8 @@ class Merge:
         if not transaction.segments:
             raise BeginningLost(str(transaction.thread), transaction.xid, transaction.scn)
         state.seen[transaction.xid] = transaction.scn
-        if len(state.seen) > REMEMBERED:
+        # One that waits is not forgotten: nothing else would know it when it comes again.
+        while len(state.seen) > REMEMBERED and next(iter(state.seen.values())) < self.released.scn:
             _, scn = state.seen.popitem(last=False)
             state.floor = max(state.floor, scn + 1)
         state.highest = max(state.highest, transaction.scn)

@@ -1,0 +1,71 @@
+"""The order in which transactions of several redo threads are released, and which of them are known again."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.vendors.stream.redo.errors import BeginningLost, TransactionLate
+from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
+from tests.examples import examples
+from tests.unit.redo_output import ONE, TWO
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(data=st.data())
+def test_eight_threads_are_released_in_order(data: st.DataObject) -> None:
+    threads = [ThreadId(1, number) for number in range(8)]
+    merge = Merge(Released())
+    for thread in threads:
+        merge.join(thread)
+    released: list[Transaction] = []
+    for scn in range(1, 60):
+        thread = data.draw(st.sampled_from(threads))
+        assert merge.offer(Transaction(thread, str(scn), scn, None, 1, (Segment("f", scn, scn + 1),)))
+        if data.draw(st.booleans()):
+            for each in data.draw(st.lists(st.sampled_from(threads), unique=True)):
+                merge.checkpoint(each, scn + 1)
+        while (found := merge.ready()) is not None:
+            released.append(found)
+            assert found.scn < min(merge.watermarks().values())
+    for thread in threads:
+        merge.close(thread)
+    while (found := merge.ready()) is not None:
+        released.append(found)
+    assert [each.scn for each in released] == list(range(1, 60))
+
+
+def test_what_waits_for_another_thread_is_known_again_however_much_of_it_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More than is remembered of a thread: OpenLogReplicator starts again, and writes all of it again."""
+    monkeypatch.setattr("sluice.vendors.stream.redo.merge.REMEMBERED", 2)
+    merge = Merge(Released())
+    merge.join(ONE)
+    merge.join(TWO)
+    made = [Transaction(ONE, str(scn), scn, None, 1, (Segment("f", scn, scn + 1),)) for scn in range(1, 8)]
+    assert all(merge.offer(each) for each in made)
+    merge.checkpoint(ONE, 100)
+    assert not any(merge.offer(each) for each in made)
+    merge.checkpoint(TWO, 5)
+    assert [found.scn for found in iter(merge.ready, None)] == [1, 2, 3, 4]
+    later = Transaction(ONE, "later", 101, None, 1, (Segment("f", 101, 102),))
+    assert merge.offer(later)
+    assert not any(merge.offer(each) for each in [*made, later]), "also those that are in the stream"
+    merge.checkpoint(ONE, 200)
+    merge.checkpoint(TWO, 200)
+    assert [found.scn for found in iter(merge.ready, None)] == [5, 6, 7, 101]
+
+
+def test_a_commit_whose_place_is_past_is_never_dropped_in_silence() -> None:
+    merge = Merge(Released())
+    merge.join(ONE)
+    part = (Segment("f", 0, 1),)
+    merge.offer(Transaction(ONE, "a", 10, None, 1, part))
+    merge.checkpoint(ONE, 20)
+    assert merge.ready()
+    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, part)), "it came again"
+    with pytest.raises(TransactionLate, match="transaction b of SCN 15"):
+        merge.offer(Transaction(ONE, "b", 15, None, 1, part))
+    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, ())), "the end of one that is known"
+    with pytest.raises(BeginningLost, match="transaction c"):
+        merge.offer(Transaction(ONE, "c", 30, None, 1, ()))
