@@ -102,7 +102,7 @@ def _parse(folder: Path, args: argparse.Namespace) -> Figure:
         typed = Definitions({}, {("SHOP", "ORDERS"): ("ID",)}, Naming())
         with _measured(changes) as took:
             # The first one brings the definition as well.
-            made = sum(1 for each in found for _ in typed.changes(read.messages(each), "ns")) - 1
+            made = sum(1 for each in found for _ in typed.changes(read.messages(each), "ns", "1")) - 1
         _expect(changes, made)
         return took[0]
 

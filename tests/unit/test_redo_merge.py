@@ -359,24 +359,6 @@ def test_while_nothing_changes_the_stream_says_up_to_when(tmp_path: Path, monkey
     assert (last.end.position, last.end.time) == (1, "2026-02-28T20:44:52.000000+00:00")
 
 
-def test_a_thread_that_does_not_know_of_ddl_is_noticed(tmp_path: Path) -> None:
-    root, stream = tmp_path / "threads", tmp_path / "stream"
-    folder(
-        root,
-        ONE,
-        [
-            *transaction(100, "1.1.1", [insert(0, 1)]),
-            *transaction(120, "1.2.1", [ddl("ALTER TABLE T ADD (EMAIL VARCHAR2(10))"), insert(0, 2, of=WIDER)]),
-            checkpoint(300),
-        ],
-    )
-    second = folder(root, TWO, [checkpoint(125)])
-    merger(root, stream).merge_once()
-    write(second, [*transaction(130, "2.1.1", [insert(0, 3)]), checkpoint(300)])
-    with pytest.raises(OutputDamaged, match=r"does not know of that DDL. Restart it"):
-        merger(root, stream).merge_once()
-
-
 def test_a_row_that_cannot_be_told_makes_its_table_differ_and_no_other(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     other = schema("OTHER", COLUMNS[1:])

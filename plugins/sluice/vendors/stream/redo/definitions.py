@@ -32,8 +32,18 @@ _RENAME = re.compile(r"\s*(?:RENAME\b|ALTER\s+TABLE\b.*?\bRENAME\s+TO\b)", re.IG
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\b", re.IGNORECASE)
 _CREATE = re.compile(r"\s*CREATE\b(?:\s+\w+)*?\s+TABLE\b", re.IGNORECASE)
 _ROWS_GO = re.compile(r"\b(?:DROP|TRUNCATE|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
+_COLUMNS = re.compile(
+    r"\bADD\b(?!\s*\(?\s*(?:CONSTRAINT|PRIMARY|UNIQUE|FOREIGN|CHECK|SUPPLEMENTAL|(?:SUB)?PARTITION|REF|SCOPE|PERIOD|LOGICAL"
+    r"|HASH|OVERFLOW|VALUES)\b)|\bDROP\s*(?:COLUMN\b|UNUSED\b|\()|\bSET\s+UNUSED\b",
+    re.IGNORECASE,
+)
+"""Columns come or go, so that rows read otherwise."""
 _DEFAULT = re.compile(r"\bDEFAULT\b", re.IGNORECASE)
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
+
+MISREAD = (
+    "rows of it were read with the columns that it had before DDL of another redo thread, and are lost: load it again"
+)
 
 
 @dataclass
@@ -46,9 +56,16 @@ class DdlSeen:
     """Table that came, or comes again → whether it was empty then."""
     left: dict[str, list[str]] = field(default_factory=dict)
     """Table → digests of the definitions that it had before its present one."""
+    by: dict[str, str] = field(default_factory=dict)
+    """Table → the thread that ran what is in `altered`; empty where several did."""
 
     def text(self) -> dict[str, dict[str, str] | dict[str, bool] | dict[str, list[str]]]:
-        return {"altered": dict(self.altered), "created": dict(self.created), "left": dict(self.left)}
+        return {
+            "altered": dict(self.altered),
+            "created": dict(self.created),
+            "left": dict(self.left),
+            "by": dict(self.by),
+        }
 
 
 class Definitions:
@@ -70,18 +87,25 @@ class Definitions:
         self._last: dict[TableName, TableReader] = {}
         self._differing: set[tuple[TableName, str]] = set()
 
-    def changes(self, messages: Iterable[Payload], unit: str) -> Iterator[Change | RowChange]:
-        """What messages come to in the stream. Raises `Unfit` where nothing can be made of one."""
+    def changes(self, messages: Iterable[Payload], unit: str, thread: str) -> Iterator[Change | RowChange]:
+        """What messages of a transaction come to in the stream. Raises `Unfit` where nothing can be made of one."""
+        misread = set[TableName]()
         for payload in messages:
             schema = bytes(payload.schema)
             if payload.op == "ddl":
-                yield from self._ddl(self._name(_parsed(schema)), payload.sql)
+                yield from self._ddl(self._name(_parsed(schema)), payload.sql, thread)
                 continue
             found = self._reader(schema, unit)
             if isinstance(found, str):
                 yield from self._differs(self._name(_parsed(schema)), found)
                 continue
             table = found.table
+            if (self.ddl.altered or self._last.get(table) is not found) and self._misread(table, found, thread):
+                if table not in misread:  # Said anew with each transaction: it may have been loaded since.
+                    misread.add(table)
+                    log.warning("%s: %s", table, MISREAD)
+                    yield Change(Action.DIFFER, table, reason=MISREAD)
+                continue
             if self._last.get(table) is not found:
                 yield from self._meet(table, found)
             try:
@@ -143,23 +167,36 @@ class Definitions:
             yield Change(Action.ALTER, table, definition=now, former=former)
             if reason:
                 yield from self._differs(table, reason)
-        self.ddl.altered.pop(str(table), None)
+        self._settled(table)
         self._last[table] = reader
 
+    def _settled(self, table: TableName) -> None:
+        """What DDL made of it is known."""
+        self.ddl.altered.pop(str(table), None)
+        self.ddl.by.pop(str(table), None)
+
+    def _misread(self, table: TableName, reader: TableReader, thread: str) -> bool:
+        """Whether the thread's OpenLogReplicator reads rows as they were before DDL that another thread ran.
+
+        It shows the table as it was, although columns came or went; or as it once was, with no DDL since.
+        """
+        former, name = self.tables.get(table), str(table)
+        if former is None:
+            return False
+        now = _placed(former, reader.definition)
+        if now.shape == former.shape:
+            elsewhere = self.ddl.by.get(name, thread) != thread
+            return elsewhere and _COLUMNS.search(self.ddl.altered.get(name, "")) is not None
+        return _digest(now) in self.ddl.left.get(name, []) and name not in self.ddl.altered
+
     def _leave(self, former: TableDefinition, now: TableDefinition) -> None:
-        """Notes that `former` is past. Raises `Unfit` where `now` is, and no DDL brought it back."""
+        """Notes that `former` is past; DDL may have brought `now` back."""
         left, mark = self.ddl.left.setdefault(str(former.table), []), _digest(now)
         if mark in left:
-            if str(former.table) not in self.ddl.altered:
-                raise Unfit(
-                    f"{former.table} is as it was before its definition changed: the thread's OpenLogReplicator does "
-                    "not know of that DDL. Restart it from a schema checkpoint behind the DDL, and let it write anew "
-                    "from there on"
-                )
             left.remove(mark)
         left.append(_digest(former))
 
-    def _ddl(self, table: TableName, sql: str) -> Iterator[Change]:
+    def _ddl(self, table: TableName, sql: str, thread: str) -> Iterator[Change]:
         bare = _QUOTED.sub("''", _COMMENT.sub(" ", sql))
         known = self.tables.get(table)
         if _CREATE.match(bare):
@@ -173,7 +210,7 @@ class Definitions:
         elif _DROP.match(bare):
             del self.tables[table]
             self._last.pop(table, None)
-            self.ddl.altered.pop(str(table), None)
+            self._settled(table)
             self.ddl.created[str(table)] = False
             yield Change(Action.DROP, table, former=known)
         elif _RENAME.match(bare):
@@ -181,7 +218,9 @@ class Definitions:
         elif _ALTER.match(bare):
             if _ROWS_GO.search(bare):
                 yield from self._differs(table, "a partition went with its rows, which redo does not name")
-            self.ddl.altered[str(table)] = f"{self.ddl.altered.get(str(table), '')}{bare};"
+            name = str(table)
+            self.ddl.by[name] = thread if self.ddl.by.get(name, thread) == thread else ""
+            self.ddl.altered[name] = f"{self.ddl.altered.get(name, '')}{bare};"
 
     def _differs(self, table: TableName, reason: str) -> Iterator[Change]:
         """Once for each reason: what follows finds the table inconsistent."""

@@ -43,7 +43,7 @@ class State:
             return None
         last = frozenset((_thread(name), xid) for name, xid in values["last"])
         threads = {_thread(name): (file, offset, scn) for name, (file, offset, scn) in values["threads"].items()}
-        ddl = DdlSeen(values["altered"], values["created"], values["left"])
+        ddl = DdlSeen(values["altered"], values["created"], values["left"], values.get("by", {}))
         begins, through = values.get("begins", values["scn"]), values.get("through")  # Older streams do not say them.
         return cls(Released(values["scn"], last), threads, ddl, begins, through)
 

@@ -263,7 +263,8 @@ class _Merging:
     def _changes(self, transaction: Transaction) -> Iterator[Change | RowChange]:
         output = self.outputs[transaction.thread]
         try:
-            yield from self.definitions.changes(output.messages(transaction), output.description.timestamp)
+            messages, unit = output.messages(transaction), output.description.timestamp
+            yield from self.definitions.changes(messages, unit, str(transaction.thread))
         except Unfit as reason:
             segment = transaction.segments[0]
             raise OutputDamaged(
