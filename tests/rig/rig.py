@@ -23,7 +23,7 @@ import yaml
 from sluice import config
 from sluice.capture import resources
 from sluice.config import Replication
-from sluice.control.blocks import block_map
+from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.coordination import redis_store
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
@@ -264,7 +264,7 @@ class Rig:
         self.await_normal()
 
     def blocks(self, table: str | None = None) -> list[Any]:
-        found = block_map(self.slave, self.pair.prefix, self.schema, self.name).tables
+        found = BlockStore(self.slave, self.pair.prefix, self.schema, self.name).map().tables
         return [
             block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
         ]

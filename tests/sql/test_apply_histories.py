@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.apply import net_changes
 from sluice.database import xml_images
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -74,7 +75,7 @@ class Slave:
             self.merger.merge([changes], safe=safe)
         except Collision:
             one_by_one = xml_images.changes(items, {self.table: history.key})
-            self.replayer.replay(one_by_one, safe=safe, images=[self.table] if images else [])
+            self.replayer.replay(one_by_one, ReplayOptions(safe=safe, images=[self.table] if images else []))
 
     def rows(self) -> list[Any]:
         found = self.link.execute(f"SELECT * FROM {self.table}").fetchall()

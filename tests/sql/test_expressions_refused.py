@@ -193,7 +193,7 @@ def test_a_slave_that_trusts_the_master_runs_what_it_brings(pair: Pair) -> None:
 def test_not_null_waits_for_the_values(pair: Pair, default: str) -> None:
     type_ = pair.master.execute(f"SELECT pg_typeof({default})::text").fetchone()[0]
     follow(pair, f"ADD COLUMN c {type_} NOT NULL DEFAULT {default}")
-    pair.alterer.settle([T])
+    pair.alterer.complete_columns([T])
     shape = catalog.shape(pair.slave, T)
     assert shape is not None
     constant = default == "now()"
@@ -204,11 +204,11 @@ def test_not_null_waits_for_the_values(pair: Pair, default: str) -> None:
             pair.slave.execute("INSERT INTO public.t (id, n, c) VALUES (9, 'b', NULL)")
     # The apply was started anew in between.
     again = Alterer(pair.slave, SlaveTables(pair.slave))
-    again.settle([])
+    again.complete_columns([])
     value = pair.master.execute("SELECT c FROM public.t").fetchone()[0]
     pair.slave.execute("UPDATE public.t SET c = %s", [value])
-    again.settle([TableName("public", "other")])
-    again.settle([T])
+    again.complete_columns([TableName("public", "other")])
+    again.complete_columns([T])
     pair.same()
     assert pair.slave.execute("SELECT count(*) FROM pg_constraint WHERE conname ~ '^sluice'").fetchone() == (0,)
 
@@ -219,7 +219,7 @@ def test_a_column_that_may_be_null_again_before_its_values_came_stays_so(pair: P
     pair.master.execute("ALTER TABLE public.t ALTER c DROP NOT NULL")
     pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
     pair.slave.execute("INSERT INTO public.t (id, n, c) VALUES (9, 'b', NULL)")
-    pair.alterer.settle([T])
+    pair.alterer.complete_columns([T])
     shape = catalog.shape(pair.slave, T)
     assert shape is not None
     assert shape.column("c").nullable

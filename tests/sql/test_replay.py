@@ -9,7 +9,7 @@ import pytest
 
 from sluice.apply import net_changes
 from sluice.database import xml_images
-from sluice.database.apply import Replayed
+from sluice.database.apply import Replayed, ReplayOptions
 from sluice.database.conflicts import ChangeRefused, ColumnMissing, Drift, ValueUnfit
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -31,7 +31,7 @@ def slave(database: Callable[..., ConnectionInfo]) -> Iterator[Any]:
 
 
 def play(slave: Any, history: History, start: int = 0, **options: Any) -> Replayed:
-    return Replayer(slave, SlaveTables(slave)).replay(history.changes(start), **options)
+    return Replayer(slave, SlaveTables(slave)).replay(history.changes(start), ReplayOptions(**options))
 
 
 def rows(slave: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:

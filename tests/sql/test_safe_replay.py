@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.apply import net_changes
 from sluice.database import xml_images
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -117,7 +118,7 @@ class Slave:
                 raise Collision(self.history.table, "as asked for")
             self.merger.merge([net_changes.reduce(net_changes.events(items, key, xml_images), safe=safe)], safe=safe)
         except Collision:
-            self.replayer.replay(xml_images.changes(items, {self.history.table: key}), safe=safe)
+            self.replayer.replay(xml_images.changes(items, {self.history.table: key}), ReplayOptions(safe=safe))
 
     def rows(self) -> list[Values]:
         found = self.link.execute("SELECT id::text, u::text, a::text, b::text, v FROM public.t").fetchall()

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net_changes
-from sluice.apply.load_filter import RowNotWhole, expect_whole
+from sluice.apply.load_filter import RowIncomplete, expect_complete_rows
 from sluice.database import xml_images
 from sluice.database.items import ITEMS
 from sluice.model.content import format_partial, format_row
@@ -35,11 +35,11 @@ def test_each_half_has_its_key_whatever_else_is_left_out() -> None:
 
 def test_a_row_that_comes_from_a_block_without_it_must_be_whole() -> None:
     arrives = np.array([False, True])
-    expect_whole(events(WHOLE), T, arrives)
-    with pytest.raises(RowNotWhole, match=r"'2'.*SUPPLEMENTAL LOG DATA \(ALL\)"):
-        expect_whole(events(PARTIAL_ONE), T, arrives)
+    expect_complete_rows(events(WHOLE), T, arrives)
+    with pytest.raises(RowIncomplete, match=r"'2'.*SUPPLEMENTAL LOG DATA \(ALL\)"):
+        expect_complete_rows(events(PARTIAL_ONE), T, arrives)
 
 
 @pytest.mark.parametrize("kept", [[True, True], [True, False], [False, False]])
 def test_a_row_that_moves_within_what_the_slave_has_or_leaves_it_need_not_be(kept: list[bool]) -> None:
-    expect_whole(events(PARTIAL_ONE), T, np.array(kept))
+    expect_complete_rows(events(PARTIAL_ONE), T, np.array(kept))

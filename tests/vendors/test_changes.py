@@ -7,6 +7,7 @@ import pytest
 from sluice.apply import net_changes
 from sluice.apply.window_runs import CutItem
 from sluice.database import xml_images
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Conflict
 from sluice.model.change import Action
 from sluice.model.conflict_rule import ConflictRule, Winner
@@ -113,7 +114,7 @@ def test_a_change_that_does_not_fit_is_told_with_its_row(
             found = net_changes.events(other.window(), ("id",), xml_images)
             merger.merge([net_changes.reduce(found, before=True)])
         else:
-            merger.replayer().replay(other.changes(), images=[TABLE])
+            merger.replayer().replay(other.changes(), ReplayOptions(images=[TABLE]))
     assert "public.t" in str(conflict.value) and "id" in str(conflict.value)
     assert sorted(target.rows(), key=repr) == fitting
     assert len(history.items) == at
@@ -128,7 +129,7 @@ def test_what_is_set_aside_leaves_the_rest_applied(target: Contender) -> None:
     session, merger = target.applying()
     with session.transaction():
         merger.begin()
-        done = merger.replayer().replay(history.changes(at), images=[TABLE], reject=True)
+        done = merger.replayer().replay(history.changes(at), ReplayOptions(images=[TABLE], reject=True))
     assert [reject.change.key_of(reject.change.new) for reject in done.rejects] == [{"id": "1"}]
     found = {row[0]: row[1] for row in target.rows()}
     assert (found["0"], found["1"], found["9"]) == ("fine", "v1", "fine too")
@@ -149,7 +150,7 @@ def test_a_rule_decides_whose_row_stays_and_the_conflict_is_kept(target: Contend
     with session.transaction():
         merger.begin()
         rules = {TABLE: ConflictRule(wins=winner)}
-        done = merger.replayer().replay(misfits.changes(), images=[TABLE], rules=rules)
+        done = merger.replayer().replay(misfits.changes(), ReplayOptions(images=[TABLE], rules=rules))
     found = dict(target.rows())
     wins = winner is Winner.MASTER
     assert found["1"] == ("the master's" if wins else "v1")
@@ -175,7 +176,7 @@ def test_in_safe_mode_a_window_may_come_again_from_any_place(target: Contender, 
             with session.transaction():
                 merger.begin()
                 if way == "replayed":
-                    merger.replayer().replay(history.changes(begin, stop), safe=True)
+                    merger.replayer().replay(history.changes(begin, stop), ReplayOptions(safe=True))
                 elif stop > begin:
                     found = net_changes.events(history.window(begin, stop), ("id",), xml_images)
                     merger.merge([net_changes.reduce(found, safe=True)], safe=True)

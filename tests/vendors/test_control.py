@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.control.blocks import BlockStore, block_map
+from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.database.session import Session
@@ -126,7 +126,7 @@ def blocks(target: Contender, store: Callable[..., CheckpointStore]) -> Callable
 def states(
     target: Contender, table: TableName
 ) -> list[tuple[BlockState, tuple[str, ...] | None, tuple[str, ...] | None]]:
-    found = block_map(target.session(), PREFIX, target.schema, SLAVE)
+    found = BlockStore(target.session(), PREFIX, target.schema, SLAVE).map()
     return [(block.state, block.lo, block.hi) for block in found.tables[table].blocks]
 
 

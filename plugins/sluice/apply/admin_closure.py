@@ -1,7 +1,7 @@
-"""An admin holds a slave back: the gate's closure `admin`, kept beyond Redis.
+"""An admin's closure of the gate, kept in Redis and on the slave.
 
-Redis says it, where every apply looks each turn; CHECKPOINT on the slave keeps it (column `closed`). An apply commits
-nothing while it stands there, and puts it back into Redis when Redis has lost it.
+An apply reads the gate in Redis in every turn. CHECKPOINT on the slave (column `closed`) keeps the closure durably: an
+apply commits nothing while it is there, and restores it in Redis where Redis has lost it.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from sluice.model.names import Prefix
 
 
 class NotKept(Transient):
-    """The gate is closed in Redis only."""
+    """The closure is in Redis, but not on the slave."""
 
     def __init__(self, prefix: Prefix, slave: str, reason: object):
         super().__init__(
@@ -38,9 +38,9 @@ class AdminClosure:
         self.info = info
 
     def close(self, by: str, reason: str) -> None:
-        """When it returns, nothing is being applied: a transaction under way has ended.
+        """Closes the gate, and returns when the apply's open transaction has ended.
 
-        Raises `StoreUnreachable`, nothing being closed then, and `NotKept`.
+        Raises `StoreUnreachable`, then nothing is closed, and `NotKept`.
         """
         closure = self.gate.close(ADMIN, by, reason)
         try:
@@ -55,24 +55,25 @@ class AdminClosure:
             raise NotKept(self.prefix, self.slave.name, "the slave has no checkpoint before its initial update.")
 
     def open(self) -> bool:
-        """False where no admin had closed it. Raises `StoreUnreachable`, and what tells that the slave is down: the
-        gate stays closed then.
+        """Opens the gate; False where no admin had closed it. The gate stays closed when this raises.
+
+        Raises `StoreUnreachable`, `DatabaseUnreachable`, `DatabaseRefused`.
         """
         with self._checkpoints() as checkpoints:
-            found = checkpoints.read()
-            kept = bool(found and found.closed)
+            checkpoint = checkpoints.read()
+            kept = bool(checkpoint and checkpoint.closed)
             if kept:
                 checkpoints.close("")
-        # Redis afterwards: an apply that starts meanwhile may have put it back before the row's lock was ours.
+        # Redis last: before we had the row's lock, an apply that started may have restored the closure there.
         return self.gate.open(ADMIN) or kept
 
     @contextmanager
     def _checkpoints(self) -> Iterator[CheckpointStore]:
-        """The slave's checkpoint, in a transaction that no crash undoes."""
+        """The slave's checkpoint, in a durable transaction."""
         driver = vendor_of(self.info.vendor).sessions
         connection = driver.connect(self.info, application=f"sluice {self.prefix} gate", autocommit=True)
         try:
             with connection.transaction(durable=True):
-                yield CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
+                yield CheckpointStore.of(self, connection)
         finally:
             connection.close()

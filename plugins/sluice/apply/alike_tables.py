@@ -1,8 +1,8 @@
-"""Tables of the same columns and key, such as partitions and tables of tenants, are reduced together.
+"""Reduces tables of the same columns and key together, such as partitions and tables of tenants.
 
-To reduce the changes of a table takes some eighty of Arrow's kernels, and each of them some microseconds, however few
-the rows are. So of many tables with few changes those that are alike are reduced as one, whose keys differ by their
-table too.
+Reducing the changes of a table takes some eighty calls of Arrow's kernels, each of some microseconds however few the
+rows are. So tables with few changes and the same columns and key are reduced as one table, whose key includes the
+table.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +21,9 @@ from sluice.errors import SluiceError
 from sluice.model.names import TableName
 
 MOST_OF_ONE = 5_000
-"""Changes of a table up to which its kernels cost more than its rows."""
+"""Changes of a table up to which calling the kernels costs more than its rows."""
 MOST_TOGETHER = 100_000
-"""Changes that are reduced at once: their texts lie in memory twice meanwhile."""
+"""Changes that are reduced together: meanwhile their texts are in memory twice."""
 
 Key = tuple[str, ...]
 
@@ -36,30 +36,29 @@ def reduced(
     compares: Callable[[TableName], bool],
     safe: bool,
 ) -> dict[TableName, NetChanges]:
-    """The net changes of those tables of `run` whose columns and key others have too. The rest is to be reduced one by
-    one.
+    """The net changes of the tables of `run` that share columns and key with others. The caller reduces the rest.
 
-    `keys`: by which their changes were captured; `compares`: whether a table's old images are wanted.
+    `keys`: of the tables, as captured; `compares`: whether a table's old images are wanted.
     """
-    found: dict[TableName, NetChanges] = {}
+    result: dict[TableName, NetChanges] = {}
     for key, compared, tables in _alike(run, keys, images, compares):
         items = pa.concat_tables([run[table] for table in tables]).combine_chunks()
         begins = accumulate((run[table].num_rows for table in tables[:-1]), initial=0)
         if pc.index(items.column("guid"), pa.scalar("", pa.large_string())).as_py() >= 0:
-            continue  # whether it is a key or the lack of one is looked at table by table
+            continue  # an empty GUID may be a key or a missing one: that is checked table by table
         try:
             events = net_changes.events(items, key, images)
             each = net_changes.reduce_each(events, dict(zip(tables, begins, strict=True)), before=compared, safe=safe)
         except SluiceError:
-            continue  # one by one, the table at fault is the one that is named
+            continue  # reduced one by one, the error names the table at fault
         if compared and not each[0].compared:
-            continue  # one of them does not say what its rows were before
-        found.update(zip(tables, each, strict=True))
-    return found
+            continue  # one of them lacks old images
+        result.update(zip(tables, each, strict=True))
+    return result
 
 
 def alone(changes: NetChanges) -> NetChanges:
-    """With rows of its own: a part of what was reduced together is pickled with all of it."""
+    """A copy with rows of its own: a slice of a larger table would be pickled with all of it."""
     return replace(
         changes,
         **{kind: rows.take(pa.array(range(rows.num_rows), pa.int64())) for kind, rows in changes.by_kind.items()},
@@ -69,7 +68,7 @@ def alone(changes: NetChanges) -> NetChanges:
 def _alike(
     run: Run, keys: Mapping[TableName, Key], images: RowImageCodec, compares: Callable[[TableName], bool]
 ) -> Iterator[tuple[Key, bool, list[TableName]]]:
-    """Tables of the same key and columns, several at a time, and whether they are compared."""
+    """Groups of tables with the same key and columns: the key, whether they are compared, and the tables."""
     small = [table for table, items in run.items() if keys[table] and items.num_rows <= MOST_OF_ONE]
     groups: dict[tuple[Key, bool, Key], list[TableName]] = {}
     for table in small if len(small) > 1 else ():
@@ -89,7 +88,7 @@ def _alike(
 
 
 def _columns(items: pa.Table, key: Key, images: RowImageCodec) -> Key | None:
-    """The columns of a table by its first change; None where that does not say them, or was captured by another key."""
+    """The columns of a table by its first change; None where it does not say them or has another key."""
     guid, content, old = (items.column(label)[0].as_py() for label in ("guid", "content", "oldcontent"))
     text = content if content is not None else old
     if not guid or not text:

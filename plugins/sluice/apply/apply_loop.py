@@ -1,14 +1,14 @@
-"""The apply of one pair: a loop with one truth, the checkpoint on the slave (docs/apply.md).
+"""The loop that applies one pair; the checkpoint on the slave says where it is (docs/apply.md).
 
-A turn reads like the protocol:
+A turn:
 
-1. wait while the gate is closed or the state says so; be sure of the lease;
-2. take the window `(checkpoint, now]`;
-3. apply it in one slave transaction that carries the new checkpoint;
-4. say what was done.
+1. waits while the gate is closed or the slave's state forbids applying; renews the lease;
+2. takes the window `(checkpoint, now]`;
+3. applies it in one slave transaction that carries the new checkpoint;
+4. reports what was done.
 
-Outages are waited for with back-off, for ever. What a person must mend closes the gate `error`
-and ends the process; the next start opens that closure, because starting again is that person's act.
+After an outage the loop tries again, with back-off and without end. An error that needs a person closes the gate
+(`error`) and ends the process; the next start opens that closure, because a person starts the apply again.
 """
 
 import logging
@@ -49,25 +49,25 @@ from sluice.pair import Pair
 log = logging.getLogger("sluice.apply")
 
 IDLE_CHECKPOINT_SECONDS = 1.0
-"""How often the checkpoint moves while nothing changes, so that 'current as of' stays true."""
+"""How often the checkpoint advances while nothing changes, so that 'current as of' stays true."""
 WAIT_SECONDS = 0.25
-"""How long a turn waits when the slave's state keeps it from applying, or a lease that is held."""
+"""How long a turn waits while the slave's state, or another apply's lease, forbids applying."""
 BLOCK_SECONDS = 0.02
-"""How often a block that is being read is looked at, while changes to it wait."""
+"""How often BLOCKS is read while changes wait for a block that is being read."""
 SUMMARY_SECONDS = 60.0
 COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
-"""Between two comparisons of definitions at least so long, and so many times as long as one takes; at most so long:
-what changed is found within a minute, also on a busy master."""
+"""The pause between two comparisons of definitions: at least this long, this many times as long as one takes, at most
+this long. So a change is found within a minute, also on a busy master."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
-"""The same where event triggers tell of DDL: there may be some that they do not see."""
+"""The shortest pause where event triggers report DDL; they may miss some."""
 LONGEST_BACKOFF_SECONDS = 15.0
 _END = "The apply has ended"
 REREAD_SECONDS = 1.0
-"""How often the configuration file is looked at."""
+"""How often the configuration file is read again."""
 
 
 class NotConfigured(Terminal):
-    """There is nothing to apply to: no initial update was ever started for the slave."""
+    """The slave has no checkpoint: no initial update was ever started for it."""
 
     def __init__(self, pair: Pair):
         super().__init__(
@@ -77,7 +77,7 @@ class NotConfigured(Terminal):
 
 
 class Stopping(Transient):
-    """Told to stop in the middle of a turn; the turn is void."""
+    """The apply was told to stop in the middle of a turn; the turn is void."""
 
 
 @dataclass
@@ -90,11 +90,7 @@ class Tally:
 
 
 class ApplyLoop:
-    """Applies one pair until told to stop or its configuration changes. One at a time in a process.
-
-    `run` returns when `stop` is set, or with the new configuration; it raises `Fenced` when another apply took over,
-    `LeaseHeld` when one is active already, and any other `Terminal` after closing the gate.
-    """
+    """Applies one pair until told to stop or its configuration changes. One at a time in a process."""
 
     def __init__(self, pair: Pair, store: redis.Redis, executor: Executor, stop: threading.Event):
         self.pair = pair
@@ -120,8 +116,8 @@ class ApplyLoop:
         self.definitions = DefinitionWatch(self.sessions, self.follower)
         self.answers = SlaveAnswers(self.sessions)
         self.checkpoint: Checkpoint | None = None
-        self._known: Checkpoint | None = None
-        """The last one, for what is said during an outage."""
+        self._last_known: Checkpoint | None = None
+        """The last checkpoint before an outage, for the status."""
         self.seen: Position | None = None
         self.mode = safemode.OFF
         self.tally = Tally()
@@ -129,7 +125,7 @@ class ApplyLoop:
         self._reread_at = 0.0
         self._changed: Replication | None = None
         self._mistake = ""
-        """Why the configuration file cannot be used as it is now."""
+        """Why the configuration file, as it is now, cannot be used."""
         self._waiting_for = ""
         self._begun = False
         self._has_ddl_triggers = True
@@ -138,7 +134,11 @@ class ApplyLoop:
         self._written = self._summed = time.monotonic()
 
     def run(self) -> Replication | None:
-        """Until `stop` is set (None), or the configuration changes: then what it is now."""
+        """Runs until `stop` is set (returns None) or the configuration changes (returns the new one).
+
+        Raises `Fenced` when another apply took over, `LeaseHeld` when one is active already, and any other `Terminal`
+        after closing the gate.
+        """
         backoff = 0.0
         try:
             while not self.stop.is_set() and not self._reconfigured():
@@ -179,7 +179,7 @@ class ApplyLoop:
         return self._changed
 
     def turn(self) -> None:
-        """One turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
+        """Does one turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
         assert self.checkpoint is not None
         closures = self.gate.closures()
         if closures:
@@ -209,53 +209,54 @@ class ApplyLoop:
             log.info("%s: states of tables have changed, all else goes on: %s", self.pair, moved)
 
     def _states_moved(self) -> bool:
-        """Whether only states of tables have changed, as by a load that begins or ends: then the window begins anew.
+        """Whether only states of tables have changed on the slave, as a load that begins or ends does it.
 
-        Connections, epoch and mode stay as they are, so that the other tables do not wait.
+        Then the window begins anew with the new states; connections, epoch and mode stay, so that other tables do not
+        wait.
         """
-        mine = self.checkpoint
-        if mine is None or self.checkpoints.overlap:
+        before = self.checkpoint
+        if before is None or self.checkpoints.overlap:
             return False
-        now = self.checkpoints.read(mine)
-        if now.tables == mine.tables or not now.same_place(replace(mine, tables=now.tables)):
+        now = self.checkpoints.read(before)
+        if now.tables == before.tables or not now.same_place(replace(before, tables=now.tables)):
             return False
         self.sessions.schema_history.clear()
-        self.checkpoint = replace(mine, tables=now.tables)
+        self.checkpoint = replace(before, tables=now.tables)
         return True
 
     def _reconfigured(self) -> bool:
-        """Whether the configuration file says now what this apply does not go by."""
+        """Whether the configuration file has changed in what the apply uses."""
         if time.monotonic() < self._reread_at:
             return False
         self._reread_at = time.monotonic() + REREAD_SECONDS
         slave = self.pair.slave.name
         try:
-            found = self._file.again()
-            if found is None:
+            changed = self._file.again()
+            if changed is None:
                 return False
-            different = used_by_apply(found, slave) != used_by_apply(self.pair.replication, slave)
+            different = used_by_apply(changed, slave) != used_by_apply(self.pair.replication, slave)
         except Terminal as mistake:
             log.warning("%s: the apply goes on with the configuration it has: %s", self.pair, mistake)
             self._mistake = str(mistake)
             return False
         self._mistake = ""
         if different:
-            log.info("%s: %s has changed: the apply begins anew with it", self.pair, found.source)
-            self._changed = found
+            log.info("%s: %s has changed: the apply begins anew with it", self.pair, changed.source)
+            self._changed = changed
         return different
 
     def _apply_next(self) -> None:
         assert self.checkpoint is not None and self.seen is not None
-        settled = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
-        if settled and self.mode.reason in (None, "configured"):
+        consistent = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
+        if consistent and self.mode.reason in (None, "configured"):
             self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
         if self.definitions.look(self.checkpoint, self.applier.pair_rejects.tables_differing):
             log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
         self.report.measure_queue(self.sessions.master)
-        ticket = self.follower.ticket if settled else 0
+        ticket = self.follower.ticket if consistent else 0
         target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
-        if settled:
+        if consistent:
             end = self.answers.window_end(self.seen, target, exact=not self._ahead)
             ticket, target = ticket if end is target else 0, end
         self._leave_safe_mode(self.seen)
@@ -288,7 +289,7 @@ class ApplyLoop:
         self._summarise()
 
     def _idle(self, target: Position) -> None:
-        """Nothing in the window: the slave is as current as the master's clock, and we rest."""
+        """The window is empty: notes that the slave is current as of its end, and waits."""
         assert self.checkpoint is not None and self.seen is not None
         self.sessions.check_purged(self.seen)
         self.seen = target
@@ -308,12 +309,11 @@ class ApplyLoop:
 
     @property
     def _ahead(self) -> bool:
-        """Whether the slave may hold more than is known: its checkpoint does not travel with the data, until safe mode
-        ends."""
+        """Whether the slave may have changes after its checkpoint: with `checkpoint: redis`, until safe mode ends."""
         return self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
 
     def _compare_structure(self) -> None:
-        """Looks now and then for DDL that no event trigger tells of, and spends little time on it."""
+        """From time to time compares definitions, to find DDL that no event trigger reported."""
         if time.monotonic() < self._compare_at:
             return
         started = time.monotonic()
@@ -329,14 +329,14 @@ class ApplyLoop:
         after = self.mode.after(applied, time.monotonic())
         if after.on == self.mode.on:
             return
-        # The exit point goes durably before the mode ends; a later start must not take it for its own.
+        # First durably clear the exit point: a later start must not use it.
         if self.checkpoint.safemode_exit is not None:
             self.checkpoint = self.checkpoints.clear_exit(self.checkpoint)
         self.mode = after
         log.info("%s: safe mode is off, changes must match the slave's rows from now on", self.pair)
 
     def _take_over(self) -> None:
-        """Lease, epoch, safe mode: what a start needs. The former owner cannot write afterwards."""
+        """Takes the lease and a new epoch, with which no former apply can commit, and decides on safe mode."""
         self.lease.acquire()
         self._lease_deadline = None
         self.sessions.open()
@@ -366,28 +366,28 @@ class ApplyLoop:
         )
 
     def _await_lease(self, refused: LeaseHeld) -> None:
-        """A killed predecessor holds the lease until it expires; who holds it longer is alive. Raises `LeaseHeld`."""
+        """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` where it is renewed: its holder lives."""
         now = time.monotonic()
         if self._lease_deadline is None:
-            log.info("%s: %s is given the time to end: a dead one's lease expires.", self.pair, refused.holder)
+            log.info("%s: waiting for %s to end or its lease to expire", self.pair, refused.holder)
             self._lease_deadline = now + 1.5 * self.lease.duration
         if now > self._lease_deadline:
             raise refused
         self.stop.wait(WAIT_SECONDS)
 
     def _first(self) -> Checkpoint:
-        """The checkpoint of a slave that has none, where its source of changes says where to begin."""
-        begins = self.sessions.beginning()
-        if begins is None:
+        """Writes the first checkpoint, where the source says at which position a slave without one begins."""
+        beginning = self.sessions.beginning()
+        if beginning is None:
             raise NotConfigured(self.pair)
-        self.checkpoints.begin(begins)
+        self.checkpoints.begin(beginning)
         claimed = self.checkpoints.claim()
         assert claimed is not None, "it was made just now"
-        log.info("%s: the slave begins at %s: its tables are taken as they are there", self.pair, begins)
+        log.info("%s: the slave begins at %s; its tables are assumed to be as of there", self.pair, beginning)
         return claimed
 
     def _mode_at_start(self, checkpoint: Checkpoint, *, first: bool = False) -> SafeMode:
-        """`first`: nothing was ever applied, so that nothing can come twice."""
+        """`first`: nothing was ever applied, so nothing can be applied twice."""
         if checkpoint.position is None or checkpoint.state not in APPLYING:
             return safemode.OFF  # decided when there is something to apply
         self.sessions.check_purged(checkpoint.position)
@@ -408,14 +408,14 @@ class ApplyLoop:
         )
 
     def _pause(self) -> None:
-        """A moment's wait for a block that is being read."""
+        """Waits a moment for a block that is being read. Raises `Stopping`."""
         self.lease.keep()
         self._write_status("waiting for a block that is being read")
         if self.stop.wait(BLOCK_SECONDS):
             raise Stopping("told to stop while waiting for a block")
 
     def _heartbeat(self) -> None:
-        """While Spark works on a window."""
+        """Called while Spark works on a window. Raises `Stopping`, and what a lost lease or executor raises."""
         self.lease.keep()
         self.executor.check()
         progress = self.executor.progress
@@ -424,12 +424,12 @@ class ApplyLoop:
             raise Stopping("told to stop while Spark staged a window")
 
     def _forget(self) -> None:
-        """Everything held about the databases is void; the next turn takes over anew."""
+        """Closes the sessions and forgets the checkpoint; the next turn takes over anew."""
         if self.checkpoint is not None:
             self.checkpoints.save(self.checkpoint)
         self.request_handler.close()
         self.sessions.close()
-        self._known, self.checkpoint = self.checkpoint or self._known, None
+        self._last_known, self.checkpoint = self.checkpoint or self._last_known, None
 
     def _wait(self, reason: str, seconds: float) -> None:
         self._note_waiting(reason)
@@ -443,7 +443,7 @@ class ApplyLoop:
         self._write_status(f"waiting: {reason}")
 
     def _close_gate(self, error: Terminal) -> None:
-        """The job that ends with the error logs it."""
+        """Closes the gate for `error`, which the job logs, and writes it to the slave."""
         try:
             self.gate.close(ERROR, "apply", str(error))
         except SluiceError as unreachable:
@@ -458,7 +458,7 @@ class ApplyLoop:
             self.report.write(self._status(activity), self.seen)
 
     def _status(self, activity: str) -> dict[str, object]:
-        checkpoint = self.checkpoint or self._known
+        checkpoint = self.checkpoint or self._last_known
         return {
             "activity": activity,
             "state": checkpoint.state if checkpoint else None,

@@ -1,4 +1,4 @@
-"""What a window becomes: steps that are done one after another in one transaction of the slave."""
+"""The steps of a window, done in order in one transaction of the slave."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,46 +15,46 @@ from sluice.model.reject import Rejected
 
 @dataclass(frozen=True)
 class Rows:
-    """Net changes of one run, ready to be merged; `items` are what they were reduced from."""
+    """The net changes of one run, ready to be merged."""
 
     changes: list[NetChanges | Staged]
-    """`NetChanges` or staged ones, several of a table allowed."""
+    """A table may have several."""
     items: Callable[[TableName], pa.Table]
-    """All changes of a table in this run, to replay them one by one."""
+    """All changes of a table in the run, to be replayed instead."""
     keys: Mapping[TableName, tuple[str, ...]]
     """The key under which each table's changes were captured."""
     ordered: frozenset[TableName] = frozenset()
-    """Tables that must be replayed from the start."""
+    """Tables that must be replayed at the first attempt."""
     rejected: Sequence[Rejected] = ()
-    """Changes of rows that cannot be transformed; they are in none of the others."""
+    """Changes of rows that cannot be transformed; neither `changes` nor `items` hold them."""
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """A TRUNCATE or DELETE WHERE of the master, and what the blocks under way make of it."""
+    """A TRUNCATE or DELETE WHERE of the master, with the decision of the blocks that are loading."""
 
     cut: CutItem
     decision: Decision = Decision.APPLY
-    """WAIT: some blocks were read before it, others after; only rows of the former go."""
+    """WAIT: some blocks were read before it, others after; only rows of the earlier ones are deleted."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What follows of a table is left out until it is loaded: it joined with rows that the slave lacks, or `reason`."""
+    """From here on a table's changes are left out until it is loaded."""
 
     table: TableName
     reason: str = ""
-    """Why the table is inconsistent."""
+    """Why the table is inconsistent; empty where it joined with rows that the slave lacks."""
 
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """Blocks of a table that were loaded beside others are as of the end of the window."""
+    """Blocks of a table that is loaded while others replicate have caught up with the end of the window."""
 
     table: TableName
     blocks: Sequence[Block]
     ready: bool
-    """Whether the whole table is."""
+    """Whether all blocks of the table have."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Checks:
     """How strictly changes must fit the slave's rows."""
 
     safe: bool
-    """Safe mode: a change makes its row what the master has, whatever was there."""
+    """Safe mode: a change gives the row the master's values, whatever the slave had."""
     compare: bool
-    """Whether a row's former values must be those of the master."""
+    """Whether the slave's row must have the old image's values."""
     final: bool
-    """Whether a conflict is one for sure; else the master's definitions are compared first."""
+    """Whether a conflict counts; otherwise the master's definitions are compared first."""
     images: bool
     """Whether changes are read with their old images."""
     updates: Callable[[TableName], bool]
-    """Whether the master's updates of a table travel: where they do not, rows differ in their values."""
+    """Whether updates of a table are captured: where they are not, values differ."""
 
     def compares(self, table: TableName) -> bool:
         return self.compare and self.updates(table)
@@ -80,7 +80,7 @@ Step = Rows | Truncation | CutItem | LeftOut | CaughtUp
 
 
 def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | LeftOut | CaughtUp | list[Truncation]]:
-    """The steps, with truncations that follow one another as one."""
+    """The steps, with consecutive truncations as one list."""
     waiting: list[Truncation] = []
     for step in steps:
         if isinstance(step, Truncation):

@@ -1,17 +1,17 @@
-"""Effects right behind their causes: changes in the order in which a slave whose foreign keys act goes through them.
+"""Orders changes for a slave whose foreign keys act: each effect of a cascade right behind its cause.
 
-When a key cascades, all rows of the master's statement are captured first, then what its foreign keys changed. A
-slave whose own foreign keys act has done both when the first row arrives. So that each change finds its row
-under the key that it leaves or the one that it brings, it must come before the next row takes that key:
+When a key cascades, ITEMS first has all rows of the master's statement, then the rows that its foreign keys changed.
+On a slave whose own foreign keys act, the first row already cascades. The replayed change of the referring row must
+come before another row takes the same key, or it would not find its row:
 
     master: UPDATE p SET id = id + 1      (rows 2, 1; in c, whose key p is, one row refers to each)
-    ITEMS                                 here
+    ITEMS                                 this order
     p  2 → 3                              p  2 → 3
     p  1 → 2                              c  2 → 3      the slave's foreign key has done that
     c  2 → 3                              p  1 → 2
     c  1 → 2                              c  1 → 2      and that
 
-Only changes of one transaction change places; of concurrent ones neither saw the other.
+Only changes of one transaction are reordered: concurrent transactions do not see each other's rows.
 """
 
 import heapq
@@ -32,7 +32,7 @@ Values = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Touch:
-    """A change, as far as foreign keys are concerned. Rows hold the columns that matter; empty for no row."""
+    """A change, reduced to the columns of keys and foreign keys. A row that does not exist is empty."""
 
     place: int
     table: TableName
@@ -46,103 +46,104 @@ def in_cascade_order(
     foreign_keys: Iterable[ForeignKey],
     images: RowImageCodec,
 ) -> pa.Table:
-    """`items` (columns of `queue.ITEMS`, with OLDCONTENT, in REPL_KEY order), effects right behind their causes.
+    """`items` (columns of `queue.ITEMS`, with OLDCONTENT, in REPL_KEY order) with each effect behind its cause.
 
-    `keys`: the key columns of each table; `foreign_keys` those of the slave. Raises `MalformedContent`.
+    `keys`: the key columns of each table; `foreign_keys`: those of the slave. Raises `MalformedContent`.
     """
     acting = [key for key in foreign_keys if key.follows_updates]
-    matter: dict[TableName, set[str]] = {}
+    key_columns: dict[TableName, set[str]] = {}
     for key in acting:
         for table, columns in ((key.child, key.columns), (key.parent, key.parent_columns)):
-            matter.setdefault(table, set(keys.get(table, ()))).update(columns)
-    places = list(range(items.num_rows))
-    for touches in _transactions(items, matter, images).values():
+            key_columns.setdefault(table, set(keys.get(table, ()))).update(columns)
+    order = list(range(items.num_rows))
+    for touches in _transactions(items, key_columns, images).values():
         causes = causes_of(touches, acting)
         if causes:
-            own = [touch.place for touch in touches]
-            for place, which in zip(own, sequence(touches, causes, keys), strict=True):
-                places[place] = own[which]
-    return items if places == sorted(places) else items.take(pa.array(places))
+            places = [touch.place for touch in touches]
+            for place, which in zip(places, sequence(touches, causes, keys), strict=True):
+                order[place] = places[which]
+    return items if order == sorted(order) else items.take(pa.array(order))
 
 
 def _transactions(
-    items: pa.Table, matter: Mapping[TableName, set[str]], images: RowImageCodec
+    items: pa.Table, key_columns: Mapping[TableName, set[str]], images: RowImageCodec
 ) -> dict[int, list[Touch]]:
-    """The changes of the tables in `matter` by transaction, in their order."""
-    found: dict[int, list[Touch]] = {}
-    numbered = items.append_column("place", pa.array(range(items.num_rows), pa.int64())) if matter else None
-    for table, mine in by_table(numbered).items() if matter else ():
-        wanted = matter.get(table, set())
-        for item in mine.to_pylist() if wanted else ():
-            gone = images.row(item["oldcontent"]) if item["oldcontent"] else {}
+    """The changes of the tables in `key_columns`, by transaction and in order."""
+    touches_of: dict[int, list[Touch]] = {}
+    numbered = items.append_column("place", pa.array(range(items.num_rows), pa.int64())) if key_columns else None
+    for table, table_items in by_table(numbered).items() if key_columns else ():
+        columns = key_columns.get(table, set())
+        for item in table_items.to_pylist() if columns else ():
+            former = images.row(item["oldcontent"]) if item["oldcontent"] else {}
             new = images.row(item["content"]) if item["content"] and item["action"] != Action.DELETE else {}
-            old = {**new, **gone} if gone else {}
-            rows = ({name: value for name, value in row.items() if name in wanted} for row in (old, new))
-            found.setdefault(item["trans_key"], []).append(Touch(item["place"], table, *rows))
-    return {transaction: sorted(touches, key=lambda touch: touch.place) for transaction, touches in found.items()}
+            old = {**new, **former} if former else {}
+            rows = ({name: value for name, value in row.items() if name in columns} for row in (old, new))
+            touches_of.setdefault(item["trans_key"], []).append(Touch(item["place"], table, *rows))
+    return {transaction: sorted(touches, key=lambda touch: touch.place) for transaction, touches in touches_of.items()}
 
 
 def causes_of(touches: Sequence[Touch], acting: Iterable[ForeignKey]) -> list[tuple[int, int]]:
-    """Pairs (cause, effect) of places in `touches`, one transaction's changes.
+    """Pairs (cause, effect) of indices of `touches`, the changes of one transaction.
 
-    The effect leads a row from A to B; its cause, before it, is the last change that gave the row referred to, which
-    had A, the value B. Not where a row came to A in between: then A is another's meanwhile, and the row may have been
-    led to B by hand.
+    The effect changes a reference from A to B. Its cause is the last change before it that gave the parent row with
+    key A the key B. There is no cause where another row got the reference A in between: A then names another parent,
+    and the statement may have set B itself.
     """
-    found = []
+    pairs = []
     for key in acting:
-        given: dict[Values, tuple[Values, int]] = {}
-        arrived: dict[Values, int] = {}
+        parents: dict[Values, tuple[Values, int]] = {}
+        referred_since: dict[Values, int] = {}
         for at, touch in enumerate(touches):
             if touch.table == key.child and touch.new:
-                begins, ends = _of(touch.old, key.columns), _of(touch.new, key.columns)
-                source, cause = given.get(ends, (None, -1))
-                if touch.old and begins != ends and source == begins and arrived.get(begins, -1) < cause:
-                    found.append((cause, at))
-                if not touch.old or begins != ends:
-                    arrived[ends] = at
+                old, new = _of(touch.old, key.columns), _of(touch.new, key.columns)
+                former_parent, cause = parents.get(new, (None, -1))
+                if touch.old and old != new and former_parent == old and referred_since.get(old, -1) < cause:
+                    pairs.append((cause, at))
+                if not touch.old or old != new:
+                    referred_since[new] = at
             if touch.table == key.parent and touch.new:
-                given[_of(touch.new, key.parent_columns)] = (_of(touch.old, key.parent_columns), at)
-    return found
+                parents[_of(touch.new, key.parent_columns)] = (_of(touch.old, key.parent_columns), at)
+    return pairs
 
 
 def sequence(
     touches: Sequence[Touch], causes: Sequence[tuple[int, int]], keys: Mapping[TableName, Sequence[str]]
 ) -> list[int]:
-    """The places in their new order.
+    """The indices of `touches` in their new order.
 
-    A table's changes (of one that refers to itself: a row's) stay in their order, and what comes before an effect
-    there comes before its cause. Where these wishes contradict each other, the order stays as it is.
+    Changes of a table keep their order, and so do changes of a row where the table refers to itself. What precedes an
+    effect in its table precedes the cause as well. Where these rules contradict each other, nothing is reordered.
     """
     after: list[set[int]] = [set() for _ in touches]
-    because: dict[int, list[int]] = {}
-    trees = {touches[cause].table for cause, effect in causes if touches[cause].table == touches[effect].table}
+    causes_by_effect: dict[int, list[int]] = {}
+    self_referring = {touches[cause].table for cause, effect in causes if touches[cause].table == touches[effect].table}
     for cause, effect in causes:
         after[cause].add(effect)
-        because.setdefault(effect, []).append(cause)
+        causes_by_effect.setdefault(effect, []).append(cause)
     last: dict[Hashable, int] = {}
     for at, touch in enumerate(touches):
-        for name in _names(touch, keys.get(touch.table, ())) if touch.table in trees else [touch.table]:
+        for name in _rows(touch, keys.get(touch.table, ())) if touch.table in self_referring else [touch.table]:
             if last.get(name, at) != at:
                 before = last[name]
-                after[before].update([at, *(_first(at, because) - _first(before, because) - {before})])
+                new_causes = _all_causes(at, causes_by_effect) - _all_causes(before, causes_by_effect) - {before}
+                after[before].update([at, *new_causes])
             last[name] = at
     return _sorted(after) or list(range(len(touches)))
 
 
-def _first(effect: int, because: Mapping[int, list[int]]) -> set[int]:
-    """The changes that all began with: the causes of the causes."""
-    found: set[int] = set()
-    border = list(because.get(effect, ()))
+def _all_causes(effect: int, causes_by_effect: Mapping[int, list[int]]) -> set[int]:
+    """The causes of a change, and their causes."""
+    result: set[int] = set()
+    border = list(causes_by_effect.get(effect, ()))
     while border:
         cause = border.pop()
-        border += because.get(cause, [])
-        found.add(cause)
-    return found
+        border += causes_by_effect.get(cause, [])
+        result.add(cause)
+    return result
 
 
 def _sorted(after: Sequence[set[int]]) -> list[int] | None:
-    """Each as early as it came, after those it must follow; None for a cycle."""
+    """A topological order that keeps the given order where it can; None for a cycle. `after`: who must follow each."""
     waits = [0] * len(after)
     for others in after:
         for other in others:
@@ -164,6 +165,6 @@ def _of(row: Row, columns: Sequence[str]) -> Values:
     return tuple(row.get(column) for column in columns)
 
 
-def _names(touch: Touch, key: Sequence[str]) -> list[Hashable]:
-    """What tells the rows before and after."""
+def _rows(touch: Touch, key: Sequence[str]) -> list[Hashable]:
+    """The names of the row before and of the row after the change."""
     return [(touch.table, _of(row, key)) for row in (touch.old, touch.new) if row]

@@ -1,8 +1,8 @@
-"""How an apply reads and writes the checkpoint of its slave.
+"""Reads and writes the checkpoint of a slave for its apply.
 
-SlaveCheckpointWriter    the position stands in the slave's row, written in the transaction that carries the data
-RedisCheckpointWriter    it goes to Redis at an interval and at shutdown; the row keeps an older one, the anchor
-           (`sluice.model.checkpoint_recovery`), and counts changes in the transactions that carry them
+SlaveCheckpointWriter    writes the position to the slave, in the transaction of the data
+RedisCheckpointWriter    writes it to Redis, at an interval and at shutdown; the slave's row keeps an older position,
+           the anchor (`sluice.model.checkpoint_recovery`), and counts changes in the transaction of the data
 """
 
 import logging
@@ -27,7 +27,7 @@ log = logging.getLogger("sluice.apply")
 
 
 class NotTakenOver(Terminal):
-    """The slave's changes are to come from another source, and its position alone does not say what it has."""
+    """The slave's changes shall come from another source, but its position alone does not say what it has."""
 
     def __init__(self, pair: Pair, why: str):
         super().__init__(
@@ -41,7 +41,7 @@ class SlaveCheckpointWriter:
     """The checkpoint of one pair, over its sessions."""
 
     overlap = False
-    """Whether the slave may hold more than the checkpoint says."""
+    """Whether the slave may have changes after the checkpoint."""
 
     def __init__(self, sessions: PairSessions, gate: Gate):
         self.sessions = sessions
@@ -49,15 +49,15 @@ class SlaveCheckpointWriter:
         self.pair = sessions.pair
 
     def claim(self) -> Checkpoint | None:
-        """A new epoch, committed; None where the slave was never configured.
+        """Takes a new epoch and commits it; None where the slave was never configured.
 
-        An admin's closure that Redis has lost is back in it afterwards.
+        Restores an admin's closure that Redis has lost.
         """
         sessions = self.sessions
         driver = vendor_of(self.pair.slave_info.vendor).sessions
-        # No crash of the slave may give this epoch out a second time.
+        # Durable: no crash of the slave may issue this epoch a second time.
         with sessions.slave_transaction(durable=True):
-            # A former apply may still be in its last transaction; who waits says so and tries again.
+            # A former apply may still be in its last transaction.
             driver.limit_lock_waits(sessions.slave, seconds=5)
             store = self._store()
             if not store.exists():
@@ -68,13 +68,13 @@ class SlaveCheckpointWriter:
                 return None
             if row.state is SlaveState.MASTER:
                 raise IsMaster(self.pair.slave.name, row.epoch, row.message)
-            # Under the row's lock: who opens the gate clears the row first, then Redis.
+            # Under the row's lock: opening the gate clears the row first, then Redis.
             if row.closed and self.gate.restore(row.closed):
                 log.warning("%s: an admin has closed the gate and Redis did not know it: it is closed again", self.pair)
             return self._claim(store, row)
 
     def begin(self, position: Position) -> None:
-        """The slave, whose tables are as `position` has them, begins there: its first row of CHECKPOINT, NORMAL."""
+        """Writes the first row of CHECKPOINT, in the state NORMAL, for a slave whose tables are as of `position`."""
         with self.sessions.slave_transaction(durable=True):
             store = self._store()
             store.ensure()
@@ -82,39 +82,38 @@ class SlaveCheckpointWriter:
             store.start_at(position)
             store.move(SlaveState.NORMAL)
 
-    def read(self, mine: Checkpoint) -> Checkpoint:
-        """The checkpoint as it stands now. Raises `Fenced`, `CheckpointMoved`."""
+    def read(self, expected: Checkpoint) -> Checkpoint:
+        """The checkpoint as it is now. Raises `Fenced`, `CheckpointMoved` where this apply lost it."""
         with self.sessions.slave_transaction():
-            return self._still_mine(self._store().read(), mine)
+            return self._require_own(self._store().read(), expected)
 
-    def lock(self, mine: Checkpoint) -> None:
-        """In an apply transaction: nobody else moves the checkpoint from here to the commit.
+    def lock(self, expected: Checkpoint) -> None:
+        """In an apply transaction: locks the checkpoint until the commit.
 
-        Raises `Fenced` and `CheckpointMoved`.
+        Raises `Fenced`, and `CheckpointMoved` where it is not the `expected` one.
         """
-        now = self._still_mine(self._store().read(lock=True), mine)
-        if not now.same_place(self._row(mine)):
-            raise _moved(mine, now)
+        now = self._require_own(self._store().read(lock=True), expected)
+        if not now.same_place(self._row(expected)):
+            raise _moved(expected, now)
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
-        """The last statement of an apply transaction. `cut`: it did what must not be done twice.
+        """Writes `after` as the last statement of an apply transaction.
 
-        A restart begins after it. That is:
-
-        Definitions that changed, tables that were emptied, changes set aside or applied because somebody asked.
+        `cut`: the transaction did what must not be repeated: it changed definitions, emptied tables, rejected changes,
+        or applied rejected ones. A restart must begin after it.
         """
         del cut
         self._store().advance(before, after)
 
     def committed(self, after: Checkpoint) -> None:
-        """What `advance` wrote is committed."""
+        """To be called when what `advance` wrote is committed."""
 
     def idle(self, before: Checkpoint, after: Checkpoint) -> Checkpoint:
-        """Nothing changed on the master between the two. Losing this in a crash costs nothing."""
+        """Advances the checkpoint over an empty window. A crash may lose that; nothing depends on it."""
         return self._alone(before, after, durable=False)
 
     def taken_over(self, claimed: Checkpoint) -> Checkpoint:
-        """The checkpoint as the source has it, durably, where the slave's changes came from another source before.
+        """Translates the checkpoint to this source and writes it, where the slave's changes came from another one.
 
         Raises `NotTakenOver` where the position alone does not say what is applied, and what `Takeover` raises.
         """
@@ -127,76 +126,76 @@ class SlaveCheckpointWriter:
             "a large window is applied in part": claimed.catching_up,
             "tables are loading": claimed.loading,
         }
-        if why := next((reason for reason, there in reasons.items() if there), None):
+        if why := next((reason for reason, applies in reasons.items() if applies), None):
             raise NotTakenOver(self.pair, why)
         log.info("%s: changes come from another source from now on, %s is %s there", self.pair, claimed.position, place)
         return self._alone(claimed, replace(claimed.advanced(place, 0), safemode_exit=None), durable=True)
 
     def clear_exit(self, before: Checkpoint) -> Checkpoint:
-        """The exit point of safe mode is gone, durably."""
+        """Removes the exit point of safe mode, durably."""
         return self._alone(before, replace(before, safemode_exit=None), durable=True)
 
-    def save(self, mine: Checkpoint) -> None:
-        """At shutdown, and before what is known of the slave is forgotten; best effort."""
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Saves the checkpoint at shutdown and after outages, where `advance` does not; best effort."""
 
-    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None) -> None:
-        """Leaves word on the slave why applying stopped; best effort."""
+    def note(self, checkpoint: Checkpoint, message: str, safemode_exit: Position | None) -> None:
+        """Writes to the slave why applying stopped; best effort."""
         if not self.sessions.opened:
             return
         try:
             with self.sessions.slave_transaction():
-                self._store().note(mine, message, safemode_exit)
+                self._store().note(checkpoint, message, safemode_exit)
         except DatabaseError as error:
             log.warning("%s: the slave's checkpoint could not be annotated: %s", self.pair, error)
 
-    def give_up(self, mine: Checkpoint, message: str) -> None:
-        """The slave is INCONSISTENT from here on; best effort."""
+    def give_up(self, checkpoint: Checkpoint, message: str) -> None:
+        """Makes the slave INCONSISTENT; best effort."""
         if not self.sessions.opened:
             return
         try:
             with self.sessions.slave_transaction():
-                self.lock(mine)
+                self.lock(checkpoint)
                 self._store().move(SlaveState.INCONSISTENT, message)
         except SluiceError as error:
             log.warning("%s: the slave could not be marked INCONSISTENT: %s", self.pair, error)
 
     def explain(self) -> str:
-        """For pages: where the checkpoint is."""
+        """Says for pages where the checkpoint is kept."""
         return "on the slave, in each transaction"
 
     def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
         del row
         return store.claim()
 
-    def _row(self, mine: Checkpoint) -> Checkpoint:
-        """What the slave's row says while this apply holds `mine`."""
-        return mine
+    def _row(self, checkpoint: Checkpoint) -> Checkpoint:
+        """What the slave's row says while this apply is at `checkpoint`."""
+        return checkpoint
 
     def _alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
-        """Writes a checkpoint without data."""
+        """Writes a checkpoint in a transaction of its own."""
         with self.sessions.slave_transaction(durable=durable):
             self.lock(before)
             self._store().advance(before, after)
         return after
 
-    def _still_mine(self, now: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
+    def _require_own(self, now: Checkpoint | None, expected: Checkpoint) -> Checkpoint:
+        """Returns `now` where this apply may still write. Raises `IsMaster`, `Fenced`, `CheckpointMoved`."""
         if now is None:
             raise CheckpointMoved("the checkpoint is gone; it is read again")
         if now.state is SlaveState.MASTER:
-            raise IsMaster(self.pair.slave.name, mine.epoch, now.message)
-        if now.epoch != mine.epoch:
-            raise Fenced(self.pair.slave.name, mine.epoch)
+            raise IsMaster(self.pair.slave.name, expected.epoch, now.message)
+        if now.epoch != expected.epoch:
+            raise Fenced(self.pair.slave.name, expected.epoch)
         if now.closed:
             raise CheckpointMoved("an admin has closed the gate; all is read again")
         return now
 
     def _store(self) -> CheckpointStore:
-        slave = self.pair.slave
-        return CheckpointStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name)
+        return CheckpointStore.of(self.pair, self.sessions.slave)
 
 
 class RedisCheckpointWriter(SlaveCheckpointWriter):
-    """The position in Redis, everything else on the slave. `interval`: seconds between two writes to Redis."""
+    """Keeps the position in Redis, everything else on the slave. `interval`: seconds between two writes to Redis."""
 
     overlap = True
 
@@ -205,9 +204,9 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         self.stored = stored
         self.interval = interval
         self._anchor: Checkpoint | None = None
-        """Its place is what the slave's row says."""
+        """The checkpoint in the slave's row."""
         self._next_anchor: Checkpoint | None = None
-        """The same once the transaction that is under way is committed."""
+        """The checkpoint that the open transaction writes to the slave's row."""
         self._saved_at = self._anchored_at = time.monotonic()
         self._failing = False
 
@@ -218,13 +217,13 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
             self.save(claimed)
         return claimed
 
-    def read(self, mine: Checkpoint) -> Checkpoint:
-        """The row as it stands now, its place being the position in Redis unless somebody else moved it."""
-        now = super().read(mine)
-        return replace(mine, message=now.message) if now.same_place(self._row(mine)) else self._anchored(now)
+    def read(self, expected: Checkpoint) -> Checkpoint:
+        """The checkpoint as it is now: at `expected`'s position, unless the slave's row was moved by others."""
+        now = super().read(expected)
+        return replace(expected, message=now.message) if now.same_place(self._row(expected)) else self._anchored(now)
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
-        # What must not come again, or would be seen half done, is anchored with its data.
+        # What must not be repeated, and what a repetition would show half done, is anchored with its data.
         moved = after.state is not before.state or after.tables != before.tables
         rare = cut or moved or before.catching_up or after.catching_up
         self._next_anchor = after if rare or self._anchor_due() else None
@@ -254,15 +253,16 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         self._alone(before, self._row(cleared), durable=True)
         return cleared
 
-    def save(self, mine: Checkpoint) -> None:
-        if self._anchor is None or self._anchor.position is None or mine.position is None or mine.catching_up:
+    def save(self, checkpoint: Checkpoint) -> None:
+        anchor = self._anchor.position if self._anchor is not None else None
+        if anchor is None or checkpoint.position is None or checkpoint.catching_up:
             return
         self._saved_at = time.monotonic()
         try:
-            written = self.stored.write(Stored(mine.epoch, self._anchor.position, mine.position, mine.changes))
+            written = self.stored.write(Stored(checkpoint.epoch, anchor, checkpoint.position, checkpoint.changes))
         except StoreUnreachable as error:
             log.log(logging.DEBUG if self._failing else logging.WARNING, "%s: the checkpoint is not saved: %s Until it "
-                    "is, what is applied comes again after a restart.", self.pair, error)  # fmt: skip
+                    "is, a restart applies again what follows the last one saved.", self.pair, error)  # fmt: skip
             self._failing = True
             return
         self._failing = False
@@ -277,18 +277,18 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         stored = self.stored.read()
         place, doubt = resume(row, stored)
         if doubt:
-            log.warning("%s: %s. What followed the slave's own position of %s comes again, in safe mode.",
+            log.warning("%s: %s. What follows the slave's own position of %s is applied again, in safe mode.",
                         self.pair, doubt, row.position.time if row.position else "never")  # fmt: skip
-        # Above both epochs: what either wrote before is an old one from here on.
+        # Above both epochs: what was written with either is outdated from here on.
         claimed = store.claim(above=stored.epoch if stored else 0)
         if place.position is not None:
             store.advance(claimed, replace(claimed, position=place.position))
             claimed = replace(claimed, position=place.position)
         return claimed
 
-    def _row(self, mine: Checkpoint) -> Checkpoint:
-        anchor = self._anchor or mine
-        return replace(mine, position=anchor.position, target=anchor.target, slice_key=anchor.slice_key)
+    def _row(self, checkpoint: Checkpoint) -> Checkpoint:
+        anchor = self._anchor or checkpoint
+        return replace(checkpoint, position=anchor.position, target=anchor.target, slice_key=anchor.slice_key)
 
     def _anchored(self, checkpoint: Checkpoint) -> Checkpoint:
         self._anchor, self._next_anchor = checkpoint, None

@@ -1,8 +1,8 @@
-"""An apply goes on with what its configuration file says now.
+"""Restarts the apply, in the same process, when its configuration file changes.
 
-A change is noticed between two windows. The apply then ends in order, as when it is told to stop, and begins anew in
-the same process: it gives the lease back, takes the next epoch, and starts in safe mode. So a change means exactly what
-it means after a restart. A file with mistakes changes nothing, and is told in the log and in the status.
+The apply notices a change between two windows. It then ends as when it is told to stop, and starts again with a new
+epoch and in safe mode, so the change has the same effect as a restart of the process. A file with mistakes changes
+nothing; log and status show the mistakes.
 """
 
 import logging
@@ -26,10 +26,10 @@ def keep_applying(
     executor: Executor,
     stop: threading.Event,
 ) -> None:
-    """Applies until `stop` is set, anew whenever the configuration changes. Raises what `ApplyLoop.run` raises.
+    """Applies until `stop` is set, and restarts whenever the configuration changes. Raises as `ApplyLoop.run`.
 
-    `connections`: conn_id → how to reach it. Returns as well when the file names other connections, which only a
-    new job can be given.
+    `connections`: conn_id → how to reach it. Also returns when the file names a connection that is not among them:
+    only a new job gets it.
     """
     while (changed := ApplyLoop(pair, store, executor, stop).run()) is not None:
         try:

@@ -1,12 +1,12 @@
-"""Indexes, constraints and comments of the master follow to one slave, beside the changes of rows.
+"""Brings the master's indexes, constraints and comments to one slave, beside the apply of rows.
 
-No item says them (`sluice.model.defined`): they are compared. A round reads what the master has, waits until the apply
-has passed that moment, and does what the slave lacks then, each step in a transaction of its own. So a constraint comes
-after the rows that meet it. One that the master dropped goes in the next round; rows that it would refuse before that
-make it go at once (`sluice.apply.outdated_constraints`).
+No item reports them (`sluice.model.defined`), so they are compared. A round reads what the master has, waits until the
+apply has passed that moment, and then makes what the slave lacks, each step in a transaction of its own. So a
+constraint is made after the rows that satisfy it. A constraint that the master dropped is dropped in the next round, or
+at once where it refuses rows (`sluice.apply.outdated_constraints`).
 
-A round may end anywhere. What it does is noted in DEFINITIONS before and after each step, and a step that was done half
-is done again: an index that was not finished is dropped and built anew.
+A round may be killed anywhere. DEFINITIONS notes each step before and after it, and a half-done step is repeated: an
+index that was not finished is dropped and built again.
 """
 
 import logging
@@ -16,7 +16,7 @@ from contextlib import ExitStack
 
 from sluice.apply.log_limiter import LogLimiter
 from sluice.configuration.options import Policy
-from sluice.control.blocks import block_map
+from sluice.control.blocks import BlockStore
 from sluice.control.definitions import DefinitionStore
 from sluice.database.errors import LockNotAvailable
 from sluice.database.following import Described, NotMade, OfMaster, by_place
@@ -47,13 +47,13 @@ from sluice.transform import fitting
 log = logging.getLogger("sluice.apply")
 
 AGAIN_SECONDS = 60.0
-"""After so long a round is tried again that could not do everything."""
+"""The pause after a round that could not do everything."""
 RETRY_SECONDS = 5.0
-"""The same after an outage."""
+"""The pause after an outage."""
 
 
 class DefinitionStops(Terminal):
-    """`ddl` says `stop` of what the master changed."""
+    """The master changed a definition for which `ddl` says `stop`."""
 
     def __init__(self, pair: Pair, what: Defined, statement: str):
         super().__init__(
@@ -65,7 +65,7 @@ class DefinitionStops(Terminal):
 
 
 class DefinitionFollower:
-    """One pair's, beside its apply, which tells it when to begin and how far the slave is."""
+    """Follows for one pair, in a thread of its own; the apply tells it when to begin and how far the slave is."""
 
     def __init__(self, pair: Pair):
         self.pair = pair
@@ -87,10 +87,10 @@ class DefinitionFollower:
         self._refused: dict[Defined, str] = {}
         """What the slave could not have, with the reason that was logged."""
 
-    # What the apply says; its thread
+    # Called in the apply's thread
 
     def begin(self) -> None:
-        """From now on rounds are made. Nothing where the master is no database that could be compared."""
+        """Starts the thread. Does nothing where the master is no database that could be compared."""
         if self._thread is not None or not has_rows(self.pair.master_info.vendor):
             return
         self._ended.clear()
@@ -102,7 +102,7 @@ class DefinitionFollower:
         self._thread.start()
 
     def end(self) -> None:
-        """No round goes on. What one is waiting for on a server is cut."""
+        """Stops the thread, and cuts sessions that wait for a server."""
         with self._changed:
             self._ended.set()
             self._changed.notify_all()
@@ -113,13 +113,13 @@ class DefinitionFollower:
             self._thread = None
 
     def make_round(self, states: TableStates, *, loaded: bool) -> None:
-        """There may be something to do: definitions or states of tables have changed. `loaded`: a load has ended."""
+        """Requests a round, because definitions or table states have changed. `loaded`: a load has ended."""
         with self._changed:
             self._states, self._loaded, self._due = states, self._loaded or loaded, True
             self._changed.notify_all()
 
     def tables_altered(self) -> None:
-        """The apply altered tables of the slave: what they could not have before is tried again at once."""
+        """Requests a round where the last one could not do everything, because the apply altered tables."""
         with self._changed:
             if self._busy or self._left:
                 self._due = True
@@ -127,11 +127,11 @@ class DefinitionFollower:
 
     @property
     def ticket(self) -> int:
-        """To be taken before the end of a window is, and given back by `passed`."""
+        """A number to read before taking the end of a window, and to return by `passed` after applying it."""
         return self._ticket
 
     def passed(self, ticket: int) -> None:
-        """The slave is where the master was after `ticket` was taken, or later."""
+        """Notes that the slave is where the master was after `ticket` was read, or later."""
         if ticket > self._passed:
             with self._changed:
                 self._passed = ticket
@@ -150,7 +150,7 @@ class DefinitionFollower:
         altered, self._altered = self._altered, False
         return altered
 
-    # A round; a thread of its own
+    # In the follower's own thread
 
     def _run(self) -> None:
         wait: float | None = None
@@ -179,7 +179,7 @@ class DefinitionFollower:
                 self._busy = False
 
     def _round(self, states: TableStates, *, loaded: bool) -> bool:
-        """Whether nothing is left to do."""
+        """Does one round; whether nothing is left to do."""
         pair = self.pair
         with ExitStack() as stack:
             master = self._open(stack, pair.master_info)
@@ -189,23 +189,22 @@ class DefinitionFollower:
             slave = self._open(stack, pair.slave_info)
             lock = f"sluice definitions {pair.prefix} {pair.slave.name}"
             stack.enter_context(self._vendor.sessions.named_lock(slave, lock))
-            store = self._store(slave)
+            store = DefinitionStore.of(pair, slave)
             known = store.read()
-            there = self._vendor.rows.shapes(slave, of_master.tables)
-            tables = [table for table in of_master.tables if table in there]
+            on_slave = self._vendor.rows.shapes(slave, of_master.tables)
+            tables = [table for table in of_master.tables if table in on_slave]
             views = _of_kinds(known or (), {DefinedKind.VIEWS})
             wanted = {
                 one: source.read_by(views) if isinstance(source, View) else source
                 for one, source in of_master.made_from.items()
-                if self._follows(one, there)
+                if self._follows(one, on_slave)
             }
             adopted: set[TableName] = set()
             if known is None:
                 store.begin()
                 adopted = {one.table for one in wanted}
             elif loaded:
-                schema, slave_name = pair.slave.schema, pair.slave.name
-                adopted = {*block_map(slave, pair.prefix, schema, slave_name).tables, *_of_kinds(wanted, _SET_AGAIN)}
+                adopted = {*BlockStore.of(pair, slave).map().tables, *_of_kinds(wanted, _SET_AGAIN)}
             following = self._vendor.following
             present = by_place(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted), *_of_kinds(known or (), {DefinedKind.DOMAINS})}
@@ -223,12 +222,12 @@ class DefinitionFollower:
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
         ready = [table for table in registered if states.ready(table)]
         found = OfMaster.read(vendor.schemas, master, ready, ready)
-        # Also views of tables that are not ready: they stay, and show what the slave has of those.
+        # Views of tables that are not ready stay too, and show what the slave has of those.
         found = found.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
         return fitting.of_master(found, pair)
 
-    def _follows(self, one: Defined, there: Collection[TableName]) -> bool:
-        return one.kind in self._vendor.following.kinds and (one.table in there or not one.of_table)
+    def _follows(self, one: Defined, on_slave: Collection[TableName]) -> bool:
+        return one.kind in self._vendor.following.kinds and (one.table in on_slave or not one.of_table)
 
     def _do(
         self,
@@ -238,7 +237,7 @@ class DefinitionFollower:
         wanted: dict[Defined, Described],
         tables: list[TableName],
     ) -> bool:
-        """Whether it is done, or wants nothing more."""
+        """Does one step; False where it must be tried again."""
         following, one = self._vendor.following, step.object
         if isinstance(step, Know):
             store.put(one)
@@ -250,7 +249,7 @@ class DefinitionFollower:
             message = f"{self.pair}: {one} does not follow: the slave has another one of its own under that name"
             self._limiter.log(logging.WARNING, f"taken {one}", f"{message}. Rename or drop one of them.")
             return False
-        # A value that is set again is no change of a definition.
+        # Setting a value again does not change a definition.
         policy = Policy.FOLLOW if isinstance(step, SetAgain) else self.pair.replication.ddl.of(one.kind)
         undoing = self._undoing(step, slave) if isinstance(step, Drop | Rename) else None
         statement = undoing or following.statement(wanted[one])
@@ -277,7 +276,7 @@ class DefinitionFollower:
                 following.drop(slave, one)
                 store.forget(one)
         except NotMade as refused:
-            if self._refused.get(one) != refused.reason:  # else each round would say it
+            if self._refused.get(one) != refused.reason:  # log it once, not in each round
                 self._refused[one] = refused.reason
                 log.warning(
                     "%s: %s does not follow: %s. Wanted: %s", self.pair, one, refused.reason.rstrip("."), statement
@@ -295,12 +294,8 @@ class DefinitionFollower:
             return f"rename {step.object} to {step.name}"
         return self._vendor.following.drop_statement(slave, step.object)
 
-    def _store(self, slave: Session) -> DefinitionStore:
-        pair = self.pair
-        return DefinitionStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
-
     def _await_passed(self) -> bool:
-        """Waits until the slave is where the master is now. False when this round is void: another one is due."""
+        """Waits until the slave is where the master is now. False where this round is void, as another one is due."""
         with self._changed:
             self._ticket += 1
             self._changed.wait_for(lambda: self._ended.is_set() or self._due or self._passed >= self._ticket)

@@ -1,4 +1,4 @@
-"""Looks now and then whether the master has definitions that no item says, and begins what follows from that."""
+"""Detects, from time to time, changed definitions on the master that no item reports, and starts a round for them."""
 
 import time
 
@@ -10,12 +10,12 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableStates
 
 LOOK_SECONDS, LOOK_SHARE, LONGEST_SECONDS = 2.0, 200.0, 30.0
-"""Between two looks at least so long, and so many times as long as one takes; at most so long: people hear within a
-minute."""
+"""The pause between two digests of the definitions: at least this long, this many times as long as one takes, at most
+this long. So a change is found within a minute."""
 
 
 class DefinitionWatch:
-    """Of one apply, in its thread."""
+    """Watches the definitions for one apply, in its thread."""
 
     def __init__(self, sessions: PairSessions, follower: DefinitionFollower):
         self.sessions = sessions
@@ -24,14 +24,14 @@ class DefinitionWatch:
         self._digest = ""
         self._look_at = 0.0
         self._followed: tuple[str, TableStates] | None = None
-        """The digest and the states of tables for which the follower made its last round."""
+        """The digest and the table states of the follower's last round."""
         self._loading = False
-        """Whether a load of the slave was under way since."""
+        """Whether the slave was loading since that round."""
 
     def look(self, checkpoint: Checkpoint, differing: object) -> bool:
-        """Lets definitions follow where they may have changed, and says whether to compare them for people.
+        """Starts a round of the follower where definitions may have changed. Returns whether people should be told.
 
-        `differing`: tables that differ, as far as is known. Raises what stops the apply.
+        `differing`: tables that are known to differ. Raises what stops the apply.
         """
         now = time.monotonic()
         if now >= self._look_at:
@@ -42,7 +42,7 @@ class DefinitionWatch:
         if self.follower.check():
             self.sessions.merger.targets.forget()
         self._follow(checkpoint)
-        # What the follower does needs nobody.
+        # What the follower does needs no person.
         return not self.follower.busy and self._trigger.asks((self._digest, differing, checkpoint.tables), now)
 
     def _follow(self, checkpoint: Checkpoint) -> None:

@@ -1,9 +1,9 @@
-"""Rows of the slave that had to go in safe mode because another needs a unique value that they held.
+"""Restores rows that safe mode deleted because another row needed their unique value.
 
-Mostly the slave is ahead of the window, and a later change of the window brings such a row back, or deletes it. Where
-the slave's rows had been changed locally there is no such change: then the row is read from the master, as it
-was where the window ends, and put back in the same transaction. So no row that lives on is ever lost for another's.
-Where the source has changes alone, the row's next change says what it was.
+Usually the slave is ahead of the window, and a later change in the window inserts such a row again, or deletes it too.
+Where the slave's rows were changed locally there is no such change. Then the row is read from the master, as of the end
+of the window, and inserted in the same transaction, so that no row is lost. A source without rows gives the row's
+values by its next change.
 """
 
 import logging
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.slave_changes import one_by_one
-from sluice.database.apply import DisplacedRow
+from sluice.database.apply import DisplacedRow, ReplayOptions
 from sluice.database.digests import Texts, by_canonical_texts, compared
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
@@ -30,7 +30,7 @@ log = logging.getLogger("sluice.apply")
 
 
 class RowUnknown(Terminal):
-    """A row of the master is needed, and the source of its changes does not say what it is."""
+    """A row of the master is needed, and the source, which has changes only, does not say its values."""
 
     def __init__(self, pair: Pair, displaced: DisplacedRow):
         super().__init__(
@@ -42,7 +42,7 @@ class RowUnknown(Terminal):
 
 
 Row = Mapping[str, str | None]
-Place = tuple[TableName, Texts]
+RowKey = tuple[TableName, Texts]
 """A table, and the key of one of its rows."""
 
 
@@ -55,22 +55,23 @@ def restore_displaced(
     may_write: bool = True,
     deferrable: bool = False,
 ) -> None:
-    """Makes those of `displaced` (`DisplacedRow`) that the master has at `at`, and the slave has not, the master's.
+    """Inserts those of `displaced` that the master has at `at` and the slave lacks.
 
-    In the transaction in which they went. `may_write`: False where a row may be later than `at` on the slave.
-    `deferrable`: as of `Replayer.replay`. Raises `RowStays` where rows that the master has cannot be on the slave
-    together, `TableChanged`, `ColumnMissing`, outages.
+    Runs in the transaction that deleted them. `may_write`: False where the slave's rows may be newer than `at`.
+    `deferrable`: as of `Replayer.replay`. Raises `RowStays` where the slave cannot have all of the master's rows,
+    `TableChanged`, `ColumnMissing`, outages.
     """
     replayer = sessions.replayer
     missing = replayer.missing(displaced)
     if not missing:
         return
-    done: set[Place] = set()
+    done: set[RowKey] = set()
+    options = ReplayOptions(safe=True, deferrable=deferrable)
     with reading_master(sessions, at) as master:
         while missing:
             keep_lease()
             changes = _changes(sessions, missing, master.rows(missing), done, may_write)
-            displaced = replayer.replay(changes, safe=True, deferrable=deferrable).displaced.values()
+            displaced = replayer.replay(changes, options).displaced.values()
             missing = replayer.missing(displaced)
 
 
@@ -78,10 +79,10 @@ def _changes(
     sessions: PairSessions,
     missing: Sequence[DisplacedRow],
     rows: Sequence[Row | None],
-    done: set[Place],
+    done: set[RowKey],
     may_write: bool,
 ) -> list[RowChange]:
-    """What puts the rows back; none where the master has deleted it. `done`: those that were put back before."""
+    """The INSERTs that restore rows; none for a row that the master has deleted. `done`: rows restored before."""
     changes = []
     for each, row in zip(missing, rows, strict=True):
         if row is None:
@@ -117,9 +118,9 @@ def reading_master(sessions: PairSessions, at: Position) -> Iterator["MasterRows
 
 
 class MasterRowsAt:
-    """Rows of the master at `at`, read in a transaction whose position is `now`.
+    """Rows of the master as of `at`, from a transaction whose position is `now` and the changes between.
 
-    `session`: None where the source has no rows; then what changed up to `now` tells.
+    `session`: None where the source has no rows; then only the changes up to `now` say them.
     """
 
     def __init__(self, sessions: PairSessions, session: Session | None, at: Position, now: Position):
@@ -128,64 +129,65 @@ class MasterRowsAt:
         self.at = at
         self.now = now
 
-    def rows(self, wanted: Sequence[DisplacedRow]) -> list[Row | None]:
-        """For each of `wanted` the row as it was, None where there was none.
+    def rows(self, displaced: Sequence[DisplacedRow]) -> list[Row | None]:
+        """For each of `displaced` the row as of `at`, None where there was none.
 
         Raises `TableChanged`, `RowUnknown`, outages.
         """
         tables: dict[TableName, list[DisplacedRow]] = {}
-        for each in wanted:
+        for each in displaced:
             tables.setdefault(each.table, []).append(each)
-        found: dict[Place, Row | None] = {}
-        for table, mine in tables.items():
+        rows: dict[RowKey, Row | None] = {}
+        for table, of_table in tables.items():
             if self.session is not None:
-                self._read(self.session, table, mine, found)
-            self._rewind(table, mine, found)
-        for each in wanted:
-            if (each.table, each.key) not in found:
+                self._read(self.session, table, of_table, rows)
+            self._rewind(table, of_table, rows)
+        for each in displaced:
+            if (each.table, each.key) not in rows:
                 raise RowUnknown(self.sessions.pair, each)
-        return [found[each.table, each.key] for each in wanted]
+        return [rows[each.table, each.key] for each in displaced]
 
     def _read(
-        self, session: Session, table: TableName, mine: Sequence[DisplacedRow], found: dict[Place, Row | None]
+        self, session: Session, table: TableName, displaced: Sequence[DisplacedRow], rows: dict[RowKey, Row | None]
     ) -> None:
-        """The rows as they are in this transaction."""
-        transformed = self.sessions.transformed.master_rows(session, table, [each.key for each in mine], alike=True)
+        """Adds the rows as of the session's transaction to `rows`."""
+        keys = [each.key for each in displaced]
+        transformed = self.sessions.transformed.master_rows(session, table, keys, alike=True)
         if transformed is not None:
-            found.update({(table, each.key): row for each, row in zip(mine, transformed, strict=True)})
+            rows.update({(table, key): row for key, row in zip(keys, transformed, strict=True)})
             return
         info, target = self.sessions.pair.master_info, self.sessions.merger.targets[table]
-        columns = [target.column(name) for name in mine[0].change.new]
+        columns = [target.column(name) for name in displaced[0].change.new]
         slave = self.sessions.pair.slave_info.vendor
         names = [(column.name, column.type) for column in columns if not column.generated]
         typed = compared(vendor_of(slave).types, names)
         canonical = by_canonical_texts(info.vendor, slave)
-        rows = vendor_of(info.vendor).rows.rows_under(
-            session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True, canonical=canonical
+        read = vendor_of(info.vendor).rows.rows_under(
+            session, table, displaced[0].change.key, typed, keys, alike=True, canonical=canonical
         )
-        for each, row in zip(mine, rows, strict=True):
-            found[table, each.key] = dict(zip((name for name, _ in names), row, strict=True)) if row else None
+        for key, row in zip(keys, read, strict=True):
+            rows[table, key] = dict(zip((name for name, _ in names), row, strict=True)) if row else None
 
-    def _rewind(self, table: TableName, mine: Sequence[DisplacedRow], found: dict[Place, Row | None]) -> None:
-        """What happened since is taken back: a row's first change since says what it was before."""
-        key = mine[0].change.key
-        places = {key_text(found.get((table, each.key)) or each.row, key): (table, each.key) for each in mine}
-        items = self.sessions.reader.key_changes(Window(self.at, self.now), guids={table: places}, images=True)
-        mine_alone = window_runs.by_table(items).get(table) if items.num_rows else None
-        if mine_alone is None:
+    def _rewind(self, table: TableName, displaced: Sequence[DisplacedRow], rows: dict[RowKey, Row | None]) -> None:
+        """Undoes the changes since `at` in `rows`: a row's first change says what it was before."""
+        key = displaced[0].change.key
+        pending = {key_text(rows.get((table, each.key)) or each.row, key): (table, each.key) for each in displaced}
+        items = self.sessions.reader.key_changes(Window(self.at, self.now), guids={table: pending}, images=True)
+        of_table = window_runs.by_table(items).get(table) if items.num_rows else None
+        if of_table is None:
             return
         transform = self.sessions.transformed.after(self.at, table)
         codec = self.sessions.images
-        for change in codec.changes(one_by_one(mine_alone, transform, codec), {table: key}):
+        for change in codec.changes(one_by_one(of_table, transform, codec), {table: key}):
             for row, was in ((change.old, change.old or None), (change.new, None)):
                 text = key_text(row, key) if row else ""
-                place = places.get(text) if row else None
-                if place is None:
+                row_key = pending.get(text) if row else None
+                if row_key is None:
                     continue
                 if was is not None and not change.says_former:
-                    # It does not say what the row was. Where the row goes by it, nothing is lost.
+                    # Its old image is not known. A change that deletes or moves the row needs none.
                     if change.new and change.key_of(change.new) == change.key_of(change.old):
                         break
                     was = None
-                del places[text]
-                found[place] = was
+                del pending[text]
+                rows[row_key] = was

@@ -1,8 +1,8 @@
-"""A person takes the first transaction that waits for a slave out of its queue.
+"""Removes the first transaction that waits for a slave, because a person asks for it.
 
-The tables that it changes are inconsistent from then on: none of their changes is applied, this transaction's
-included, until they are loaded again. Every other table goes on, and the slave stays in each of them what the master
-was. So nothing is skipped in silence, and no position is made up.
+The tables that it changes become inconsistent: none of their changes is applied, this transaction's included, until
+they are loaded again. All other tables are applied as before. So no change is skipped silently, and positions stay
+true.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from sluice.pair import Pair
 
 
 class GateOpen(Terminal):
-    """The queue moves: which transaction is its first cannot be said."""
+    """The apply may be running, so the first transaction of its queue changes all the time."""
 
     def __init__(self, pair: Pair):
         super().__init__(
@@ -40,12 +40,12 @@ class GateOpen(Terminal):
 
 
 class NothingToRemove(Terminal):
-    """No transaction waits, or the slave is in no state to leave one out."""
+    """No transaction waits, or the slave's state does not allow it."""
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What was taken out."""
+    """The tables of the removed transaction."""
 
     tables: tuple[WaitingTable, ...]
     remedy: str
@@ -57,7 +57,11 @@ class Removed:
 
 
 def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
-    """Raises `GateOpen`, `NothingToRemove`, `CheckpointMoved` where an apply or a load comes between, and outages."""
+    """Removes the first transaction of the pair's queue.
+
+    Raises `GateOpen`, `NothingToRemove`, `CheckpointMoved` where something was applied or loaded meanwhile, and
+    outages.
+    """
     if not has_rows(pair.master_info.vendor):
         raise NoDatabase(pair.master_info.vendor)
     if not Gate(store, pair.prefix, pair.slave.name).closures():
@@ -66,7 +70,7 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
         before = _configured(pair, slave)
         tables = _first(pair, store, master, before)
         with slave.transaction(durable=True):
-            checkpoints = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+            checkpoints = CheckpointStore.of(pair, slave)
             if not checkpoints.configured(lock=True).same_place(before):
                 raise CheckpointMoved(f"{pair}: something was applied meanwhile. Look again whether it is needed.")
             why = f"{by} removed its first transaction: {reason}"
@@ -77,11 +81,11 @@ def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: 
 
 
 def _configured(pair: Pair, slave: Session) -> Checkpoint:
-    found = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
-    state = found.state if found else SlaveState.UNCONFIGURED
-    if found is None or state is not SlaveState.NORMAL:
-        raise NothingToRemove(f"{pair}: the slave is {state}: only of a NORMAL one a transaction is left out.")
-    return found
+    checkpoint = CheckpointStore.of(pair, slave).read()
+    state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if checkpoint is None or state is not SlaveState.NORMAL:
+        raise NothingToRemove(f"{pair}: the slave is {state}; a transaction is removed only where it is NORMAL.")
+    return checkpoint
 
 
 def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
@@ -92,10 +96,10 @@ def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint
     changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
     now = place.target or changes.take(master, pair.prefix, schema, place.position)
     window = Window(place.position, now, place.slice_key or 0)
-    found = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
-    if not found:
+    first = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
+    if not first:
         raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")
-    tables = [one for one in found if one.table not in before.tables]
+    tables = [one for one in first if one.table not in before.tables]
     if loading := [str(one.table) for one in tables if one.table in before.tables.loading]:
         raise NothingToRemove(f"{pair}: {', '.join(loading)} is being loaded. Wait for that, or cancel it.")
     return tables

@@ -1,20 +1,19 @@
-"""What becomes of a table whose changes cannot be applied, by `on_error`: the apply stops, or only the table does.
+"""Isolates a table whose changes cannot be applied, or stops the apply, as `on_error` says.
 
-Left alone, such a table is inconsistent from the last window on: its changes are left out until it is loaded again.
-That is right only where no foreign key ties it to a table that goes on: rows there would refer to rows that are not
-there.
+An isolated table is inconsistent from the last window on: its changes are left out until it is loaded again. That is
+allowed only where no foreign key connects it with a table that is still applied, whose rows might refer to missing
+ones.
 """
 
 from collections.abc import Mapping, Sequence
 
 from sluice.apply.key_events import WrongKey
-from sluice.apply.load_filter import RowNotWhole
+from sluice.apply.load_filter import RowIncomplete
 from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import TableGone
 from sluice.apply.transaction import CannotReplay
 from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing
-from sluice.database.registry import source_of
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.foreign_key import ForeignKey
@@ -22,18 +21,18 @@ from sluice.model.names import TableName
 from sluice.model.table_state import TableStates
 
 ISOLATE, STOP = "isolate", "stop"
-"""What `on_error` of a slave, or of a table, says."""
+"""The values of `on_error`."""
 
 Reasons = Mapping[TableName, str]
-"""Why each of some tables is inconsistent."""
+"""Table → why it is inconsistent."""
 
 OF_ONE_TABLE = (
-    Conflict | ColumnMissing | SlaveTableMissing | WrongKey | NoColumns | TableGone | CannotReplay | RowNotWhole
+    Conflict | ColumnMissing | SlaveTableMissing | WrongKey | NoColumns | TableGone | CannotReplay | RowIncomplete
 )
 
 
 class NotIsolated(Terminal):
-    """A table fails that is to be left alone, and cannot be."""
+    """A table fails that `on_error` isolates, but foreign keys forbid it."""
 
     def __init__(self, failure: Terminal, ties: Sequence[ForeignKey]):
         tied = ", ".join(f"{key.child} → {key.parent}" for key in ties)
@@ -49,22 +48,20 @@ def reason(failure: Terminal) -> str:
 
 
 def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> list[ForeignKey]:
-    """The foreign keys between `table` and tables that go on."""
-    found = []
-    for key in keys:
-        other = key.parent if key.child == table else key.child
-        if table in (key.child, key.parent) and other != table and other not in states:
-            found.append(key)
-    return found
+    """The foreign keys between `table` and other tables that are applied."""
+    others = [
+        (key, key.parent if key.child == table else key.child) for key in keys if table in (key.child, key.parent)
+    ]
+    return [key for key, other in others if other != table and other not in states]
 
 
 def isolated(
     failure: Terminal, table: TableName, sessions: PairSessions, checkpoint: Checkpoint, before: Reasons
 ) -> Reasons:
-    """`before` and what fails now. Raises `failure` where the slave is to stop, and `NotIsolated`.
+    """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `NotIsolated`.
 
-    A table whose line in the configuration was changed since it was loaded is left out alone whatever `on_error` says:
-    a load is to follow anyhow, and foreign keys of a slave hold nothing up meanwhile where they do not act.
+    A table whose transformation was changed since it was loaded is isolated whatever `on_error` says: a load must
+    follow anyway, and the slave's foreign keys, where they are switched off, refuse nothing meanwhile.
     """
     pair = sessions.pair
     if table in before:
@@ -76,9 +73,8 @@ def isolated(
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error
     if policy != ISOLATE:
         raise failure
-    changes, place = source_of(pair.master_info.vendor).changes, pair.replication.master
-    registered = changes.registered(sessions.master, pair.prefix, place.schema)
-    known = [key for key in changes.foreign_keys(sessions.master, registered) if key.parent in registered]
+    registered = sessions.registered()
+    known = [key for key in sessions.changes.foreign_keys(sessions.master, registered) if key.parent in registered]
     if tied := ties(table, known, checkpoint.tables):
         raise NotIsolated(failure, tied) from failure
     return {**before, table: reason(failure)}

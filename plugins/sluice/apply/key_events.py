@@ -1,7 +1,7 @@
-"""Who appears and who disappears: a window's changes of one table as events of their keys.
+"""The changes of one table in a window as events: a key appears, changes its row, or disappears.
 
-An item is one event of its key. An UPDATE that changes the key is two, the old key's disappearance
-and the new key's appearance; each is kept or dropped by itself while blocks are loading.
+An item is one event of its key. An UPDATE that changes the key is two: the old key disappears and the new key appears.
+While blocks are loading, each of the two is kept or dropped by itself.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,11 +23,11 @@ Indices = npt.NDArray[np.int64]
 
 
 class NotRowChanges(Terminal):
-    """The caller's mistake: a TRUNCATE or DDL item among changes of rows; it must cut the stream."""
+    """A TRUNCATE or DDL item is among changes of rows: a bug of the caller, which must cut the stream there."""
 
 
 class WrongKey(Terminal):
-    """The changes were captured under another key than the caller believes the table has."""
+    """The changes were captured under another key than the table's known one."""
 
     def __init__(self, table: TableName, key: Sequence[str], guid: str):
         known = f"({', '.join(key)})" if key else "no columns"
@@ -42,10 +42,10 @@ class WrongKey(Terminal):
 
 @dataclass(frozen=True)
 class KeyEvents:
-    """Appearances and disappearances of keys, in REPL_KEY order.
+    """The events, in REPL_KEY order.
 
-    `guid`: the key's text (large_string); `item`: the row of `items` it comes from; `before` and
-    `after`: the key's presence; `partner`: the other event of a key change, -1 for none.
+    `guid`: the key's text (large_string); `item`: the index in `items` of its change; `before` and `after`: whether the
+    key exists then; `partner`: the other event of a key change, -1 for none.
     """
 
     items: pa.Table
@@ -62,30 +62,29 @@ class KeyEvents:
 
     @property
     def transactions(self) -> pa.ChunkedArray:
-        """TRANS_KEY of each event, for decisions by marker."""
+        """TRANS_KEY of each event."""
         return self.items.column("trans_key").take(pa.array(self.item))
 
     @property
     def repl_keys(self) -> pa.ChunkedArray:
-        """REPL_KEY of each event, likewise."""
+        """REPL_KEY of each event."""
         return self.items.column("repl_key").take(pa.array(self.item))
 
     def is_partial(self, event: int) -> bool:
-        """Whether the row after an event is not said whole."""
+        """Whether the new image of an event lacks columns."""
         return self.images.is_partial(self.items.column("content")[int(self.item[event])].as_py())
 
     def key_values(self) -> list[pa.Array]:
-        """Each event's key, one array of texts a key column."""
+        """The keys of the events, as one array of texts for each key column."""
         return split_keys(self.guid, len(self.key))
 
 
 def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEvents:
-    """The events of `items`: all of one table, in REPL_KEY order, of one definition, rows only.
+    """The events of `items`: row changes of one table under one definition, in REPL_KEY order.
 
-    `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (the
-    latter may be null where neither the key nor old images need it). `key`: the master's key
-    columns, in its order; empty for a keyless table. `images`: the source's. Raises `NotRowChanges`, `WrongKey`,
-    `MalformedContent`.
+    `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (which may be null where
+    neither key nor old images need it). `key`: the key columns in the master's order; empty for a keyless table.
+    `images`: the source's. Raises `NotRowChanges`, `WrongKey`, `MalformedContent`.
     """
     action = one_array(items.column("action"))
     inserted, deleted = matches(action, "INSERT"), matches(action, "DELETE")
@@ -97,14 +96,14 @@ def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEve
     changing = np.flatnonzero(updated & np.asarray(pc.is_null(guid)))
     _check_key(items, guid, changing, key, images)
     if not key:
-        nobody = pa.nulls(count, TEXT)
-        return KeyEvents(items, images, (), nobody, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
+        no_keys = pa.nulls(count, TEXT)
+        return KeyEvents(items, images, (), no_keys, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
     if not len(changing):
         return KeyEvents(items, images, tuple(key), guid, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
     times = np.ones(count, dtype=np.int64)
     times[changing] = 2
     item = np.repeat(np.arange(count), times)
-    goes = changing + np.arange(len(changing))  # the event of the old key, the new one's follows
+    goes = changing + np.arange(len(changing))  # the event of the old key; that of the new key follows it
     old, new = _changed_keys(items, changing, key, images)
     pool = pa.concat_arrays([guid, old, new])
     source = item.copy()
@@ -119,9 +118,9 @@ def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEve
 
 
 def changed_key_texts(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> set[str]:
-    """The key texts, old and new, of the UPDATEs in `items` that change a key.
+    """The old and new key texts of the UPDATEs in `items` that change a key.
 
-    All changes of these keys must be reduced together; the shares of a window leave them out.
+    All changes of these keys must be reduced together, so executors leave them to the driver.
     """
     changing = np.flatnonzero(
         matches(one_array(items.column("action")), "UPDATE") & np.asarray(pc.is_null(one_array(items.column("guid"))))
@@ -140,26 +139,26 @@ def without(items: pa.Table, guids: Collection[str]) -> pa.Table:
     return items.filter(kept)
 
 
-def kept_items(found: KeyEvents, keep: Flags) -> pa.Table:
-    """The items whose events are kept, for a replay. Of a key change kept by half, that half.
+def kept_items(events: KeyEvents, keep: Flags) -> pa.Table:
+    """The items whose events are kept, for a replay.
 
-    The half is an INSERT of the new row or a DELETE of the old key.
+    Where only one event of a key change is kept, it becomes an INSERT of the new row or a DELETE of the old key.
     """
     kept = np.asarray(keep, dtype=bool)
-    items = found.items
+    items = events.items
     complete = np.zeros(items.num_rows, dtype=bool)
-    complete[found.item[kept & (found.partner < 0)]] = True
-    pairs = np.flatnonzero((found.partner >= 0) & kept)
-    both = pairs[kept[found.partner[pairs]]]
-    complete[found.item[both]] = True
-    halves = pairs[~kept[found.partner[pairs]]]
+    complete[events.item[kept & (events.partner < 0)]] = True
+    pairs = np.flatnonzero((events.partner >= 0) & kept)
+    both = pairs[kept[events.partner[pairs]]]
+    complete[events.item[both]] = True
+    halves = pairs[~kept[events.partner[pairs]]]
     if not len(halves):
         return items.filter(pa.array(complete))
-    goes = found.before[halves]
-    rows = items.take(pa.array(found.item[halves]))
+    goes = events.before[halves]
+    rows = items.take(pa.array(events.item[halves]))
     nothing = pa.scalar(None, TEXT)
     replaced = {
-        "guid": found.guid.take(pa.array(halves)),
+        "guid": events.guid.take(pa.array(halves)),
         "action": pc.if_else(pa.array(goes), pa.scalar("DELETE", TEXT), pa.scalar("INSERT", TEXT)),
         "content": pc.if_else(pa.array(goes), nothing, one_array(rows.column("content"))),
         "oldcontent": pc.if_else(pa.array(goes), one_array(rows.column("oldcontent")), nothing),
@@ -171,16 +170,16 @@ def kept_items(found: KeyEvents, keep: Flags) -> pa.Table:
 
 
 def table_name(items: pa.Table) -> TableName:
-    """The table whose items these are."""
+    """The table of the first item."""
     if not items.num_rows:
         return TableName("", "")
     return TableName(items.column("schema")[0].as_py(), items.column("table")[0].as_py())
 
 
 def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str], images: RowImageCodec) -> None:
-    """Raises `WrongKey` where the GUIDs are not those of `key`: reduced by them, rows would be lost.
+    """Raises `WrongKey` where the GUIDs are not of `key`: reduced by them, rows would be lost.
 
-    Looked at are the first row, and the first whose GUID is empty.
+    Checks the first row, and the first one with an empty GUID.
     """
     empty = pc.index(guid, pa.scalar("", TEXT)).as_py()
     if not key:
@@ -202,9 +201,9 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
 
 
 def of_key(guid: str, row: Mapping[str, str | None], key: Sequence[str]) -> bool:
-    """Whether `guid` can be that of `row` under `key`. Of several columns only the form is looked at."""
+    """Whether `guid` can be the GUID of `row` under `key`. Of a key with several columns, only the form is checked."""
     if len(key) == 1:
-        # A GUID lacks the trailing blanks of a bpchar, a content has them.
+        # A GUID lacks the trailing blanks of a bpchar; a row image has them.
         return key_text(row, key).rstrip(" ") == guid.rstrip(" ")
     return _parts(guid, len(key)) is not None
 
@@ -219,7 +218,7 @@ def _parts(guid: str, count: int) -> list[str] | None:
 def _changed_keys(
     items: pa.Table, changing: Indices, key: Sequence[str], images: RowImageCodec
 ) -> tuple[pa.Array, pa.Array]:
-    """Old and new key texts of the items at `changing`."""
+    """The old and the new key texts of the items at `changing`."""
     contents, oldcontents = (rows_at(items.column(name), changing) for name in ("content", "oldcontent"))
     width = tuple(images.row(contents[0].as_py()))
     if not all(name in width for name in key):
@@ -229,7 +228,7 @@ def _changed_keys(
         new = [values[width.index(name)] for name in key]
         old = images.overlay(new, key, oldcontents)
     except MixedShapes:
-        # They leave columns out, each its own. All of them have the key.
+        # The images lack different columns; all of them have the key.
         now = [images.row(text) for text in contents.to_pylist()]
         before = [{**row, **images.row(text)} for row, text in zip(now, oldcontents.to_pylist(), strict=True)]
         new, old = ([pa.array([row.get(name) for row in rows], TEXT) for name in key] for rows in (now, before))
@@ -246,7 +245,7 @@ def _join_keys(values: Sequence[pa.Array]) -> pa.Array:
 
 
 def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:
-    """The values of each key column from key texts."""
+    """The key texts, taken apart into one array for each key column."""
     texts = one_array(guids)
     if parts == 1:
         return [texts]
@@ -255,13 +254,13 @@ def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:
 
 
 def matches(action: pa.Array, word: str) -> Flags:
-    """Where the action is `word`."""
+    """For each action whether it is `word`."""
     flags: Flags = np.asarray(pc.equal(action, word))
     return flags
 
 
 def rows_at(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
-    """The values of a (chunked) column at `rows`, as one array; nothing else is copied, as `one_array` would."""
+    """The values of a (chunked) column at `rows`, as one array. `one_array` would copy all of the column."""
     if not isinstance(column, pa.ChunkedArray):
         return column.take(pa.array(rows))
     if column.num_chunks <= 1:
@@ -275,12 +274,12 @@ def rows_at(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
         for number, chunk in enumerate(column.chunks)
         if cuts[number] < cuts[number + 1]
     ]
-    found = pa.concat_arrays(parts) if parts else pa.array([], column.type)
+    values = pa.concat_arrays(parts) if parts else pa.array([], column.type)
     if order is None:
-        return found
+        return values
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return found.take(pa.array(back))
+    return values.take(pa.array(back))
 
 
 def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:

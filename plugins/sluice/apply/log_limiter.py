@@ -1,4 +1,4 @@
-"""Log lines that could come with every window: of each kind a few a minute, then how many were left out."""
+"""Limits log lines that could repeat with every window to a few of each kind a minute."""
 
 import logging
 import time
@@ -21,7 +21,7 @@ class LogLimiter:
         self._seconds = seconds
         self._clock = clock
         self._kinds: dict[str, tuple[float, int]] = {}
-        """When the stretch of a kind began, and how many lines came in it."""
+        """Kind → when its current period began, and how many lines came since."""
 
     def log(self, level: int, kind: str, text: str) -> None:
         now = self._clock()

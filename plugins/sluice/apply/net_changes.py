@@ -1,16 +1,15 @@
-"""The net change of each key of a window: of any number of changes of a row, one remains.
+"""Computes the net change of each key of a window: of all changes of a row, at most one remains.
 
-    found = events(items, key, images)          # who appears and disappears, in order
-    keep = ...                                  # optional: a boolean for each event, by its marker
-    changes = reduce(found, keep)               # NetChanges
+    key_events = events(items, key, images)     # appearances and disappearances of keys, in order
+    keep = ...                                  # optional: a boolean for each event
+    changes = reduce(key_events, keep)          # NetChanges
 
-An item is one event of its key; an UPDATE that changes the key is two, the old key's
-disappearance and the new key's appearance, and each is kept or dropped by itself. Of a key's
-events the first says whether the row was there before, the last whether it is there after and
-with which values. Only the contents that survive are taken apart.
+An item is one event of its key. An UPDATE that changes the key is two: the old key disappears and the new key appears;
+each is kept or dropped by itself. The first event of a key says whether the row existed before the window, the last one
+whether it exists afterwards and with which values. Only the row images of these are parsed.
 
-A row that changes its key lives on: it becomes a move from the key under which the slave holds it
-to its last one, whatever chain lies between, so that no row is deleted that others refer to.
+A row whose key changes becomes a move, from the key that the slave has to the last one, over any chain of keys between.
+So no row is deleted that others refer to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ from sluice.apply.key_events import (
     table_name,
     without,
 )
-from sluice.apply.row_images import Wanted
+from sluice.apply.row_images import ImageColumns
 from sluice.database.net_changes import NetChanges
 from sluice.database.row_images import RowImageCodec
 from sluice.errors import Terminal
@@ -55,12 +54,12 @@ __all__ = [
     "without",
 ]
 
-_BORN = -1
-"""Origin of a row that the window itself inserted."""
+_INSERTED = -1
+"""The origin of a row that the window itself inserted."""
 
 
 class NoColumns(Terminal):
-    """Rows without a single replicated column cannot be counted."""
+    """A keyless table without replicated columns: its rows cannot be counted."""
 
     def __init__(self, table: TableName):
         super().__init__(f"{table} has no column that is replicated. Take it out of the replication's tables.")
@@ -68,45 +67,44 @@ class NoColumns(Terminal):
 
 
 def reduce(
-    found: KeyEvents, keep: Flags | None = None, *, before: bool = False, safe: bool = False, whole: bool = False
+    key_events: KeyEvents, keep: Flags | None = None, *, before: bool = False, safe: bool = False, whole: bool = False
 ) -> NetChanges:
-    """The net change of each key. `keep`: a boolean array over the events, None keeps all.
+    """The net change of each key. `keep`: a boolean for each event, None keeps all.
 
-    `before` adds the old images (`b` columns), `whole` those of the key's columns too; `items` must then
-    carry OLDCONTENT. An UPDATE under its key without one says that the former values are not known (rows
-    that a change of the table's definition made anew): then nothing is compared. `safe`: the slave may
-    stand anywhere in the window already, so every key that ends without a row is deleted, also one that
-    the window itself brought. Raises `MixedShapes`, `MalformedContent`.
+    `before` adds the old images (`b` columns), `whole` also those of the key's columns; the items must then have
+    OLDCONTENT. An UPDATE without OLDCONTENT has unknown former values (a change of the definition rewrote the rows):
+    then nothing is compared. `safe`: the slave may already be anywhere in the window, so every key that ends without a
+    row is deleted, also one that the window inserted. Raises `MixedShapes`, `MalformedContent`.
     """
-    chosen = np.arange(len(found)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
-    items = found.items
+    chosen = np.arange(len(key_events)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
+    items = key_events.items
     table = table_name(items)
     if not len(chosen):
-        return _empty(table, found.key, items.num_rows)
-    if not found.key:
-        return _multiset(table, items.take(pa.array(found.item[chosen])), found.images, items.num_rows)
+        return _empty(table, key_events.key, items.num_rows)
+    if not key_events.key:
+        return _multiset(table, items.take(pa.array(key_events.item[chosen])), key_events.images, items.num_rows)
 
-    guid = found.guid if keep is None else found.guid.take(pa.array(chosen))
-    return _net(found, _fates(found, chosen, guid, safe=safe), before=before, whole=whole)
+    guid = key_events.guid if keep is None else key_events.guid.take(pa.array(chosen))
+    return _net(key_events, _fates(key_events, chosen, guid, safe=safe), before=before, whole=whole)
 
 
 def reduce_each(
-    found: KeyEvents, begins: Mapping[TableName, int], *, before: bool = False, safe: bool = False
+    key_events: KeyEvents, begins: Mapping[TableName, int], *, before: bool = False, safe: bool = False
 ) -> list[NetChanges]:
-    """The same for several tables of the same columns and key, whose items lie table by table.
+    """As `reduce`, for several tables of the same columns and key, whose items follow one another table by table.
 
-    `begins`: where in them each table's begin. They are compared when all of them say what their rows were before.
+    `begins`: the index of each table's first item. Nothing is compared unless all tables' former values are known.
     """
-    bounds = np.array([*begins.values(), found.items.num_rows])
-    table_of = np.searchsorted(bounds, found.item, side="right")
-    fates = _fates(found, np.arange(len(found)), found.guid, table_of, safe=safe)
-    net = _net(found, fates, before=before, whole=False)
-    # Keys are in the order of their items, which is that of the tables.
+    bounds = np.array([*begins.values(), key_events.items.num_rows])
+    table_of = np.searchsorted(bounds, key_events.item, side="right")
+    fates = _fates(key_events, np.arange(len(key_events)), key_events.guid, table_of, safe=safe)
+    net = _net(key_events, fates, before=before, whole=False)
+    # Keys are in the order of their items, hence table by table.
     places = {
-        "deletes": fates.begins[fates.dead],
-        "updates": fates.ends[fates.same],
+        "deletes": fates.begins[fates.deleted],
+        "updates": fates.ends[fates.updated],
         "moves": fates.ends[fates.moved_to],
-        "inserts": fates.ends[fates.fresh],
+        "inserts": fates.ends[fates.inserted],
     }
     cuts = {kind: np.searchsorted(items, bounds).tolist() for kind, items in places.items()}
 
@@ -120,47 +118,49 @@ def reduce_each(
     ]
 
 
-def _net(found: KeyEvents, fates: "_Fates", *, before: bool, whole: bool) -> NetChanges:
-    items, first, begins, ends, fresh = found.items, fates.first, fates.begins, fates.ends, fates.fresh
-    width = _names(items, found)
-    wanted = Wanted(width, () if whole else found.key, former=before and bool(width) and former_known(items))
+def _net(key_events: KeyEvents, fates: "_Fates", *, before: bool, whole: bool) -> NetChanges:
+    items, first, begins, ends, inserted = key_events.items, fates.first, fates.begins, fates.ends, fates.inserted
+    width = _names(items, key_events)
+    columns = ImageColumns(
+        width, () if whole else key_events.key, former=before and bool(width) and former_known(items)
+    )
 
-    def images_of(comes_from: Indices, goes_to: Indices, wanted: Wanted = wanted) -> row_images.Images:
-        return row_images.images(found, begins[comes_from], ends[goes_to], wanted)
+    def images_of(comes_from: Indices, goes_to: Indices, columns: ImageColumns = columns) -> row_images.Images:
+        return row_images.images(key_events, begins[comes_from], ends[goes_to], columns)
 
-    old_keys = split_keys(found.guid.take(pa.array(first[fates.moved_from])), len(found.key))
+    old_keys = split_keys(key_events.guid.take(pa.array(first[fates.moved_from])), len(key_events.key))
     deletes = {
-        **_numbered("k", _delete_keys(found, fates.dead, first)),
-        **images_of(fates.dead, fates.dead, replace(wanted, now=False)),
+        **_numbered("k", split_keys(key_events.guid.take(pa.array(first[fates.deleted])), len(key_events.key))),
+        **images_of(fates.deleted, fates.deleted, replace(columns, now=False)),
     }
     moves = {**_numbered("k", old_keys), **images_of(fates.moved_from, fates.moved_to)}
-    inserts = images_of(fresh, fresh, replace(wanted, former=False))
+    inserts = images_of(inserted, inserted, replace(columns, former=False))
     return NetChanges(
         table_name(items),
         width,
-        found.key,
+        key_events.key,
         pa.table(deletes),
-        pa.table(images_of(fates.same, fates.same)),
+        pa.table(images_of(fates.updated, fates.updated)),
         pa.table(moves),
         pa.table(inserts),
         items.num_rows,
-        wanted.former,
+        columns.former,
     )
 
 
 @dataclass(frozen=True)
 class _Fates:
-    """What becomes of each key, by its place among the distinct ones, in the order of the window.
+    """What happens to each key: indices of distinct keys, in the order of the window.
 
-    That is mostly the order of the slave's pages, and spares copies.
+    That is mostly the order of the slave's pages, and avoids copies.
     """
 
-    dead: Indices
-    same: Indices
-    """The row stays under its key."""
+    deleted: Indices
+    updated: Indices
+    """The row keeps its key."""
     moved_from: Indices
     moved_to: Indices
-    fresh: Indices
+    inserted: Indices
     first: Indices
     """The first event of each key."""
     begins: Indices
@@ -168,33 +168,35 @@ class _Fates:
     """The items of its first and of its last event."""
 
 
-def _fates(found: KeyEvents, chosen: Indices, guid: pa.Array, table_of: Indices | None = None, *, safe: bool) -> _Fates:
-    """`guid`: the keys of the `chosen` events; `table_of`: their tables, None: one; `safe`: as of `reduce`."""
+def _fates(
+    key_events: KeyEvents, chosen: Indices, guid: pa.Array, table_of: Indices | None = None, *, safe: bool
+) -> _Fates:
+    """`guid`: the keys of the `chosen` events; `table_of`: their tables, None for one table; `safe`: as of `reduce`."""
     first, last, code = _ends(guid, table_of)
     first, last = chosen[first], chosen[last]
-    was, stays = found.before[first], found.after[last]
-    moving = found.partner[chosen] >= 0
+    was, stays = key_events.before[first], key_events.after[last]
+    moving = key_events.partner[chosen] >= 0
     if moving.any():
-        # Only keys that a key change touches need the row-by-row look at who became whom.
+        # Only the keys of key changes need to be followed row by row.
         touched = np.zeros(len(first), dtype=bool)
         touched[code[moving]] = True
-        gone, ended, begun = _follow(found, chosen, code, touched[code])
-        settled = ~touched
+        gone, last_keys, origins = _follow(key_events, chosen, code, touched[code])
+        unmoved = ~touched
     else:
-        settled = np.ones(len(first), dtype=bool)
-        gone = ended = begun = np.empty(0, dtype=np.int64)
-    dead = np.flatnonzero(~stays) if safe else np.concatenate([np.flatnonzero(settled & was & ~stays), gone])
-    same = np.concatenate([np.flatnonzero(settled & was & stays), ended[ended == begun]])
-    moved = (ended != begun) & (begun != _BORN)
-    fresh = np.concatenate([np.flatnonzero(settled & ~was & stays), ended[begun == _BORN]])
-    begins, ends = found.item[first], found.item[last]
-    order = np.argsort(ends[ended[moved]], kind="stable")
+        unmoved = np.ones(len(first), dtype=bool)
+        gone = last_keys = origins = np.empty(0, dtype=np.int64)
+    deleted = np.flatnonzero(~stays) if safe else np.concatenate([np.flatnonzero(unmoved & was & ~stays), gone])
+    updated = np.concatenate([np.flatnonzero(unmoved & was & stays), last_keys[last_keys == origins]])
+    moved = (last_keys != origins) & (origins != _INSERTED)
+    inserted = np.concatenate([np.flatnonzero(unmoved & ~was & stays), last_keys[origins == _INSERTED]])
+    begins, ends = key_events.item[first], key_events.item[last]
+    order = np.argsort(ends[last_keys[moved]], kind="stable")
     return _Fates(
-        _sorted(dead, begins),
-        _sorted(same, ends),
-        begun[moved][order],
-        ended[moved][order],
-        _sorted(fresh, ends),
+        _sorted(deleted, begins),
+        _sorted(updated, ends),
+        origins[moved][order],
+        last_keys[moved][order],
+        _sorted(inserted, ends),
         first,
         begins,
         ends,
@@ -202,7 +204,7 @@ def _fates(found: KeyEvents, chosen: Indices, guid: pa.Array, table_of: Indices 
 
 
 def _ends(guid: pa.Array, table_of: Indices | None = None) -> tuple[Indices, Indices, Indices]:
-    """For each distinct key: its first and last place, and each place's key."""
+    """For each distinct key the index of its first and last event; and for each event its key's code."""
     encoded = one_array(guid).dictionary_encode()
     code = np.asarray(encoded.indices).astype(np.int64)
     keys = len(encoded.dictionary)
@@ -212,46 +214,45 @@ def _ends(guid: pa.Array, table_of: Indices | None = None) -> tuple[Indices, Ind
     places = np.arange(len(code))
     last = np.empty(keys, dtype=np.int64)
     first = np.empty_like(last)
-    last[code] = places  # the last assignment to an index stays
+    last[code] = places  # of several assignments to an index, the last one remains
     first[code[::-1]] = places[::-1]
     return first, last, code
 
 
-def _follow(found: KeyEvents, chosen: Indices, code: Indices, among: Flags) -> tuple[Indices, Indices, Indices]:
-    """Follows the rows of the keys in `among`: keys of rows gone, and of those alive key and origin."""
+def _follow(key_events: KeyEvents, chosen: Indices, code: Indices, among: Flags) -> tuple[Indices, Indices, Indices]:
+    """Follows the rows of the keys in `among` over key changes.
+
+    Returns the first keys of rows that are deleted, and of those that remain the last key and the first one (their
+    origin).
+    """
     places = np.flatnonzero(among)
     code_of = dict(zip(chosen[places].tolist(), code[places].tolist(), strict=True))
-    holder: dict[int, int] = {}  # key → where the row it holds now came from
-    seen: set[int] = set()
+    origin_of: dict[int, int] = {}  # key → the first key of the row that has it now
+    passed: set[int] = set()
     gone: list[int] = []
-    partner = found.partner
-    waiting: dict[int, int] = {}  # appearance event → origin of the row that is on its way there
+    partner = key_events.partner
+    moving: dict[int, int] = {}  # event of the new key → the first key of the row that moves there
     for event, key in code_of.items():
-        was, stays = bool(found.before[event]), bool(found.after[event])
-        if was and key not in seen:
-            holder[key] = key
-        seen.add(key)
+        was, stays = bool(key_events.before[event]), bool(key_events.after[event])
+        if was and key not in passed:
+            origin_of[key] = key
+        passed.add(key)
         other = int(partner[event])
         if was and stays:
-            holder.setdefault(key, key)
+            origin_of.setdefault(key, key)
         elif was:
-            origin = holder.pop(key, key)
+            origin = origin_of.pop(key, key)
             if other in code_of and other > event:
-                waiting[other] = origin
-            elif origin != _BORN:
+                moving[other] = origin
+            elif origin != _INSERTED:
                 gone.append(origin)
         else:
-            holder[key] = waiting.pop(event, _BORN)
+            origin_of[key] = moving.pop(event, _INSERTED)
     return (
         np.array(gone, dtype=np.int64),
-        np.fromiter(holder.keys(), np.int64, len(holder)),
-        np.fromiter(holder.values(), np.int64, len(holder)),
+        np.fromiter(origin_of.keys(), np.int64, len(origin_of)),
+        np.fromiter(origin_of.values(), np.int64, len(origin_of)),
     )
-
-
-def _delete_keys(found: KeyEvents, dead: Indices, first: Indices) -> list[pa.Array]:
-    """The keys of rows that go: from the first event's key text."""
-    return split_keys(found.guid.take(pa.array(first[dead])), len(found.key))
 
 
 def _sorted(keys: Indices, by: Indices) -> Indices:
@@ -259,27 +260,27 @@ def _sorted(keys: Indices, by: Indices) -> Indices:
 
 
 def former_known(items: pa.Table) -> bool:
-    """Whether every change says what the row was before it."""
+    """Whether every change has its old image."""
     silent = pc.and_(pc.is_null(items.column("oldcontent")), pc.not_equal(items.column("action"), "INSERT"))
     return not pc.any(silent).as_py()
 
 
 def _multiset(table: TableName, items: pa.Table, images: RowImageCodec, changes: int) -> NetChanges:
-    """Keyless: for each distinct row how many copies come or go."""
+    """The net change of a keyless table: how many copies of each distinct row are inserted or deleted."""
     action = one_array(items.column("action"))
     content, old = one_array(items.column("content")), one_array(items.column("oldcontent"))
     inserted, deleted, updated = (matches(action, word) for word in ("INSERT", "DELETE", "UPDATE"))
-    comes, goes, turns = (np.flatnonzero(flags) for flags in (inserted | updated, deleted, updated))
-    sample = content[int(comes[0])] if len(comes) else old[int(goes[0])]
+    new_at, deleted_at, updated_at = (np.flatnonzero(flags) for flags in (inserted | updated, deleted, updated))
+    sample = content[int(new_at[0])] if len(new_at) else old[int(deleted_at[0])]
     width = tuple(images.row(sample.as_py()))
     if not width:
         raise NoColumns(table)
-    new = images.columns(content.take(pa.array(comes)), width)
-    gone = images.columns(old.take(pa.array(goes)), width)
-    turned = content.take(pa.array(turns))
-    previous = images.overlay(images.columns(turned, width), width, old.take(pa.array(turns)))
-    rows = pa.table(_numbered("c", [pa.concat_arrays(three) for three in zip(new, gone, previous, strict=True)]))
-    sign = np.concatenate([np.ones(len(comes), np.int64), np.full(len(goes) + len(turns), -1, np.int64)])
+    new = images.columns(content.take(pa.array(new_at)), width)
+    gone = images.columns(old.take(pa.array(deleted_at)), width)
+    updates = content.take(pa.array(updated_at))
+    former = images.overlay(images.columns(updates, width), width, old.take(pa.array(updated_at)))
+    rows = pa.table(_numbered("c", [pa.concat_arrays(three) for three in zip(new, gone, former, strict=True)]))
+    sign = np.concatenate([np.ones(len(new_at), np.int64), np.full(len(deleted_at) + len(updated_at), -1, np.int64)])
     labels = rows.column_names
     if sign.min() == 1:
         inserts, deletes = rows, rows.slice(0, 0).append_column("copies", pa.array([], pa.int64()))
@@ -294,14 +295,14 @@ def _multiset(table: TableName, items: pa.Table, images: RowImageCodec, changes:
     return NetChanges(table, width, (), deletes, nothing, nothing, inserts, changes)
 
 
-def _names(items: pa.Table, found: KeyEvents) -> tuple[str, ...]:
+def _names(items: pa.Table, key_events: KeyEvents) -> tuple[str, ...]:
     """The columns, from the first row that has any."""
     for label in ("content", "oldcontent"):
         column = items.column(label)
         present = pc.index(pc.is_valid(column), pa.scalar(True)).as_py()
         if present >= 0 and column[present].as_py():
-            return tuple(found.images.row(column[present].as_py()))
-    return found.key
+            return tuple(key_events.images.row(column[present].as_py()))
+    return key_events.key
 
 
 def _empty(table: TableName, key: tuple[str, ...], changes: int) -> NetChanges:

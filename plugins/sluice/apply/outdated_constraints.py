@@ -1,7 +1,7 @@
-"""Constraints and views that the master dropped, and that refuse its rows or changes of columns on the slave.
+"""Drops constraints and views that the master has dropped and that refuse changes on the slave.
 
-They go in a round of `sluice.apply.definition_follower`, some seconds later. Rows that the master took meanwhile do not
-wait for that: where a window does not fit, what the slave has of the master's is compared with what the master has now.
+`sluice.apply.definition_follower` would drop them too, but some seconds later. Where a window does not fit, the slave's
+constraints that came from the master are compared with what the master has now.
 """
 
 import logging
@@ -25,20 +25,20 @@ log = logging.getLogger("sluice.apply")
 
 
 def found(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
-    """Those that may refuse changes of the tables `written`, in whatever transaction the slave's session is.
+    """The outdated ones that may refuse changes of the tables `written`; runs in the slave's open transaction.
 
-    Nothing that the slave has of its own, and nothing of which `ddl` says that it does not follow.
+    The slave's own constraints are not among them, nor kinds that do not follow by `ddl`.
     """
     pair = sessions.pair
     if not has_rows(pair.master_info.vendor):
         return []
     vendor, of_master = vendor_at(pair), vendor_of(pair.master_info.vendor)
-    store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
+    store = DefinitionStore.of(pair, sessions.slave)
     known = [one for one in store.read() or () if _concerns(one, written) and _follows(sessions, one)]
     if not known:
         return []
     tables = sorted({one.table for one in known if one.of_table}.union(written))
-    registered = of_master.changes.registered(sessions.master, pair.prefix, pair.replication.master.schema)
+    registered = sessions.registered()
     everything = OfMaster.read(of_master.schemas, sessions.master, tables, registered)
     present = by_place(vendor.following.present(sessions.slave, tables))
     if kinds := beside_tables(pair):
@@ -49,31 +49,32 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
     places = {one.place for one in defined.outdated(wanted, present, known)}
     for one, source in wanted.items():
         if isinstance(source, View) and one.place in places:
-            # They come back with it.
+            # The follower makes them again together with it.
             places |= {defined_of(reader).place for reader in source.readers}
     order = list(present)
-    gone = [one for one in known if one.place in places and one.place in present]
-    return sorted(gone, key=lambda one: -order.index(one.place))
+    outdated = [one for one in known if one.place in places and one.place in present]
+    return sorted(outdated, key=lambda one: -order.index(one.place))
 
 
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
-    """Drops them, each in a transaction of its own; which. Raises `Transient` where readers are in the way for long."""
+    """Drops the outdated ones, each in a transaction of its own, and returns them. Raises `Transient` where readers
+    hold the locks for long."""
     pair = sessions.pair
     vendor = vendor_at(pair)
-    store = DefinitionStore(sessions.slave, pair.prefix, pair.slave.schema, pair.slave.name)
+    store = DefinitionStore.of(pair, sessions.slave)
     with sessions.slave_transaction():
-        gone = found(sessions, written)
-    for one in gone:
+        outdated = found(sessions, written)
+    for one in outdated:
         with sessions.slave_transaction() as slave:
             vendor.following.drop_at_once(slave, one)
             store.forget(one)
         sessions.merger.targets.forget()
         log.info("%s: dropped on the slave, because the master has it no more and rows need that: %s", pair, one)
-    return gone
+    return outdated
 
 
 def _concerns(one: Defined, written: Collection[TableName]) -> bool:
-    # A foreign key refuses deletes of the table that it refers to as well, a view changes of columns that it reads.
+    # A foreign key also refuses deletes of its parent table, a view changes of the columns that it reads.
     return one.table in written or one.kind in (DefinedKind.FOREIGN_KEYS, DefinedKind.DOMAINS, DefinedKind.VIEWS)
 
 

@@ -1,6 +1,6 @@
-"""The open connections of an apply, and the small statements it sends over them.
+"""The open sessions of an apply, and what it asks the source of its changes.
 
-A lost connection is `Transient`: the loop then closes all and opens anew.
+A lost connection raises `Transient`; the loop then closes all sessions and opens new ones.
 """
 
 import logging
@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from sluice.apply.schema_history import SchemaHistory
 from sluice.apply.transformed_tables import TransformedTables
 from sluice.database.apply import Alterer, Merger, Replayer
-from sluice.database.changes import ChangeReader
+from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of, takeover_of
 from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
 from sluice.model.mask import Mask
+from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.purging import lost
 from sluice.pair import Pair
@@ -25,7 +26,7 @@ log = logging.getLogger("sluice.apply")
 
 
 class ChangesPurged(DataLost):
-    """The slave's checkpoint is older than what every slave was seen to have, and ITEMS was purged by."""
+    """Changes after the slave's checkpoint may have been purged."""
 
     def __init__(self, pair: Pair):
         super().__init__(
@@ -36,7 +37,7 @@ class ChangesPurged(DataLost):
 
 
 class PairSessions:
-    """Connections of one pair: the master's (autocommit), the slave's, and the reader of ITEMS."""
+    """The sessions of one pair: on the master (autocommit), on the slave, and of the reader of ITEMS."""
 
     def __init__(self, pair: Pair):
         self.pair = pair
@@ -46,9 +47,9 @@ class PairSessions:
         self._merger: Merger | None = None
         self._alterer: Alterer | None = None
         self.images: RowImageCodec = source_of(pair.master_info.vendor).images
-        """What the source's items are read with."""
+        """Reads the row images of the source."""
         self.transformed = TransformedTables(self)
-        """Tables that the slave gets otherwise than the master has them."""
+        """The tables that a transformation changes for the slave."""
         self.schema_history = SchemaHistory(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
@@ -65,7 +66,7 @@ class PairSessions:
 
     @property
     def opened(self) -> bool:
-        """Whether there is a connection to the slave, lost or not."""
+        """Whether there is a session on the slave, lost or not."""
         return self._slave is not None
 
     @property
@@ -93,31 +94,27 @@ class PairSessions:
 
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        pair = self.pair
+        pair, application = self.pair, self.pair.application
         if self._master is None:
             connect = source_of(pair.master_info.vendor).sessions.connect
-            self._master = connect(pair.master_info, application=pair.application, autocommit=True)
+            self._master = connect(pair.master_info, application=application, autocommit=True)
         if self._reader is None:
-            queue = source_of(pair.master_info.vendor).changes
-            self._reader = queue.Reader(
-                pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
-            )
+            schema = pair.replication.master.schema
+            self._reader = self.changes.Reader(pair.master_info, pair.prefix, schema, application=application)
         if self._slave is None:
-            connect = vendor_at(pair).sessions.connect
-            self._slave = connect(pair.slave_info, application=pair.application)
-            session = vendor_at(pair).sessions
-            self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
+            slave_vendor = vendor_at(pair)
+            self._slave = slave_vendor.sessions.connect(pair.slave_info, application=application)
+            self.replica_role = slave_vendor.sessions.begin_applying(self._slave, origin=str(pair.prefix))
             if not self.replica_role:
                 log.warning(
                     "%s: this account may not switch triggers and foreign keys of %s off, so these act on every "
                     "change. As an administrator there: %s, then clear the task apply.",
                     pair,
                     pair.slave_info.place,
-                    session.allow_silence(self._slave),
+                    slave_vendor.sessions.allow_silence(self._slave),
                 )
-            applying = vendor_at(pair).applying
             mask = Mask(pair.slave_info.mask)
-            self._merger = applying.Merger(self._slave, cascades=not self.replica_role, mask=mask)
+            self._merger = slave_vendor.applying.Merger(self._slave, cascades=not self.replica_role, mask=mask)
             self._alterer = self._merger.alterer(
                 trusted=pair.slave.trusted_ddl,
                 of_master=source_of(pair.master_info.vendor).types,
@@ -126,10 +123,10 @@ class PairSessions:
 
     def close(self) -> None:
         """Closes everything; never raises."""
-        for link in (self._reader, self._master, self._slave):
+        for session in (self._reader, self._master, self._slave):
             try:
-                if link is not None:
-                    link.close()
+                if session is not None:
+                    session.close()
             except Exception as error:  # a broken connection may fail in any way when closed
                 log.debug("closing a lost connection: %s", error)
         self._reader = self._master = self._slave = self._merger = self._alterer = None
@@ -142,61 +139,62 @@ class PairSessions:
             with self.slave.transaction(durable=durable):
                 yield self.slave
         except BaseException:
-            # Tables may have been looked at as the transaction had altered them, which is undone.
+            # Tables may have been read in the form that the transaction gave them, which is rolled back.
             if self._merger is not None:
                 self._merger.targets.forget()
             raise
 
     def take_position(self, previous: Position) -> Position:
-        """Where the master stands now. Raises `MasterWentBack`."""
-        module = source_of(self.pair.master_info.vendor).changes
-        return module.take(self.master, self.pair.prefix, self.pair.replication.master.schema, previous)
+        """The position of the master now. Raises `MasterWentBack`."""
+        return self.changes.take(*self.queue, previous)
 
     def beginning(self) -> Position | None:
         """Where a slave without a checkpoint begins; None where an initial update must bring its rows."""
-        module, master = source_of(self.pair.master_info.vendor).changes, self.pair.replication.master
+        master = self.pair.replication.master
         if self.pair.rows_info is not None and master.after is None:
-            return None  # a load that begins just now would meet it
-        return module.beginning(self.master, self.pair.prefix, master.schema, master.after)
+            return None  # this slave and an initial update would begin at the same time
+        return self.changes.beginning(*self.queue, master.after)
 
     def taken_over(self, position: Position) -> Position | None:
-        """Where the source goes on for a slave whose `position` another one gave; None where it is the source's own."""
+        """This source's position for a slave whose `position` another source gave; None where it is this source's."""
         place = takeover_of(self.pair.master_info.vendor)
         return place(self.master, position) if place is not None else None
 
     def window_end(self, previous: Position) -> Position:
         """Where the next window ends. Raises `DataLost`."""
-        module, most = source_of(self.pair.master_info.vendor).changes, self.pair.replication.apply.max_batch_changes
-        return module.window_end(self.master, self.pair.prefix, self.pair.replication.master.schema, previous, most)
+        return self.changes.window_end(*self.queue, previous, self.pair.replication.apply.max_batch_changes)
 
     def secure(self, position: Position) -> None:
-        """Returns when a crash of the master cannot undo what `position` saw; the slave may have it then."""
-        info = self.pair.master_info
-        source_of(info.vendor).changes.secure(self.master, position)
+        """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it."""
+        self.changes.secure(self.master, position)
+
+    def registered(self) -> list[TableName]:
+        """The replicated tables, as TABLES on the master has them."""
+        return self.changes.registered(*self.queue)
 
     def compare_structure(self) -> int:
-        """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
-        info = self.pair.master_info
-        structure = source_of(info.vendor).changes
-        return structure.compare_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        """Queues changes of definitions that no event trigger reported. Returns how many, 0 while tables are locked."""
+        return self.changes.compare_definitions(*self.queue)
 
     def definitions_digest(self) -> str:
-        """Changes with the definitions on the master, those included that no change says."""
-        info = self.pair.master_info
-        structure = source_of(info.vendor).changes
-        return structure.definitions_digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        """A digest of the master's definitions, those included that no change reports."""
+        return self.changes.definitions_digest(*self.queue)
 
     def has_ddl_triggers(self) -> bool:
-        """Whether event triggers on the master notice changes of definitions by themselves."""
-        info = self.pair.master_info
-        structure = source_of(info.vendor).changes
-        return structure.reports_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        """Whether event triggers on the master report changes of definitions."""
+        return self.changes.reports_definitions(*self.queue)
 
     def check_purged(self, applied: Position) -> None:
-        """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
-        info = self.pair.master_info
-        purged = source_of(info.vendor).changes.purged(
-            self.master, self.pair.prefix, self.pair.replication.master.schema
-        )
-        if lost(applied, purged):
+        """Raises `ChangesPurged` where the master may have deleted changes that the slave at `applied` lacks."""
+        if lost(applied, self.changes.purged(*self.queue)):
             raise ChangesPurged(self.pair)
+
+    @property
+    def changes(self) -> ChangeSource:
+        """The source of the pair's changes."""
+        return source_of(self.pair.master_info.vendor).changes
+
+    @property
+    def queue(self) -> tuple[Session, Prefix, str]:
+        """What names the queue of changes to the functions of `ChangeSource`."""
+        return self.master, self.pair.prefix, self.pair.replication.master.schema

@@ -1,23 +1,23 @@
 """Changes of definitions on a slave whose DDL commits by itself, as that of most vendors does.
 
-There a change of a definition cannot share a transaction with rows and the checkpoint. So each is done alone, in steps
-that may end after any of them:
+There a change of a definition cannot share a transaction with rows and the checkpoint. So it is done alone, in three
+steps; the apply may be killed after any of them:
 
-1. what comes before it is committed as a slice, with a checkpoint that ends just before it: it is pending;
-2. it is done, in its own transaction. A second time that does nothing (`Alterer.apply`);
-3. the checkpoint that ends with it is committed, with what it changes in rows: labels of enums that are texts there.
+1. the changes before it are committed as a slice, with a checkpoint that ends just before it: it is pending;
+2. the DDL is executed. `Alterer.apply` does nothing where it was executed before;
+3. the checkpoint that ends with it is committed, together with its changes to rows (labels of enums kept as texts).
 
-Whatever ends the apply after the first step, the next one begins with the second. Until the third the slave is catching
-up: it shows no state of the master.
+An apply that starts after step 1 begins with step 2. Until step 3 the slave is catching up: it shows no state of the
+master.
 """
 
 from sluice.model.window import Window
 
 
 def next_part(window: Window, definition: int) -> Window:
-    """The part of `window` that is applied next, where its first change of a definition has this REPL_KEY.
+    """The part of `window` to apply next; `definition`: the REPL_KEY of its first change of a definition.
 
-    All before it, empty where the change is the first of the window; or the change alone once that is committed.
+    That is all before the change (possibly nothing), or the change alone once that is committed.
     """
     pending = window.above == definition - 1
     return window.between(window.above, definition if pending else definition - 1)

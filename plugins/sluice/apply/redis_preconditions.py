@@ -1,11 +1,10 @@
-"""What must hold on a slave where changes may come twice (`checkpoint: redis`): looked at when applying starts."""
+"""Checks, when applying starts, what `checkpoint: redis` demands: changes may be applied twice there."""
 
 from collections.abc import Sequence
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import KeyNeeded
 from sluice.database.placed import vendor_at
-from sluice.database.registry import source_of
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
@@ -13,7 +12,7 @@ from sluice.pair import Pair
 
 
 class TriggersAct(Terminal):
-    """Foreign keys and triggers of the slave would act on every repeated change."""
+    """Foreign keys and triggers of the slave would act on repeated changes."""
 
     def __init__(self, pair: Pair, tables: Sequence[TableName], allow: str):
         """`allow`: the statement that lets the apply's account switch them off."""
@@ -26,21 +25,18 @@ class TriggersAct(Terminal):
 
 
 def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:
-    """Raises `KeyNeeded` and `TriggersAct` with all tables concerned; none whose changes are left out."""
+    """Raises `KeyNeeded` and `TriggersAct` with all tables concerned. Tables that are left out do not count."""
     pair = sessions.pair
     assert checkpoint.position is not None
-    info = pair.master_info
-    changes = source_of(info.vendor).changes
-    registered = changes.registered(sessions.master, pair.prefix, pair.replication.master.schema)
-    tables = [table for table in registered if table not in checkpoint.tables]
+    tables = [table for table in sessions.registered() if table not in checkpoint.tables]
     sessions.schema_history.load(tables, checkpoint.position, checkpoint.slice_key or 0)
     if keyless := sessions.schema_history.keyless():
         raise KeyNeeded(pair, keyless)
     if sessions.replica_role:
         return
     with sessions.slave_transaction() as slave:
-        there = vendor_at(pair).rows.shapes(slave, tables)
-        acting = [table for table in there if sessions.merger.targets[table].watched]
+        on_slave = vendor_at(pair).rows.shapes(slave, tables)
+        acting = [table for table in on_slave if sessions.merger.targets[table].watched]
         allow = vendor_at(pair).sessions.allow_silence(slave)
     if acting:
         raise TriggersAct(pair, acting, allow)

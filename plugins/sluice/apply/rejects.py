@@ -1,12 +1,12 @@
-"""Changes that were set aside: keeping them, noticing that they are outdated, applying them after all.
+"""Writes rejects, marks those that newer changes outdate, and applies one when a person asks for it.
 
-A person asks for one (`RejectStatus.ASKED`, by the DAG `rejects` or in SQL); the running apply carries
-it out between two windows, under its lease and epoch, in one transaction with the answer. So nothing
-races with it, and whatever dies, the change is applied once or still asked for.
+A person asks by the DAG `rejects` or in SQL (`RejectStatus.ASKED`). The running apply answers between two windows,
+under its lease and epoch, in one transaction with the change. So nothing races with it, and after a crash the change is
+either applied or still asked for.
 
-    unless forced    as in normal mode: the row must be what the master had before the change, and no newer
-                     change of the row may have been applied since; else the answer says what is in the way
-    forced           as in safe mode: the row becomes what the change made of it
+    not forced    as in normal mode: the row must be what the master had before the change, and no newer
+                  change of the row may have been applied since; otherwise the answer says why not
+    forced        as in safe mode: the row gets the change's values
 """
 
 import json
@@ -24,7 +24,8 @@ from sluice.apply.key_events import KeyEvents
 from sluice.apply.log_limiter import LogLimiter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
-from sluice.control.rejects import RejectStore, key_texts, rejects_of
+from sluice.control.rejects import RejectStore, key_texts
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Conflict
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
@@ -37,59 +38,59 @@ from sluice.model.reject import Reject, Rejected, RejectStatus
 log = logging.getLogger("sluice.apply")
 
 LOOK_SECONDS = 1.0
-"""How often REJECTS is looked at while something is set aside."""
+"""How often REJECTS is read while it has open rejects."""
 
 Overlaps = dict[TableName, dict[str, set[int]]]
 """Table → key of a row with a reject → REPL_KEYs of this window's changes of that row."""
 
 
 class PairRejects:
-    """What is set aside for one pair."""
+    """The rejects of one pair, as its apply knows and writes them."""
 
     def __init__(self, sessions: PairSessions):
         self.sessions = sessions
         self.pair = sessions.pair
         self._keys: dict[TableName, frozenset[str]] = {}
-        """Keys of what nobody has settled yet, as far as this apply knows."""
+        """Keys of the rows that have open rejects."""
         self._tables: frozenset[TableName] = frozenset()
         self._differing: list[str] = []
         self._look_at = 0.0
         self._limiter = LogLimiter(log)
 
     def begin(self) -> None:
-        """At the start, and after every outage."""
+        """Reads the open rejects, at the start and after every outage."""
         with self._transaction():
             store = self._store()
             self._learn(store.open() if store.ready() else ())
 
     @property
     def any(self) -> bool:
-        """Whether something is set aside."""
+        """Whether there is an open reject."""
         return bool(self._keys)
 
     def keys(self, table: TableName) -> Collection[str]:
-        """Key texts of the rows of `table` of which something is set aside."""
+        """Key texts of the rows of `table` that have open rejects."""
         return self._keys.get(table, ())
 
     def tables(self) -> Collection[TableName]:
-        """The tables of which changes are set aside."""
+        """The tables that have open rejects of changes."""
         return self._tables
 
-    def note_overlaps(self, found: KeyEvents, table: TableName, overlaps: Overlaps) -> None:
-        """Notes the changes in `found` of rows of which something is set aside."""
+    def note_overlaps(self, events: KeyEvents, table: TableName, overlaps: Overlaps) -> None:
+        """Adds the `events` of rows that have open rejects to `overlaps`."""
         keys = self._keys.get(table)
-        if not keys or not found.key:
+        if not keys or not events.key:
             return
-        hits = pc.filter(pa.array(range(len(found))), pc.is_in(found.guid, pa.array(sorted(keys), pa.large_string())))
-        repl_keys = found.items.column("repl_key")
+        hits = pc.filter(pa.array(range(len(events))), pc.is_in(events.guid, pa.array(sorted(keys), pa.large_string())))
+        repl_keys = events.items.column("repl_key")
         for event in hits.to_pylist():
-            noted = overlaps.setdefault(table, {}).setdefault(found.guid[event].as_py(), set())
-            noted.add(repl_keys[int(found.item[event])].as_py())
+            noted = overlaps.setdefault(table, {}).setdefault(events.guid[event].as_py(), set())
+            noted.add(repl_keys[int(events.item[event])].as_py())
 
     def put(self, rejects: list[Rejected], overlaps: Overlaps, emptied: Mapping[TableName, int]) -> None:
-        """In the window's transaction: sets `rejects` aside, and marks what of the older ones is outdated now.
+        """In the window's transaction: writes `rejects`, and marks older ones that the window outdates.
 
-        `emptied`: REPL_KEY of the last TRUNCATE of a table.
+        `emptied`: REPL_KEY of each table's last TRUNCATE.
         """
         store = self._store()
         if rejects:
@@ -103,14 +104,14 @@ class PairRejects:
             store.mark_outdated(table, repl_key)
 
     def drop(self, table: TableName) -> None:
-        """In the window's transaction: what is set aside of `table` is settled, because a load brings its rows anew."""
+        """In the window's transaction: settles the rejects of `table`, because a load brings all its rows."""
         store = self._store()
         if store.ready():
             ids = [reject.id for reject in store.open() if reject.table == table]
             store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
 
     def differing(self, cut: CutItem) -> Rejected:
-        """What says for a person that a table differs from the master's from here on."""
+        """The reject that tells a person that a table differs from the master's from here on."""
         change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.differs, None)
         reason = (
             f"{cut.table} differs from the master's: {cut.differs}. Start the DAG initial_update for this slave with "
@@ -121,11 +122,11 @@ class PairRejects:
 
     @property
     def tables_differing(self) -> list[str]:
-        """Of each table that is known to differ why, and what to do."""
+        """For each table that is known to differ: why, and what to do."""
         return self._differing
 
     def committed(self, rejects: Iterable[Rejected]) -> None:
-        """What `put` wrote is committed."""
+        """To be called when what `put` wrote is committed."""
         for reject in rejects:
             table = reject.change.table
             if reject.decision is not None:
@@ -137,19 +138,19 @@ class PairRejects:
             else:
                 self._tables |= {table}
             self._keys[table] = self._keys.get(table, frozenset()).union(key_texts(reject.change))
-            self._limiter.log(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
+            self._limiter.log(logging.WARNING, "rejected", f"{self.pair}: set aside in REJECTS: {reject.reason}")
 
     def apply_requested(
         self, checkpoint: Checkpoint, checkpoints: SlaveCheckpointWriter, keep_lease: Callable[[], None]
     ) -> None:
-        """Applies what a person asked for, at `checkpoint`, up to which all is applied."""
+        """Applies the rejects that a person asked for, at `checkpoint`, between two windows."""
         if not self._keys or time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_SECONDS
         with self._transaction():
-            open_ones = self._store().open()
-        self._learn(open_ones)
-        for reject in open_ones:
+            open_rejects = self._store().open()
+        self._learn(open_rejects)
+        for reject in open_rejects:
             if reject.status is RejectStatus.ASKED:
                 self._apply_requested(reject.id, checkpoint, checkpoints, keep_lease)
 
@@ -160,14 +161,15 @@ class PairRejects:
             with self._transaction():
                 checkpoints.lock(checkpoint)
                 store = self._store()
-                asked = store.read([RejectStatus.ASKED], [number], lock=True)
-                if not asked:
+                requested = store.read([RejectStatus.ASKED], [number], lock=True)
+                if not requested:
                     return  # the request was withdrawn
-                answer = asked[0].outdated or self._apply(asked[0], checkpoint, keep_lease)
+                (reject,) = requested
+                answer = reject.outdated or self._apply(reject, checkpoint, keep_lease)
                 if answer is None:
-                    store.mark_outdated(asked[0].table, dict.fromkeys(asked[0].keys, asked[0].repl_key))
-                    store.move([number], RejectStatus.APPLIED, asked[0].asked_by)
-                    # What came before must not come again on top of it.
+                    store.mark_outdated(reject.table, dict.fromkeys(reject.keys, reject.repl_key))
+                    store.move([number], RejectStatus.APPLIED, reject.asked_by)
+                    # Earlier changes must not be applied again on top of it.
                     checkpoints.advance(checkpoint, checkpoint, cut=True)
                 keep_lease()
         except Conflict as refused:
@@ -176,16 +178,16 @@ class PairRejects:
             answer = str(refused)  # at the commit
         if answer is None:
             checkpoints.committed(checkpoint)
-            log.info("%s: change %d, which was set aside, is applied: %s", self.pair, number, asked[0])
+            log.info("%s: the rejected change %d is applied: %s", self.pair, number, reject)
             return
-        log.warning("%s: change %d stays set aside: %s", self.pair, number, answer)
+        log.warning("%s: change %d stays rejected: %s", self.pair, number, answer)
         with self._transaction():
             self._store().move([number], RejectStatus.SET_ASIDE, answer=answer)
 
     def _apply(self, reject: Reject, checkpoint: Checkpoint, keep_lease: Callable[[], None]) -> str | None:
-        """Applies one change. Returns what is in the way, with nothing done, or None.
+        """Applies one change and returns None, or does nothing and returns the reason.
 
-        Raises `Conflict` with part of it done.
+        Raises `Conflict` when part of it is done.
         """
         if reject.action == Action.DIFFER:
             return "there is nothing to apply. Load or repair the table"
@@ -193,7 +195,8 @@ class PairRejects:
             return "its row could not be transformed. Mend what the reason says, then repair the table"
         try:
             self.sessions.merger.begin()
-            done = self.sessions.replayer.replay([reject.change], safe=reject.force, images=[reject.table], reject=True)
+            options = ReplayOptions(safe=reject.force, images=[reject.table], reject=True)
+            done = self.sessions.replayer.replay([reject.change], options)
         except Terminal as refused:
             return str(refused)
         if done.displaced:
@@ -205,7 +208,7 @@ class PairRejects:
         keys: dict[TableName, set[str]] = {}
         for reject in rejects:
             keys.setdefault(reject.table, set()).update(reject.keys)
-        self._keys = {table: frozenset(found) for table, found in keys.items()}
+        self._keys = {table: frozenset(texts) for table, texts in keys.items()}
         self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
         self._tables = frozenset(reject.table for reject in rejects if reject.action != Action.DIFFER)
 
@@ -213,4 +216,4 @@ class PairRejects:
         return self.sessions.slave_transaction()
 
     def _store(self) -> RejectStore:
-        return rejects_of(self.pair, self.sessions.slave)
+        return RejectStore.of(self.pair, self.sessions.slave)

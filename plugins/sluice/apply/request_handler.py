@@ -1,13 +1,12 @@
-"""What others ask of an apply, done at the end of a window: snapshots at one position, and repairs.
+"""Serves other processes' requests to the apply at the end of a window: snapshots at one position, and repairs.
 
-A request is met at a position of its own. The apply takes it in a REPEATABLE READ transaction on the master,
-ends a window there as it ends any other, and at once looks at the slave: what master and slave show then is
-the same position. For `snapshots` it exports both transactions' snapshots, answers, and goes on;
-the transactions last until the asker has taken them over, at most `TAKEOVER_SECONDS`. For `repair` it reads the
-rows asked for in the master's transaction and makes the slave's equal, before the next window begins: nobody
-else applies, so nothing races.
+Each request is served at a position of its own. The apply takes it in a REPEATABLE READ transaction on the master and
+ends a window there; then master and slave are at the same position. For `snapshots` it exports the snapshots of
+transactions on both, answers, and goes on; the transactions stay open until the requester has imported the snapshots,
+at most `TAKEOVER_SECONDS`. For `repair` it reads the rows in the master's transaction and makes the slave's equal
+before the next window begins: nobody else applies, so nothing races.
 
-No request can stop the apply: what goes wrong with one is its answer.
+No request stops the apply: an error of a request is its answer.
 """
 
 import logging
@@ -19,8 +18,9 @@ import pyarrow as pa
 
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.pair_sessions import PairSessions
-from sluice.control.rejects import rejects_of
+from sluice.control.rejects import RejectStore
 from sluice.coordination.requests import Pending, Requests
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
 from sluice.database.digests import by_canonical_texts, compared
 from sluice.database.net_changes import NetChanges
@@ -43,20 +43,20 @@ from sluice.pair import Pair
 log = logging.getLogger("sluice.apply")
 
 TAKEOVER_SECONDS = 15.0
-"""How long snapshots are held for an asker that does not say that it has them."""
+"""How long exported snapshots are kept for a requester that does not confirm them."""
 WINDOW_SECONDS = 90.0
-"""How long a window may take that ends for an asker, who waits for less."""
+"""How long the master's transaction may wait for the window's end; the requester waits less."""
 ANSWER_SECONDS = 300.0
 LOOK_SECONDS = 0.05
 """Between two looks for requests."""
 
 
 class RepairRefused(Transient):
-    """Rows of the slave that are not asked for stand in the way."""
+    """The rows cannot be repaired without changing others."""
 
 
 class NotLoaded(Transient):
-    """Rows of a table are to be repaired that has not been loaded."""
+    """The table whose rows are to be repaired has not been loaded."""
 
     def __init__(self, pair: Pair, table: TableName):
         super().__init__(
@@ -66,7 +66,7 @@ class NotLoaded(Transient):
 
 @dataclass
 class OpenRequest:
-    """A request that is being met."""
+    """A request that is being served."""
 
     id: str
     request: Request
@@ -75,7 +75,7 @@ class OpenRequest:
     """The session whose transaction is at `position`."""
     master_snapshot: str
     spent: float
-    """Seconds that the apply gave to it so far."""
+    """Seconds of the apply's time that it took so far."""
     slave: Session | None = None
     until: float = 0.0
 
@@ -86,7 +86,7 @@ class OpenRequest:
 
 
 class RequestHandler:
-    """The requests of one pair, met between windows over its sessions and sessions of their own."""
+    """Serves the requests of one pair, between windows, over the apply's sessions and further ones."""
 
     def __init__(self, sessions: PairSessions, requests: Requests, checkpoints: SlaveCheckpointWriter):
         self.sessions = sessions
@@ -98,16 +98,16 @@ class RequestHandler:
         self._look_at = 0.0
 
     def target(self, checkpoint: Checkpoint, seen: Position, *, exact: bool) -> Position | None:
-        """Where the next window must end for somebody's sake; None when nobody asks.
+        """Where the next window must end for a request; None when there is none.
 
-        `exact`: the slave holds nothing beyond `seen`, which after some crashes it may.
+        `exact`: the slave has no change after `seen`; after some crashes it may.
         """
         now = time.monotonic()
         if now < self._look_at:
             return None
         self._look_at = now + LOOK_SECONDS
         self._release(now)
-        if self._open_request is not None:  # its window ended elsewhere
+        if self._open_request is not None:  # its window ended at another position
             self._open_request.close()
             self._open_request = None
         if checkpoint.state is not SlaveState.NORMAL or not exact:
@@ -123,7 +123,7 @@ class RequestHandler:
         return self._open_request.position
 
     def reached(self, checkpoint: Checkpoint, seen: Position | None) -> None:
-        """The slave is at `seen`; nothing of the next window has begun."""
+        """Serves the open request where the slave is at its position; the next window has not begun."""
         open_request = self._open_request
         if open_request is None or checkpoint.catching_up or seen != open_request.position:
             return
@@ -158,13 +158,14 @@ class RequestHandler:
         return vendor_at(self.pair).rows.shared_snapshots
 
     def _await_takeover(self, open_request: OpenRequest) -> None:
-        """Nothing is applied until the asker's sessions on the slave have begun: they see what is there by then."""
+        """Waits until the requester's sessions on the slave have begun: where snapshots are not shared, they see the
+        slave as of then."""
         while time.monotonic() < open_request.until and self.requests.answered(open_request.id) is not None:
             time.sleep(LOOK_SECONDS)
         self._release(time.monotonic())
 
     def close(self) -> None:
-        """Lets go of everything; requests that are not answered are met later."""
+        """Closes all sessions; requests without an answer are served later."""
         for open_request in [*self._exported, *([self._open_request] if self._open_request else [])]:
             open_request.close()
         self._exported, self._open_request = [], None
@@ -192,82 +193,77 @@ class RequestHandler:
         open_request.slave = self._session(info)
         snapshot.begin_snapshot(open_request.slave)
         exported = snapshot.export_snapshot(open_request.slave)
-        # Should this process be frozen, the servers let go of what it exported.
+        # Where this process freezes, the servers end these sessions.
         for side, session in ((self.pair.place_of_rows(), open_request.master), (info, open_request.slave)):
             vendor_of(side.vendor).sessions.end_when_idle(session, TAKEOVER_SECONDS)
         open_request.until = time.monotonic() + TAKEOVER_SECONDS
         self._exported.append(open_request)
         return Snapshots(open_request.master_snapshot, exported, open_request.position.text())
 
-    def _repair(self, open_request: OpenRequest, asked: RepairRequest, checkpoint: Checkpoint) -> Repaired:
-        """Makes rows of one table equal to the master's at the visit's position, in one transaction."""
-        sessions, table, key = self.sessions, asked.table, asked.key
+    def _repair(self, open_request: OpenRequest, request: RepairRequest, checkpoint: Checkpoint) -> Repaired:
+        """Makes rows of one table equal to the master's at the request's position, in one transaction."""
+        sessions, table, key = self.sessions, request.table, request.key
         slave_vendor = self.pair.slave_info.vendor
-        rows, typed = list(asked.rows), compared(vendor_of(slave_vendor).types, asked.columns)
+        rows, typed = list(request.rows), compared(vendor_of(slave_vendor).types, request.columns)
         place = self.pair.place_of_rows()
         canonical = by_canonical_texts(place.vendor, slave_vendor)
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
-        there = vendor_of(place.vendor).rows
-        wanted: list[Row | None] = []
+        of_master = vendor_of(place.vendor).rows
+        master_rows: list[Row | None] = []
         copies: list[int] = []
         transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None
         if transformed is not None:
-            wanted = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
+            master_rows = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
         elif key:
-            wanted = there.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
+            master_rows = of_master.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
         elif self.pair.transformation(table) is not None:
             reason = "it has no key, and the slave gets it transformed: load it again"
             raise RepairRefused(f"{self.pair}: {table}: {reason}")
         else:
-            copies = there.copies(open_request.master, table, typed, rows, canonical=canonical)
+            copies = of_master.copies(open_request.master, table, typed, rows, canonical=canonical)
         open_request.master.close()
         sessions.secure(open_request.position)
-        here = vendor_at(self.pair).rows
+        of_slave = vendor_at(self.pair).rows
         with sessions.slave_transaction() as slave:
             sessions.merger.begin()
             self.checkpoints.lock(checkpoint)
             if not key:
-                now = here.copies(slave, table, typed, rows, canonical=canonical)
-                copies = [theirs - ours for theirs, ours in zip(copies, now, strict=True)]
+                slave_copies = of_slave.copies(slave, table, typed, rows, canonical=canonical)
+                copies = [on_master - on_slave for on_master, on_slave in zip(copies, slave_copies, strict=True)]
                 if min(copies, default=0) < 0 and not sessions.replica_role and sessions.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"
                     raise RepairRefused(f"{self.pair}: {table}: {reason}")
             rule = self.pair.slave.conflict_rule(table)
             if key and rule is not None:
-                slave_rows = here.rows_under(slave, table, key, typed, rows, canonical=canonical)
-                rows, wanted = _mended(rule, columns, rows, wanted, slave_rows)
+                slave_rows = of_slave.rows_under(slave, table, key, typed, rows, canonical=canonical)
+                rows, master_rows = _won_by_master(rule, columns, rows, master_rows, slave_rows)
             try:
-                sessions.merger.merge([_net(table, key, columns, rows, wanted, copies)], safe=True)
+                sessions.merger.merge([_net(table, key, columns, rows, master_rows, copies)], safe=True)
             except Collision as collision:
                 if not key or (collision.unique and not sessions.replica_role):
-                    # What would have to go could take along what refers to it, and lives on.
+                    # A row that would be displaced may have rows that refer to it, which would be deleted with it.
                     raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
-                # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
-                sessions.replayer.replay(_changes(table, key, columns, rows, wanted), safe=True)
-            settled = self._settle(slave, table, key, columns, rows, open_request.position)
-        return Repaired(settled, open_request.position.text(), kept=len(asked.rows) - len(rows))
+                # A row that a later request repairs has a unique value which one of these needs: it is displaced.
+                changes = _changes(table, key, columns, rows, master_rows)
+                sessions.replayer.replay(changes, ReplayOptions(safe=True))
+            settled = self._drop_rejects(slave, request, columns, rows, open_request.position)
+        return Repaired(settled, open_request.position.text(), kept=len(request.rows) - len(rows))
 
-    def _settle(
-        self,
-        slave: Session,
-        table: TableName,
-        key: Sequence[str],
-        columns: Sequence[str],
-        rows: list[Row],
-        at: Position,
+    def _drop_rejects(
+        self, slave: Session, request: RepairRequest, columns: Sequence[str], rows: list[Row], at: Position
     ) -> int:
-        """Of changes that were set aside, those of `rows` are in them now, or superseded; how many those are."""
+        """Settles the rejects of the repaired `rows`, which make them obsolete. Returns how many."""
         pair = self.pair
-        store = rejects_of(pair, slave)
+        store = RejectStore.of(pair, slave)
         if not store.ready():
             return 0
-        mended = set(rows)
+        repaired, key = set(rows), list(request.key)
         ids = [
             reject.id
             for reject in store.open()
-            if reject.table == table and list(reject.key) == list(key) and reject.touched(columns, mended)
+            if reject.table == request.table and list(reject.key) == key and reject.touched(columns, repaired)
         ]
         answer = f"its row was repaired: it is as on the master at {at.time}"
         return len(store.move(ids, RejectStatus.DROPPED, "resync", answer=answer))
@@ -287,27 +283,25 @@ class RequestHandler:
         self.requests.answer(name, Refused(str(error)), ANSWER_SECONDS)
 
 
-def _mended(
+def _won_by_master(
     rule: ConflictRule,
     columns: Sequence[str],
-    rows: Sequence[Row],
-    wanted: Sequence[Row | None],
+    keys: Sequence[Row],
+    master_rows: Sequence[Row | None],
     slave_rows: Sequence[Row | None],
 ) -> tuple[list[Row], list[Row | None]]:
-    """Of the keys `rows`, with the master's rows and the slave's, those whose row the rule gives to the master.
+    """The keys whose row the rule decides for the master, and the master's rows. Raises `RepairRefused`."""
 
-    Raises `RepairRefused`.
-    """
-
-    def mends(theirs: Row | None, ours: Row | None) -> bool:
-        named = [None if row is None else dict(zip(columns, row, strict=True)) for row in (theirs, ours)]
+    def mends(master_row: Row | None, slave_row: Row | None) -> bool:
+        named = [None if row is None else dict(zip(columns, row, strict=True)) for row in (master_row, slave_row)]
         try:
-            return theirs == ours or rule.mends(*named)
+            return master_row == slave_row or rule.mends(*named)
         except Undecidable as reason:
             raise RepairRefused(f"conflict_rules, {rule}, cannot decide: {reason}") from None
 
-    found = [(row, theirs) for row, theirs, ours in zip(rows, wanted, slave_rows, strict=True) if mends(theirs, ours)]
-    return [row for row, _ in found], [theirs for _, theirs in found]
+    triples = zip(keys, master_rows, slave_rows, strict=True)
+    won = [(key, master_row) for key, master_row, slave_row in triples if mends(master_row, slave_row)]
+    return [key for key, _ in won], [row for _, row in won]
 
 
 def _net(
@@ -315,37 +309,38 @@ def _net(
     key: Sequence[str],
     columns: Sequence[str],
     rows: Sequence[Row],
-    wanted: Sequence[Row | None],
+    master_rows: Sequence[Row | None],
     copies: Sequence[int],
 ) -> NetChanges:
-    """What makes the slave's rows the wanted ones.
+    """The net changes that make the slave's rows equal to the master's.
 
-    `wanted`: for each key in `rows` the master's row or None. `copies`: without a key, how many of each row to add.
+    `master_rows`: for each key in `rows` the master's row or None. `copies`: without a key, how many of each row to
+    add.
     """
     if key:
-        gone = [row for row, there in zip(rows, wanted, strict=True) if there is None]
-        come = [there for there in wanted if there is not None]
+        gone = [row for row, master_row in zip(rows, master_rows, strict=True) if master_row is None]
+        inserts = [row for row in master_rows if row is not None]
         deletes = _table("k", len(key), gone)
     else:
         fewer = [(row, -count) for row, count in zip(rows, copies, strict=True) if count < 0]
-        come = [row for row, count in zip(rows, copies, strict=True) for _ in range(count)]
+        inserts = [row for row, count in zip(rows, copies, strict=True) for _ in range(count)]
         deletes = _table("c", len(columns), [row for row, _ in fewer])
         deletes = deletes.append_column("copies", pa.array([count for _, count in fewer], pa.int64()))
     return NetChanges(
         table, tuple(columns), tuple(key), deletes, _table("c", len(columns), []),
-        _table("kc", 0, []), _table("c", len(columns), come), len(rows),
+        _table("kc", 0, []), _table("c", len(columns), inserts), len(rows),
     )  # fmt: skip
 
 
 def _changes(
-    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Row | None]
+    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], master_rows: Sequence[Row | None]
 ) -> list[RowChange]:
-    """The same of a table with a key, change by change: rows that go first."""
-    gone = [dict(zip(key, row, strict=True)) for row, there in zip(rows, wanted, strict=True) if there is None]
-    come = [dict(zip(columns, there, strict=True)) for there in wanted if there is not None]
+    """As `_net`, for a table with a key, as single changes: deletes first."""
+    gone = [dict(zip(key, row, strict=True)) for row, other in zip(rows, master_rows, strict=True) if other is None]
+    inserts = [dict(zip(columns, row, strict=True)) for row in master_rows if row is not None]
     return [
         *(RowChange(0, table, Action.DELETE, tuple(key), {}, row, None, None) for row in gone),
-        *(RowChange(0, table, Action.INSERT, tuple(key), row, {}, None, None) for row in come),
+        *(RowChange(0, table, Action.INSERT, tuple(key), row, {}, None, None) for row in inserts),
     ]
 
 

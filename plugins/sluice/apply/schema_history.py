@@ -1,15 +1,13 @@
-"""The master's definition of each table, at the place in the stream of changes where the apply stands.
+"""The definition of each of the master's tables, at the place in the stream where the apply is.
 
-A change is read by the definition under which it was captured, above all by its key: the master's
-present definition may be a later one. So a table met for the first time has the definition that its
-first change of definition still to come names as the former one, and only without such a change the
-present one. From there on every change of definition that is passed moves it along.
+A change is read by the definition under which it was captured, above all by its key; the master's present definition
+may be a later one. The first definition of a table is the former one of its next change of definition in the stream,
+or the present one where there is no such change. Each change of definition that the apply passes replaces it.
 """
 
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from sluice.database.registry import source_of
 from sluice.errors import RESTART_APPLY, DataLost, Terminal
 from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TableGone(DataLost):
-    """Changes wait for a table that the master no longer has, and nothing says what its key was."""
+    """Changes wait for a table that the master no longer has, and its key is unknown."""
 
     def __init__(self, table: TableName):
         super().__init__(
@@ -48,21 +46,17 @@ class KeyNeeded(Terminal):
 
 
 class SchemaHistory:
-    """Follows the stream; void as soon as a window that was followed is not committed (`clear`)."""
+    """The definitions as of the stream's place; void when a window is not committed (`clear`)."""
 
     def __init__(self, sessions: "PairSessions"):
         self.sessions = sessions
         self._shapes: dict[TableName, TableShape] = {}
 
     def load(self, tables: Iterable[TableName], seen: Position, above: int) -> None:
-        """Learns those not known yet, as of the changes after `seen` (and above the REPL_KEY `above`)."""
-        wanted = [table for table in dict.fromkeys(tables) if table not in self._shapes]
-        if not wanted:
-            return
-        pair = self.sessions.pair
-        info, schema = pair.master_info, pair.replication.master.schema
-        changes = source_of(info.vendor).changes
-        self._shapes |= changes.definitions(self.sessions.master, pair.prefix, schema, wanted, seen, above)
+        """Reads the definitions that are not known yet, as of the changes after `seen` and the REPL_KEY `above`."""
+        unknown = [table for table in dict.fromkeys(tables) if table not in self._shapes]
+        if unknown:
+            self._shapes |= self.sessions.changes.definitions(*self.sessions.queue, unknown, seen, above)
 
     def __getitem__(self, table: TableName) -> TableShape:
         """The definition of a table that was loaded. Raises `TableGone`."""
@@ -84,7 +78,7 @@ class SchemaHistory:
         return key
 
     def keyless(self) -> list[TableName]:
-        """Those known that have no key."""
+        """The known tables that have no key."""
         return [table for table, shape in self._shapes.items() if not shape.key]
 
     def known(self, left_out: Container[TableName] = ()) -> dict[TableName, tuple[str, ...]]:
@@ -92,7 +86,7 @@ class SchemaHistory:
         return {table: self.key(table) for table in self._shapes if table not in left_out}
 
     def follow(self, cut: "CutItem") -> None:
-        """What comes after this change of a definition is read by the new one."""
+        """Passes a change of a definition: changes after it are read by the new one."""
         if cut.action in EMPTYING or cut.action is Action.DIFFER:
             return
         self._shapes.pop(cut.table, None)
@@ -100,5 +94,5 @@ class SchemaHistory:
             self._shapes[cut.defined.table] = cut.defined.shape
 
     def clear(self) -> None:
-        """Nothing is known any more."""
+        """Forgets all definitions."""
         self._shapes.clear()

@@ -1,7 +1,7 @@
 """Answers queries that a person asked of all slaves at one position (`sluice.model.broadcast`).
 
-A window ends where the query was asked, as any other ends, and the slave answers before the next one begins: nobody
-else writes to it. What kills the apply before the answer is kept makes the next one answer, at the same position.
+A window ends at the position of the query, and the slave answers before the next window begins: nobody else writes to
+it. Where the apply is killed before the answer is written, the next apply answers, at the same position.
 """
 
 import logging
@@ -23,7 +23,7 @@ PASSED = "the slave had passed the place of this query when it saw it: it was lo
 
 
 class SlaveAnswers:
-    """Of one pair, over the apply's sessions, between windows."""
+    """Answers for one pair, over the apply's sessions, between windows."""
 
     def __init__(self, sessions: PairSessions):
         self.sessions = sessions
@@ -31,38 +31,38 @@ class SlaveAnswers:
         self._offered = False
 
     def begin(self) -> None:
-        """When the apply has taken over."""
+        """Learns whether the master has queries at all. To be called when the apply has taken over."""
         pair = self.pair
         self._offered = has_rows(pair.master_info.vendor) and vendor_of(pair.master_info.vendor).broadcasts.offered(
             self.sessions.master, pair.prefix, pair.replication.master.schema
         )
 
     def window_end(self, seen: Position, target: Position, *, exact: bool) -> Position:
-        """Where the next window ends: `target`, which was taken just now, or before that, at a query.
+        """Answers the queries at `seen`. Returns where the next window ends: at `target`, or earlier, at a query.
 
-        The slave is NORMAL and stands at `seen`, or beyond where that is not `exact`. Queries of there are answered.
-        Raises `Transient` for outages of the master; what goes wrong with a query is its answer.
+        The slave is NORMAL and at `seen`, or possibly later where that is not `exact`. `target` was taken just now.
+        Raises `Transient` for outages of the master; an error of a query is its answer.
         """
         if not self._offered:
             return target
         pair = self.pair
         broadcasts, schema = vendor_of(pair.master_info.vendor).broadcasts, pair.replication.master.schema
-        # Looked for after the target was taken: one that is not seen by now was asked after it.
+        # Read after the target was taken: a query that is not visible yet was asked after it.
         master, name = self.sessions.master, pair.slave.name
         while (waiting := broadcasts.next_for(master, pair.prefix, schema, name, seen)) is not None:
             if not seen.covers_all_of(waiting.position):
                 return waiting.position
-            here = exact and self._stands_at(seen, waiting.position)
-            answer = self._answer(waiting) if here else Answer(error=PASSED)
+            at_query = exact and self._is_at(seen, waiting.position)
+            answer = self._answer(waiting) if at_query else Answer(error=PASSED)
             broadcasts.answer(master, pair.prefix, schema, waiting.id, name, answer)
             log.info("%s: query %d: %s", pair, waiting.id, answer.error or counted(answer.count, "row"))
         return target
 
-    def _stands_at(self, seen: Position, asked: Position) -> bool:
-        """Whether the slave has nothing that came after the query."""
-        if seen == asked or seen.high == asked.high:
+    def _is_at(self, seen: Position, position: Position) -> bool:
+        """Whether no change lies between `position` and the slave's position `seen`."""
+        if seen == position or seen.high == position.high:
             return True
-        return self.sessions.reader.survey(Window(asked, seen), limit=1).changes == 0
+        return self.sessions.reader.survey(Window(position, seen), limit=1).changes == 0
 
     def _answer(self, waiting: Waiting) -> Answer:
         pair, vendor = self.pair, vendor_at(self.pair)

@@ -1,8 +1,8 @@
-"""Foreign keys of the slave that act in the apply's session: each must be one that the master has, too.
+"""Checks that the master has each foreign key that acts on the slave in the apply's session.
 
-Where the account may not switch them off, a deletion of the master's goes on over a foreign key of the slave. That is
-right where the master has a foreign key there: then no row that lives on there refers to one that is gone. Where it has
-none, such rows may be, and would be lost here, unnoticed.
+Where the account may not switch foreign keys off, a replicated deletion cascades on the slave. Where the master has the
+same foreign key, no remaining row of the master refers to the deleted one. Where it has none, such rows may remain on
+the master, and the slave would lose them unnoticed.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.apply import Acting
 from sluice.database.placed import vendor_at
-from sluice.database.registry import source_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.foreign_key import ForeignKey
@@ -19,7 +18,7 @@ from sluice.pair import Pair
 
 
 class UnknownCascade(Terminal):
-    """A foreign key of the slave changes or deletes rows by itself, and the master has none in its place."""
+    """A foreign key of the slave changes or deletes rows by itself, and the master has no such foreign key."""
 
     def __init__(self, pair: Pair, found: Sequence[Acting], allow: str):
         """`allow`: the statement that lets the apply's account switch triggers and foreign keys off."""
@@ -33,28 +32,28 @@ class UnknownCascade(Terminal):
 
 
 def require_known_actions(sessions: PairSessions, slave: Session) -> None:
-    """Raises `UnknownCascade`. Call it after changes, in their transaction: no foreign key can come in between then.
+    """Raises `UnknownCascade`. Call it after changes, in their transaction: no foreign key can be added between.
 
-    Where both of its tables are replicated; rows that are the slave's own are its owner's affair.
+    Only foreign keys between two replicated tables count.
     """
     if sessions.replica_role:
         return
     pair = sessions.pair
-    info = pair.master_info
     acting = vendor_at(pair).applying.acting(slave)
     if not acting:
         return
-    changes = source_of(info.vendor).changes
-    replicated = set(changes.registered(sessions.master, pair.prefix, pair.replication.master.schema))
-    there = changes.foreign_keys(sessions.master, {each.key.child for each in acting})
-    known = {_columns(key) for key in there}
-    alone = [
-        each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
+    replicated = set(sessions.registered())
+    keys_on_master = sessions.changes.foreign_keys(sessions.master, {each.key.child for each in acting})
+    on_master = {_columns(key) for key in keys_on_master}
+    unknown = [
+        each
+        for each in acting
+        if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in on_master
     ]
-    if alone:
-        raise UnknownCascade(pair, alone, vendor_at(pair).sessions.allow_silence(slave))
+    if unknown:
+        raise UnknownCascade(pair, unknown, vendor_at(pair).sessions.allow_silence(slave))
 
 
 def _columns(key: ForeignKey) -> tuple[object, ...]:
-    """Between which columns it is, whatever their order."""
+    """The tables and pairs of columns, in any order of the columns."""
     return key.child, key.parent, frozenset(zip(key.columns, key.parent_columns, strict=True))

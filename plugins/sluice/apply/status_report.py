@@ -1,4 +1,4 @@
-"""What an apply says of itself: its status, samples of each minute, events, and how much waits on the master."""
+"""Reports an apply's status, samples of each minute, events, and the backlog of the master to Redis."""
 
 import os
 import socket
@@ -26,12 +26,12 @@ from sluice.model.sample import AppliedWindow, Sampler
 from sluice.pair import Pair
 
 STATUS_SECONDS = 0.5
-UNSAID_KEPT = 200
-"""Events that wait for Redis to come back, at most."""
+MOST_UNWRITTEN = 200
+"""Events kept while Redis is away."""
 
 
 class StatusReport:
-    """Written to Redis at most every `STATUS_SECONDS`. What cannot be written is not missed."""
+    """Writes to Redis at most every `STATUS_SECONDS`. A status that cannot be written is dropped; events are kept."""
 
     def __init__(self, store: redis.Redis, pair: Pair):
         self.pair = pair
@@ -40,39 +40,39 @@ class StatusReport:
         self._queue = QueueState(store, pair.prefix)
         self._events = Events(store, pair.prefix, pair.slave.name)
         self._last_changes = LastChanges(store, pair.prefix, pair.slave.name)
-        self._unsaid: deque[Event] = deque(maxlen=UNSAID_KEPT)
+        self._unwritten: deque[Event] = deque(maxlen=MOST_UNWRITTEN)
         self._changed: dict[TableName, float] = {}
-        self._before: dict[str, object] = {}
+        self._last_values: dict[str, object] = {}
         self._process = psutil.Process()
         self._sampler = Sampler()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
-        self._said = time.monotonic()
+        self._written_at = time.monotonic()
         self._measured = float("-inf")
 
     def due(self) -> bool:
         """Whether it is time to write again."""
-        return time.monotonic() - self._said >= STATUS_SECONDS
+        return time.monotonic() - self._written_at >= STATUS_SECONDS
 
     def applied(self, changes: int, seconds: float, tables: Iterable[TableName] = ()) -> None:
-        """A window, or a slice, was applied, with changes of `tables`."""
+        """Notes that a window, or a slice, was applied, with changes of `tables`."""
         now = time.time()
         self._sampler.applied(AppliedWindow(now, changes, seconds))
         self._changed.update(dict.fromkeys(tables, now))
 
     def event(self, kind: EventKind, text: str) -> None:
-        """Something happened; it is written with the next status."""
-        self._unsaid.append(Event(time.time(), kind, text))
+        """Notes an event; it is written with the next status."""
+        self._unwritten.append(Event(time.time(), kind, text))
 
     def ended(self, values: dict[str, object], why: str) -> None:
-        """The apply ends, with `values` as its last words: what happened is written, its status stays as it was."""
-        self._happened(values)
+        """Writes the last events, up to the status `values`, and that the apply ends. The status in Redis stays."""
+        self._note_events(values)
         self.event(EventKind.APPLY, why)
         with suppress(StoreUnreachable):
-            self._remember()
+            self._write_events()
 
     def write(self, values: dict[str, object], seen: Position | None) -> None:
-        """`values` with what is known here besides. `seen`: what the slave has."""
-        self._said = time.monotonic()
+        """Writes the status: `values` and what this class knows. `seen`: the slave's position."""
+        self._written_at = time.monotonic()
         now = time.time()
         over = self._sampler.look(now, _behind(seen, now))
         windows = [[round(one.at, 3), one.changes, round(one.seconds, 4)] for one in self._sampler.windows(now)]
@@ -80,29 +80,29 @@ class StatusReport:
             "at": _iso(now), "since": self._since, "rate": self._sampler.rate(now), "windows": windows,
             "host": socket.gethostname(), "pid": os.getpid(), "memory": self._process.memory_info().rss,
         }  # fmt: skip
-        self._happened(values)
+        self._note_events(values)
         try:
             self.status.write({**values, **more})
-            self._remember()
+            self._write_events()
             if over is not None:
                 self._history.append(over)
         except StoreUnreachable:
-            return  # the lease speaks up when this lasts
+            return  # where that lasts, the lease raises
 
-    def _happened(self, values: dict[str, object]) -> None:
-        for kind, text in between(self._before, values):
+    def _note_events(self, values: dict[str, object]) -> None:
+        for kind, text in between(self._last_values, values):
             self.event(kind, text)
-        self._before = values
+        self._last_values = values
 
-    def _remember(self) -> None:
-        """Raises `StoreUnreachable`: it is tried again with the next status."""
-        self._events.add(self._unsaid)
-        self._unsaid.clear()
+    def _write_events(self) -> None:
+        """Writes events and changed tables. Raises `StoreUnreachable`; the next status tries again."""
+        self._events.add(self._unwritten)
+        self._unwritten.clear()
         self._last_changes.note(self._changed)
         self._changed = {}
 
     def measure_queue(self, master: Session) -> None:
-        """Measures ITEMS, once a minute and by one apply of the replication. Raises what a statement raises."""
+        """Measures ITEMS, once a minute and by one apply of the replication. Raises the errors of a session."""
         now = time.monotonic()
         if now - self._measured < EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
             return
@@ -110,8 +110,8 @@ class StatusReport:
         vendor, place = vendor_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
 
         def version() -> int | None:
-            found = vendor.capture.installed(master, *place)
-            return found.version if found else None
+            installed = vendor.capture.installed(master, *place)
+            return installed.version if installed else None
 
         try:
             self._queue.measure(lambda: vendor.changes.backlog(master, *place), version)
@@ -120,10 +120,10 @@ class StatusReport:
 
 
 def _behind(seen: Position | None, now: float) -> float | None:
-    """Seconds between what the slave has and now."""
+    """Seconds from the slave's position to now."""
     try:
         as_of = datetime.fromisoformat(seen.time) if seen else None
-    except ValueError:  # a recorded stream need not tell it
+    except ValueError:  # a recorded stream may have no times
         return None
     if as_of is None:
         return None

@@ -1,7 +1,7 @@
-"""Which tables' changes are left out as a window goes by, and what changes of definitions make of that.
+"""Tracks, through a window, which tables' changes are left out, and turns cuts into steps accordingly.
 
-A table that joins has rows on the master that the stream does not bring, unless its CREATE item says otherwise. Until
-a load brings them nothing of it is applied: the slave has no such table, or an old one that stays as it is.
+A table that joins may have rows on the master that are not in the stream; its CREATE item says so. Until a load brings
+them, none of its changes is applied: the slave has no such table, or an old one that stays as it is.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from sluice.model.table_state import TableState, TableStates
 
 
 class TableStateTracker:
-    """The states of the slave's tables at one place in the stream; `states` moves along with `follow`."""
+    """`states`: the states of the slave's tables at the current place in the stream."""
 
     def __init__(self, states: TableStates, sessions: PairSessions, load_filter: LoadFilter | None):
         self.states = states
         self.sessions = sessions
         self.load_filter = load_filter
         self._vacated: set[TableName] = set()
-        """Names that the steps so far free on the slave."""
+        """Tables that the steps so far drop or rename on the slave."""
 
     @property
     def part(self) -> PartFilter | None:
-        """Where tables are loading beside others: of which, and how far their blocks are."""
+        """The filter, where some tables are loading and the others are ready."""
         return self.load_filter if isinstance(self.load_filter, PartFilter) else None
 
     def truncate(self, cut: CutItem) -> list[Step]:
@@ -40,11 +40,11 @@ class TableStateTracker:
             return []
         if reason := self._cut_while_loading(cut):
             return self.leave_out(cut.table, reason)
-        # Decided before the slave's transaction begins: it may have to wait for a block.
+        # Decide before the slave's transaction begins: this may wait for a block.
         return [Truncation(cut, self.load_filter.truncated(cut) if self.load_filter else Decision.APPLY)]
 
     def leave_out(self, table: TableName, reason: str) -> list[Step]:
-        """The steps with which `table` becomes inconsistent: nothing more of it is applied, a load of it is over."""
+        """The steps that make `table` inconsistent and end its load: none of its changes is applied any more."""
         self.states = self.states.put(table, TableState.INCONSISTENT, reason)
         if self.load_filter is not None:
             self.load_filter.gone(table)
@@ -78,7 +78,7 @@ class TableStateTracker:
     def _follow_while_loading(self, cut: CutItem) -> list[Step]:
         if cut.action is Action.CREATE:
             assert self.part is not None, "in NORMAL"
-            if loaded_since(self.part.own_blocks(cut.table), cut):
+            if loaded_since(self.part.blocks_of(cut.table), cut):
                 self.part.read_again(cut.table)
                 return []
             self.part.gone(cut.table)
@@ -88,16 +88,16 @@ class TableStateTracker:
         assert cut.defined is not None, f"an item {cut.action} has a definition"
         now = cut.defined.table
         if now != cut.table:
-            left = self.leave_out(cut.table, "it was renamed on the master while it was loaded")
+            steps = self.leave_out(cut.table, "it was renamed on the master while it was loaded")
             self.states = self.states.renamed(cut.table, now)
-            return [*left, cut]
+            return [*steps, cut]
         if reason := self._cut_while_loading(cut):
             return self.leave_out(cut.table, reason)
         return [cut]
 
     def _cut_while_loading(self, cut: CutItem) -> str:
-        """What is read of a table that is loading beside others must not be older than `cut`; why that cannot be."""
-        behind = [block for block in self.part.own_blocks(cut.table) if not block.caught_up] if self.part else []
+        """Has blocks that were read before `cut` read again. Returns why that is not possible, else ""."""
+        behind = [block for block in self.part.blocks_of(cut.table) if not block.caught_up] if self.part else []
         if any(block.file is not None for block in behind):
             what = "emptied" if cut.action in EMPTYING else "altered"
             return f"it was {what} on the master after its rows were written to files"
@@ -118,7 +118,7 @@ class TableStateTracker:
         return [cut]
 
     def _loading(self, cut: CutItem) -> bool:
-        """Whether blocks hold all rows that the table had when it was registered."""
+        """Whether blocks bring all rows that the table had when it was registered."""
         if self.load_filter is None or cut.table in self._vacated or cut.table not in self.load_filter.map.tables:
             return False
         return self.load_filter.truncated(cut) is Decision.DROP
@@ -129,18 +129,18 @@ class TableStateTracker:
 
 
 def state_after_create(*, complete: bool, loading: bool, filled: bool) -> TableState:
-    """The state of a table whose CREATE item comes by.
+    """The state of a table after its CREATE item.
 
-    `complete`: all of its rows follow in the stream; `loading`: its blocks bring them; `filled`: the slave has a
-    table of that name with rows, which are older.
+    `complete`: all of its rows follow in the stream; `loading`: its blocks bring them; `filled`: the slave already has
+    a table of that name with rows.
     """
     return TableState.READY if loading or (complete and not filled) else TableState.ABSENT
 
 
 def loaded_since(blocks: Sequence[Block], cut: CutItem) -> bool:
-    """Whether the load that is under way began after the table was registered, which `cut` tells of.
+    """Whether all `blocks` are read after `cut`, which registered the table.
 
-    Otherwise it left meanwhile and joined again: changes of blocks that were read before may be nowhere.
+    Otherwise the table left and joined again during its load, and changes in between may not be captured.
     """
     return not any(
         block.caught_up or (block.marker is not None and not block.marker.covers(cut.transaction, cut.repl_key))

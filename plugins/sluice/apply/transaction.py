@@ -17,7 +17,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
-from sluice.database.apply import DisplacedRow
+from sluice.database.apply import DisplacedRow, ReplayOptions
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
@@ -36,7 +36,7 @@ log = logging.getLogger("sluice.apply")
 
 
 class CannotReplay(Terminal):
-    """Changes of `table` do not go to the slave in any form."""
+    """The changes of `table` can be neither merged nor replayed."""
 
     def __init__(self, collision: Collision):
         super().__init__(str(collision))
@@ -44,15 +44,15 @@ class CannotReplay(Terminal):
 
 
 class ConstraintsOutdated(SluiceError):
-    """Changes would be set aside while the slave has constraints that the master dropped."""
+    """Changes would be rejected while the slave still has constraints that the master dropped."""
 
 
-_MAY_BE_OUTDATED = (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated)
-"""What a constraint may raise that the master dropped."""
+_CONSTRAINT_FAILURES = (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated)
+"""Their cause may be a constraint that the master dropped and the slave still has."""
 
 
 class SliceTooSmall(Transient):
-    """A slice ended between rows that the slave's constraints want together; a larger one is taken next."""
+    """A slice ended between rows that a constraint of the slave ties together; the next slice is larger."""
 
     def __init__(self, pair: Pair, reason: Exception):
         super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
@@ -60,16 +60,16 @@ class SliceTooSmall(Transient):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a window, or a slice of one, does to the slave."""
+    """The steps of a window, or of a slice, and the checkpoints before and after them."""
 
     before: Checkpoint
     after: Checkpoint
     steps: Sequence[Step]
     checks: Checks
     overlaps: Overlaps
-    """Changes of rows of which something is set aside."""
+    """Changes of rows that have a reject."""
     load_filter: LoadFilter | None
-    """While blocks load: what has been read of which table, and where."""
+    """The blocks, while a load is under way."""
 
     @property
     def start(self) -> Position:
@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def end(self) -> Position:
-        """What the slave has seen something of once this is committed."""
+        """The position of the last change in it; of a slice, the end of its window."""
         end = self.after.target or self.after.position
         assert end is not None
         return end
@@ -88,8 +88,8 @@ class Plan:
         return [step for step in self.steps if isinstance(step, CutItem)]
 
     @property
-    def cuts(self) -> bool:
-        """Whether there is more than rows: it must not come again where the checkpoint is kept in Redis."""
+    def has_cuts(self) -> bool:
+        """Whether there is more than rows. That must not be repeated, so the checkpoint goes to the slave with it."""
         return any(not isinstance(step, Rows) for step in self.steps)
 
     @property
@@ -114,7 +114,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What an attempt found besides changes that fit."""
+    """What an attempt left to do: changes that were rejected, rows that were displaced."""
 
     rejects: list[Rejected] = field(default_factory=list)
     displaced: dict[tuple[TableName, Texts], DisplacedRow] = field(default_factory=dict)
@@ -141,25 +141,25 @@ class WindowTransaction:
         self._transactional_ddl = vendor_at(sessions.pair).applying.transactional_ddl
         self._limiter = LogLimiter(log)
         self.defining: TableName | None = None
-        """The table whose definition is being changed; after a failure the one at fault."""
+        """The table whose definition is being changed; after a failure, the table at fault."""
 
     def commit(self, plan: Plan) -> Checkpoint:
-        """The checkpoint that is committed with the plan's changes, after as many attempts as that takes.
+        """Commits the plan, in as many attempts as it takes; returns the new checkpoint.
 
         Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
         """
         if not self._transactional_ddl and plan.definition_changes:
             return self._change_definition(plan)
         if plan.definition_changes:
-            # A label can be used only after the transaction that added it.
+            # A label of an enum can be used only after the transaction that added it.
             with self.sessions.slave_transaction():
                 self.sessions.alterer.prepare(plan.definition_changes)
         try:
             outcome = self._attempts(plan)
-        except (*_MAY_BE_OUTDATED, Terminal) as failure:
-            if self.defining is None and not isinstance(failure, _MAY_BE_OUTDATED):
+        except (*_CONSTRAINT_FAILURES, Terminal) as failure:
+            if self.defining is None and not isinstance(failure, _CONSTRAINT_FAILURES):
                 raise
-            # What the master dropped goes in a round of its own, and rows and columns do not wait for that.
+            # `DefinitionFollower` would drop these constraints some seconds later; the window does not wait.
             if not outdated_constraints.drop(self.sessions, plan.written):
                 raise
             self.defining = None
@@ -168,11 +168,11 @@ class WindowTransaction:
         self.pair_rejects.committed(outcome.rejects)
         if not self._transactional_ddl:
             with self._own_ddl(plan.after):
-                self.sessions.alterer.settle(plan.written)
+                self.sessions.alterer.complete_columns(plan.written)
         return plan.after
 
     def _attempts(self, plan: Plan) -> Outcome:
-        """Raises `ConstraintsOutdated`, and as `commit`."""
+        """Tries until an attempt commits. Raises `ConstraintsOutdated`, and as `commit`."""
         escalation, attempt = self._escalation(plan), Attempt(replayed=self._ruled(plan.changed))
         while True:
             try:
@@ -193,7 +193,7 @@ class WindowTransaction:
             attempt = following
 
     def _change_definition(self, plan: Plan) -> Checkpoint:
-        """The steps 2 and 3 of `sluice.apply.pending_ddl`."""
+        """Steps 2 and 3 of `sluice.apply.pending_ddl`."""
         with self._own_ddl(plan.before):
             self.sessions.alterer.prepare(plan.definition_changes)
         with self._own_ddl(plan.before):
@@ -206,27 +206,27 @@ class WindowTransaction:
                 self.sessions.alterer.rename_labels(change)
                 if plan.load_filter is not None and change.action is Action.DROP:
                     plan.load_filter.forget(change.table)
-            self._still_valid(plan)
+            self._check_before_commit(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=True)
         return plan.after
 
     @contextmanager
-    def _own_ddl(self, mine: Checkpoint) -> Iterator[None]:
-        """A transaction for DDL that commits by itself, and with it ends the lock of the checkpoint's row.
+    def _own_ddl(self, expected: Checkpoint) -> Iterator[None]:
+        """A transaction for DDL that commits by itself, which also releases the lock of the checkpoint's row.
 
-        An apply that has been replaced is found out before, and its successor waits until the DDL is done. Raises
+        The checkpoint must be `expected`. A named lock makes the next apply wait until the DDL is done. Raises
         `Fenced`, `CheckpointMoved`.
         """
         self._keep_lease()
         sessions = vendor_at(self.pair).sessions
         with sessions.named_lock(self.sessions.slave, f"sluice ddl {self.pair.prefix} {self.pair.slave.name}"):
             with self.sessions.slave_transaction():
-                self.checkpoints.lock(mine)
+                self.checkpoints.lock(expected)
             with self.sessions.slave_transaction():
                 yield
 
     def _try(self, plan: Plan, attempt: Attempt) -> Outcome:
-        """One transaction. Its rollback leaves nothing of the plan on the slave."""
+        """One transaction with all of the plan; a failure rolls all of it back."""
         outcome = Outcome()
         self._keep_lease()
         with self.sessions.slave_transaction() as slave:
@@ -239,25 +239,25 @@ class WindowTransaction:
                 raise ConstraintsOutdated
             self._put_rejects(plan, outcome)
             if self._transactional_ddl:
-                self.sessions.alterer.settle(plan.written)
+                self.sessions.alterer.complete_columns(plan.written)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
-            self._still_valid(plan)
-            self.checkpoints.advance(plan.before, plan.after, cut=plan.cuts or bool(outcome.rejects))
+            self._check_before_commit(plan)
+            self.checkpoints.advance(plan.before, plan.after, cut=plan.has_cuts or bool(outcome.rejects))
         return outcome
 
-    def _still_valid(self, plan: Plan) -> None:
-        """What must hold when the slave commits, looked at as late as can be."""
+    def _check_before_commit(self, plan: Plan) -> None:
+        """Checks, as late as possible, what must hold when the slave commits."""
         self._keep_lease()
-        # By now the master's own commits have usually taken it to the disk.
+        # Late, because the master's own commits have usually flushed its log by now.
         self.sessions.secure(plan.end)
-        # A slave that is dropped at items_limit while its apply runs must not pass over what was purged unread.
+        # A slave that is dropped at items_limit while its apply runs must not skip what was purged unread.
         self.sessions.check_purged(plan.start)
 
     def _escalation(self, plan: Plan) -> Escalation:
         merger, tables = self.sessions.merger, plan.changed
         return Escalation(
             tables=tables,
-            related=lambda table: merger.targets.kin(table, tables) if merger.cascades else {table},
+            related=lambda table: merger.targets.connected(table, tables) if merger.cascades else {table},
             safe=plan.checks.safe,
             final=plan.checks.final,
             rejecting=self._rejecting,
@@ -266,7 +266,7 @@ class WindowTransaction:
         )
 
     def _after_commit(self, plan: Plan, escalation: Escalation, attempt: Attempt, failure: StatementFailed) -> Attempt:
-        """The next attempt after a statement failed, mostly COMMIT. Raises what stops the window."""
+        """The next attempt after a statement failed, in most cases COMMIT. Raises what stops the window."""
         applying = vendor_at(self.pair).applying
         refused = applying.at_commit(failure, self.sessions.merger.targets.hides)
         if refused is None:
@@ -275,7 +275,7 @@ class WindowTransaction:
         if following is not None:
             return following
         if plan.after.catching_up:
-            # The slice ends between rows that refer to one another, or that exchange a value.
+            # The slice may end between rows that refer to each other or exchange a unique value.
             raise self._too_small(failure) from failure
         raise refused from failure
 
@@ -310,7 +310,7 @@ class WindowTransaction:
     def _define(self, change: CutItem) -> None:
         self.defining = change.table
         alterer = self.sessions.alterer
-        if change.replaces and change.defined is not None and self._makes_way(change):
+        if change.replaces and change.defined is not None and self._name_is_taken(change):
             alterer.apply(replace(change, action=Action.DROP, table=change.defined.table))
         if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
             alterer.release(change.table)
@@ -318,15 +318,18 @@ class WindowTransaction:
             alterer.apply(change)
         self.defining = None
 
-    def _makes_way(self, change: CutItem) -> bool:
-        """Whether a kept table has still to go; a renamed one may have its name already where DDL commits by itself."""
+    def _name_is_taken(self, change: CutItem) -> bool:
+        """Whether the slave still has the kept table of that name.
+
+        Where DDL commits by itself, an earlier try may already have given the name to the renamed table.
+        """
         if change.action is Action.CREATE:
             return True
         rows = vendor_at(self.pair).rows
         return rows.shape(self.sessions.slave, change.table) is not None
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:
-        """Net changes as sets of rows, those of the attempt's replayed tables one by one."""
+        """Merges net changes; replays the changes of the tables that the attempt replays."""
         outcome.rejects += rows.rejected
         replayed = attempt.replayed | rows.ordered
         merger = self.sessions.merger
@@ -337,14 +340,14 @@ class WindowTransaction:
             self._replay(sorted(tables), rows, checks, attempt, outcome)
 
     def _ruled(self, tables: Iterable[TableName]) -> frozenset[TableName]:
-        """Those of `tables` whose conflicts a rule decides, in safe mode too: that would make the master's row win."""
+        """Those of `tables` that have a conflict rule. It decides also in safe mode, where the master would win."""
         rule = self.pair.slave.conflict_rule
         return frozenset(table for table in tables if rule(table) is not None)
 
     def _replay(
         self, present: Sequence[TableName], rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome
     ) -> None:
-        """Changes of `present` one by one, of which all have a rule for conflicts, or none."""
+        """Replays the changes of the tables `present`: all of them have a conflict rule, or none has."""
         if not present:
             return
         merger = self.sessions.merger
@@ -353,20 +356,19 @@ class WindowTransaction:
         images = self.sessions.images
         if merger.cascades:
             items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present), images)
-        done = self.sessions.replayer.replay(
-            images.changes(items, rows.keys),
+        options = ReplayOptions(
             safe=checks.safe and not rules,
-            images=[*rules] or [table for table in rows.keys if checks.compares(table)],
+            images=frozenset(rules or (table for table in rows.keys if checks.compares(table))),
             reject=self._rejecting,
-            earlier_rejects=outcome.rejects,
             deferrable=attempt.deferrable,
             rules=rules,
         )
+        done = self.sessions.replayer.replay(images.changes(items, rows.keys), options, outcome.rejects)
         outcome.rejects = done.rejects
         outcome.displaced.update(done.displaced)
 
     def _truncate(self, truncations: Sequence[Truncation], load_filter: LoadFilter | None) -> None:
-        """All that follow one another: tables that refer to each other can only be emptied together."""
+        """Does consecutive truncations together: tables that refer to each other can only be emptied so."""
         alterer = self.sessions.alterer
         applied = [each.cut for each in truncations if each.decision is Decision.APPLY]
         whole = [cut.table for cut in applied if cut.action is Action.TRUNCATE]
@@ -396,7 +398,7 @@ class WindowTransaction:
         )
 
     def _catch_up(self, step: CaughtUp, load_filter: LoadFilter | None) -> None:
-        """Raises `CheckpointMoved` where blocks are not what they were when they were looked at."""
+        """Marks blocks as caught up. Raises `CheckpointMoved` where one of them was planned anew meanwhile."""
         assert load_filter is not None, "blocks are loaded"
         store = load_filter.store()
         for block in step.blocks:
@@ -406,7 +408,7 @@ class WindowTransaction:
             log.info("%s: %s is ready: it is loaded and has caught up", self.pair, step.table)
 
     def _restore_displaced(self, plan: Plan, attempt: Attempt, outcome: Outcome) -> None:
-        """Rows that went for others' unique values are there again, if the master has them."""
+        """Puts displaced rows back that the master has."""
         if not outcome.displaced:
             return
         try:
@@ -415,7 +417,7 @@ class WindowTransaction:
                 outcome.displaced.values(),
                 plan.end,
                 self._keep_lease,
-                # While blocks load, a row may be later than the window; its changes up to there are dropped.
+                # While blocks load, the slave's row may be newer than the window.
                 may_write=plan.load_filter is None,
                 deferrable=attempt.deferrable,
             )
@@ -425,6 +427,6 @@ class WindowTransaction:
             raise self._too_small(conflict) from conflict
 
     def _put_rejects(self, plan: Plan, outcome: Outcome) -> None:
-        """Rejects go to REJECTS; those that this window outdates are marked."""
+        """Writes the rejects to REJECTS, and marks older ones that this window outdates."""
         if outcome.rejects or plan.overlaps or (plan.emptied and self.pair_rejects.any):
             self.pair_rejects.put(outcome.rejects, plan.overlaps, plan.emptied)

@@ -1,7 +1,7 @@
-"""Tables that the slave gets otherwise than the master has them: their changes, definitions and rows.
+"""Transforms definitions, cuts and the master's rows of tables whose slave gets other rows or columns.
 
-Changes are transformed by the definition under which they were captured, and before anything goes to the slave: REJECTS
-and stage tables hold the slave's rows and columns alone. `sluice.apply.slave_changes` does it for what is merged.
+A change is transformed by the definition under which it was captured, before anything goes to the slave: REJECTS and
+stage tables have only the slave's rows and columns. `sluice.apply.slave_changes` transforms changes of rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class ColumnRenamed(Terminal):
 
 
 class TableRenamed(Terminal):
-    """A table that the slave gets otherwise has a name on the master of which no line says the same."""
+    """A transformed table was renamed on the master, and no line of the configuration is for its new name."""
 
     def __init__(self, table: TableName, now: TableName, place: str):
         super().__init__(
@@ -59,7 +59,7 @@ class TableRenamed(Terminal):
 
 
 class TransformedTables:
-    """Of one pair. What is asked of a table that is not transformed is given back as it is."""
+    """The transformations of one pair's tables. Tables without one pass unchanged."""
 
     def __init__(self, sessions: "PairSessions"):
         self.pair = sessions.pair
@@ -84,7 +84,10 @@ class TransformedTables:
         return self._bound[shape]
 
     def after(self, position: Position, table: TableName) -> TableTransform | None:
-        """That of the changes after `position`, of whatever table. Raises `TableGone`, `TransformationInvalid`."""
+        """The transformation of the changes of `table` after `position`; None for none.
+
+        Raises `TableGone`, `TransformationInvalid`.
+        """
         if self.pair.transformation(table) is None:
             return None
         definitions = self._sessions.schema_history
@@ -92,7 +95,7 @@ class TransformedTables:
         return self.of(definitions[table])
 
     def unfit(self, position: Position, table: TableName) -> list[str]:
-        """Why the slave's table cannot take what its transformation makes, as of `position`; empty where there is none.
+        """Why the slave's table cannot take the transformed rows, as of `position`; empty where it can.
 
         Raises `TableGone`, `TransformationInvalid`.
         """
@@ -101,19 +104,19 @@ class TransformedTables:
             return []
         of_slave = vendor_at(self.pair)
         with self._sessions.slave_transaction() as slave:
-            there = of_slave.rows.shape(slave, table)
+            shape = of_slave.rows.shape(slave, table)
             translator = Translator(vendor_of(self.pair.master_info.vendor), of_slave, self._sessions.master, slave)
             return (
-                [] if there is None else translator.differences(transform.shape, there, self.pair.slave.lossy_columns)
+                [] if shape is None else translator.differences(transform.shape, shape, self.pair.slave.lossy_columns)
             )
 
     def of_all(self, tables: Iterable[TableName]) -> dict[TableName, TableTransform]:
-        """Those of tables whose definition is known. Raises `TransformationInvalid`."""
+        """The transformations of `tables`, whose definitions are known. Raises `TransformationInvalid`."""
         bound = {table: self.of(self._sessions.schema_history[table]) for table in tables if self.any}
         return {table: transform for table, transform in bound.items() if transform is not None}
 
     def cut(self, cut: CutItem) -> CutItem:
-        """What cuts the stream. Raises `ColumnRenamed`, `TableRenamed`, `TransformationInvalid`."""
+        """The cut as the slave gets it. Raises `ColumnRenamed`, `TableRenamed`, `TransformationInvalid`."""
         rule = self.pair.transformation(cut.table) if self.any else None
         if cut.action is Action.DELETE_WHERE and rule is not None and (rule.columns or rule.exit is not None):
             reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
@@ -123,12 +126,12 @@ class TransformedTables:
         was = cut.former
         if rule is not None and was is not None and cut.defined is not None:
             now = cut.defined.table
-            if now != cut.table and self.pair.transformation(now) != rule:  # what it leaves out would come to the slave
+            # Under the new name the slave would get what the rule leaves out.
+            if now != cut.table and self.pair.transformation(now) != rule:
                 raise TableRenamed(cut.table, now, rule.place)
-        if rule is not None and was is not None and cut.defined is not None:
-            found = definitions.vanished(rule, was, cut.defined)
-            if found:  # under a new name its values would come to the slave
-                raise ColumnRenamed(cut.table, rule.place, found)
+            renamed = definitions.vanished(rule, was, cut.defined)
+            if renamed:  # the slave would get the values under the new name
+                raise ColumnRenamed(cut.table, rule.place, renamed)
         return replace(cut, defined=self._defined(cut.defined), former=self._defined(was))
 
     def _defined(self, definition: definitions.Definition | None) -> definitions.Definition | None:
@@ -140,9 +143,9 @@ class TransformedTables:
     def master_rows(
         self, session: Session, table: TableName, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Row | None] | None:
-        """For each of `keys` the row that the slave has to have; None for the whole where the table is not transformed.
+        """For each of `keys` the row that the slave must have; None where the table is not transformed.
 
-        `session`: one on the master. `alike`: as of `RowSource.rows_under`, which says what is raised.
+        `session`: on the master. `alike`: as of `RowSource.rows_under`. Raises as that.
         """
         if self.pair.transformation(table) is None:
             return None
@@ -153,12 +156,12 @@ class TransformedTables:
             return [None] * len(keys)
         typed = compared(vendor.types, ((column.name, column.type) for column in shape.replicated))
         key = [column.name for column in shape.key]
-        found = vendor.rows.rows_under(session, table, key, typed, keys, alike=alike)
-        there = [place for place, row in enumerate(found) if row is not None]
-        columns = list(zip(*(row for row in found if row is not None), strict=True)) or [()] * len(typed)
+        of_master = vendor.rows.rows_under(session, table, key, typed, keys, alike=alike)
+        present = [place for place, row in enumerate(of_master) if row is not None]
+        columns = list(zip(*(row for row in of_master if row is not None), strict=True)) or [()] * len(typed)
         rows = transform.rows([each.name for each in typed], [pa.array(column, TEXT) for column in columns])
         result: list[Row | None] = [None] * len(keys)
-        for row, place in enumerate(there):
+        for row, place in enumerate(present):
             if rows.kept is None or rows.kept[row]:
                 values = (column[row].as_py() for column in rows.columns)
                 result[place] = dict(zip(rows.names, values, strict=True))

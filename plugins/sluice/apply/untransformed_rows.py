@@ -1,7 +1,8 @@
-"""Rows of a window that cannot be transformed: with `on_conflict: reject` their changes go to REJECTS.
+"""The rows of a window that cannot be transformed: with `on_conflict: reject` their changes go to REJECTS.
 
-All else of the window goes on. The reject names the row, and holds no values of it: what the slave may have of them,
-nobody can tell. `resync` with `repair` brings the row once the exit, the expression or the row is mended.
+All other changes of the window are applied. The reject names the row, but has none of its values, because nobody knows
+which of them the slave may have. `resync` with `repair` brings the row once the exit, the expression or the row is
+mended.
 """
 
 import pyarrow as pa
@@ -17,37 +18,37 @@ from sluice.transform.table_transform import MOST_NAMED, RowNotTransformed, Tabl
 
 
 class UntransformedRows:
-    """Those of one window that were met so far."""
+    """The rows of one window that failed so far."""
 
     def __init__(self, *, rejecting: bool):
         self._rejecting = rejecting
-        self._found: dict[TableName, dict[str, str]] = {}
-        """By the master's key the reason."""
+        self._reasons: dict[TableName, dict[str, str]] = {}
+        """Table → the master's key → the reason."""
 
     @property
     def any(self) -> bool:
-        return bool(self._found)
+        return bool(self._reasons)
 
     def clear(self) -> None:
-        """Another window begins."""
-        self._found.clear()
+        """Forgets the rows of the last window."""
+        self._reasons.clear()
 
     def note(self, failure: RowNotTransformed) -> None:
-        """From now on the changes of these rows go to REJECTS. Raises `failure` where they stop the slave.
+        """Adds the rows of `failure`. Raises it where the slave must stop.
 
-        They do where so many fail that the rows are hardly the reason, and where no key names them.
+        That is where so many rows fail that the rows are hardly the cause, and where no key names them.
         """
-        known = self._found.get(failure.table, {})
+        known = self._reasons.get(failure.table, {})
         more = {key_text(key, list(key)): failure.finding for key in failure.keys if key}
         if not self._rejecting or not more.keys() - known.keys() or len(known | more) >= MOST_NAMED:
             raise failure
-        self._found[failure.table] = more | known
+        self._reasons[failure.table] = more | known
 
     def without(
         self, items: pa.Table, transform: TableTransform, images: RowImageCodec
     ) -> tuple[pa.Table, list[Rejected]]:
-        """Changes of one table without those of these rows, and the rejects of these."""
-        reasons = self._found.get(transform.master.table)
+        """The changes of one table without those of the failed rows, and the rejects of the latter."""
+        reasons = self._reasons.get(transform.master.table)
         if not reasons or not items.num_rows:
             return items, []
         key = tuple(column.name for column in transform.master.key)
@@ -62,7 +63,7 @@ class UntransformedRows:
             if reason is not None:
                 (change,) = images.changes(item, {transform.master.table: key})
                 old, new = (
-                    {name: image[own] for own, name in zip(key, names, strict=True)} if image else {}
+                    {name: image[column] for column, name in zip(key, names, strict=True)} if image else {}
                     for image in (change.old, change.new)
                 )
                 change = RowChange(change.repl_key, transform.shape.table, change.action, names, new, old, None, None)

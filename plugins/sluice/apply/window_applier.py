@@ -1,12 +1,11 @@
-"""One window, applied in one slave transaction that carries the new checkpoint.
+"""Applies a window in one transaction of the slave, which also writes the new checkpoint.
 
-A window that one process holds well (see `sluice.apply.window_slicer`) is reduced
-here, in the driver: no shuffle, no executor, no stage table. A larger one is read, reduced and staged
-by the executors, and merged here. One larger than `max_batch_changes` is applied in slices by
-REPL_KEY, each with its own checkpoint; the slave shows that it is catching up until the last of them.
+The driver reads and reduces a window that one process can hold (`sluice.apply.window_slicer`), without executors or
+stage tables. Executors read, reduce and stage a larger one; the driver merges it. A window with more than
+`max_batch_changes` changes is applied in slices by REPL_KEY, each with its own checkpoint; the slave is catching up
+until the last slice is committed.
 
-While tables are loading every window is reduced here, because each of their changes is decided by the
-block its key lies in.
+While tables are loading, the driver reduces every window: the block of a key decides whether a change is applied.
 """
 
 import logging
@@ -60,8 +59,8 @@ Keep = Callable[[KeyEvents, TableName], Kept | None]
 class WindowApplier:
     """Applies windows of one pair over its sessions.
 
-    `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end; `heartbeat` is
-    called again and again while Spark works, and raises when nobody needs that work any more.
+    `keep_lease` raises when the lease is lost. `pause` waits a moment, and raises when waiting must end. `heartbeat` is
+    called repeatedly while Spark works, and raises when the work is no longer needed.
     """
 
     def __init__(
@@ -82,29 +81,29 @@ class WindowApplier:
         self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready)
         self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
         self.reached: Position | None = None
-        """How far the last attempt may have come: where safe mode must last after a failure."""
+        """The latest position that the last attempt may have committed: after a failure, safe mode lasts up to it."""
         self.written: frozenset[TableName] = frozenset()
-        """Tables of which the last window, or slice, had changes."""
+        """Tables that the last window, or slice, changed."""
         self.definitions: Sequence[CutItem] = ()
-        """Changes of definitions in it."""
+        """Changes of definitions in the last window, or slice."""
         self._isolated: isolation.Reasons = {}
         """Tables that this window leaves inconsistent."""
         self._untransformed = UntransformedRows(rejecting=self._rejecting)
         self._replaced_up_to: Position | None = None
-        """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
+        """The end of a window that is applied in safe mode, because it holds a DELETE WHERE found by comparison."""
 
     def apply(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
-        """Applies `window`, or its next slice; the new checkpoint, None when nothing was there.
+        """Applies `window`, or its next slice. Returns the new checkpoint, None where the window is empty.
 
-        It begins at the checkpoint, or at a position after it that no change lies between. Raises
-        `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
+        The window begins at the checkpoint, or later where no change lies between. Raises `Drift` and other
+        `Terminal`s after rolling back, `Transient` for outages.
         """
         self._isolated = {}
         self._untransformed.clear()
         while True:
             self.transaction.defining = None
             try:
-                return self._with_second_look(checkpoint, window, safe=safe)
+                return self._with_definitions_compared(checkpoint, window, safe=safe)
             except RowNotTransformed as failure:
                 self._note_untransformed(failure, checkpoint)
             except Terminal as failure:
@@ -118,26 +117,28 @@ class WindowApplier:
         self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint, self._isolated)
 
     def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
-        """Changes of rows that cannot be transformed go to REJECTS, or their table is isolated, or raises `failure`."""
+        """Sends changes of the rows that cannot be transformed to REJECTS, or isolates their table, or raises
+        `failure`."""
         try:
             self._untransformed.note(failure)
         except RowNotTransformed:
             self._isolate_table(failure, failure.table, checkpoint)
         self.sessions.schema_history.clear()
 
-    def _with_second_look(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
+    def _with_definitions_compared(self, checkpoint: Checkpoint, window: Window, *, safe: bool) -> Checkpoint | None:
+        """Applies the window; after a conflict compares the master's definitions, then tries once more."""
         checks = self._checks(safe or window.target == self._replaced_up_to)
         try:
             return self._apply(checkpoint, window, checks)
         except Conflict as conflict:
             if checks.final:
                 raise
-            # Rows that a change of definition made anew differ until the comparison of definitions queues them.
-            log.info("%s: a second look at the definitions, because: %s", self.pair, conflict.finding)
+            # A change of definition may have rewritten the rows; only the comparison of definitions queues it.
+            log.info("%s: definitions are compared again, because: %s", self.pair, conflict.finding)
             self.sessions.schema_history.clear()
             self.sessions.compare_structure()
             now = self.sessions.window_end(window.previous)
-            # The end of a window in slices stays. What was queued by now may lie behind it.
+            # The end of a window in slices is in the checkpoint and stays, also when items were queued after it.
             window = window if checkpoint.catching_up else replace(window, target=now)
             checks = replace(checks, final=True)
             if self.sessions.reader.has(Window(window.previous, now), Action.DELETE_WHERE):
@@ -159,47 +160,48 @@ class WindowApplier:
         try:
             return self._next_slice(checkpoint, window, checks)
         except ColumnMissing as missing:
-            # The slave's table may have got it since it was looked at; after a rollback it is looked at anew.
-            log.info("%s: a second look at the slave's tables, because: %s", self.pair, missing)
+            # The column may have been added since the slave's table was read; the rollback forgot what was read.
+            log.info("%s: the slave's tables are read again, because: %s", self.pair, missing)
             return self._next_slice(checkpoint, window, checks)
 
     def _next_slice(self, checkpoint: Checkpoint, window: Window, checks: Checks) -> Checkpoint | None:
         loading = checkpoint.loading
         if window.previous == window.target and not window.above and not loading:
             return None
-        here = loading or self._untransformed.any
-        found = self._slice(window, here, checks.images)
-        if self._deletes_where(found):
-            # Found by comparison, it comes later than what took the place of the rows that it deletes.
+        piece = self._slice(window, loading or self._untransformed.any, checks.images)
+        if self._deletes_where(piece):
+            # Comparison queued it, later than rows that may have replaced those that it deletes.
             checks = self._checks(safe=True)
-        if found.survey is not None:
-            return self._apply_staged(checkpoint, window.between(window.above, found.end), found.survey, checks)
-        if not found.items.num_rows and found.end is None and not window.above and not loading:
+        if piece.survey is not None:
+            return self._apply_staged(checkpoint, window.between(window.above, piece.end), piece.survey, checks)
+        if not piece.items.num_rows and piece.end is None and not window.above and not loading:
             return None
-        return self._apply_here(checkpoint, window.between(window.above, found.end), found.items, checks)
+        return self._apply_in_driver(checkpoint, window.between(window.above, piece.end), piece.items, checks)
 
-    def _slice(self, window: Window, here: bool, images: bool) -> Slice:
-        """What one transaction of the slave can take of the window; `here`: read by this process in any case."""
-        found = self.slicer.next(window, here, images)
+    def _slice(self, window: Window, in_driver: bool, images: bool) -> Slice:
+        """The part of the window that goes into the next transaction; `in_driver`: do not leave it to executors."""
+        piece = self.slicer.next(window, in_driver, images)
         if vendor_at(self.pair).applying.transactional_ddl:
-            return found
-        key = found.first_definition
+            return piece
+        key = piece.first_definition
         if key is None:
-            return found
+            return piece
         part = pending_ddl.next_part(window, key)
-        found = self.slicer.next(part, here, images)
-        return replace(found, end=found.end or part.up_to)
+        piece = self.slicer.next(part, in_driver, images)
+        return replace(piece, end=piece.end or part.up_to)
 
     @staticmethod
-    def _deletes_where(found: Slice) -> bool:
-        if found.survey is not None:
-            return any(cut.action == Action.DELETE_WHERE for cut in found.survey.cuts)
-        return bool(pc.any(pc.equal(found.items.column("action"), str(Action.DELETE_WHERE))).as_py())
+    def _deletes_where(piece: Slice) -> bool:
+        if piece.survey is not None:
+            return any(cut.action == Action.DELETE_WHERE for cut in piece.survey.cuts)
+        return bool(pc.any(pc.equal(piece.items.column("action"), str(Action.DELETE_WHERE))).as_py())
 
     # In the driver
 
-    def _apply_here(self, checkpoint: Checkpoint, window: Window, items: pa.Table, checks: Checks) -> Checkpoint | None:
-        """`items`: the changes of `window`, after whose `up_to` more follows."""
+    def _apply_in_driver(
+        self, checkpoint: Checkpoint, window: Window, items: pa.Table, checks: Checks
+    ) -> Checkpoint | None:
+        """Reduces and commits `items`, the changes of `window`. None where there is nothing to do."""
         target = window.target
         load_filter = self._load_filter(checkpoint, window.previous)
         whole = window.up_to is None
@@ -233,14 +235,14 @@ class WindowApplier:
     def _catch_up(
         self, part: PartFilter, window: Window, tracker: TableStateTracker, checks: Checks, overlaps: Overlaps
     ) -> list[Step]:
-        """What follows the markers of blocks that are stored by now, up to the window's end.
+        """The changes after the markers of blocks that are stored now, up to the window's end.
 
-        None of it is a TRUNCATE or a change of a definition: these let blocks be read again (`TableStateTracker`).
+        None of them is a TRUNCATE or changes a definition: after those, blocks are read again (`TableStateTracker`).
         """
         steps: list[Step] = []
-        for found in list(part.catching_up(window.target)):
-            table = found.table
-            for oldest, blocks in by_oldest_marker(found.blocks):
+        for caught_up in list(part.catching_up(window.target)):
+            table = caught_up.table
+            for oldest, blocks in by_oldest_marker(caught_up.blocks):
                 self.sessions.check_purged(oldest)
                 behind = Window(oldest, window.target)
                 items = self.sessions.reader.items(behind, images=checks.images, rows_of=table)
@@ -248,8 +250,8 @@ class WindowApplier:
                     self.sessions.schema_history.load([table], window.previous, 0)
                     keep_of = partial(part.keep_of, blocks=blocks)
                     steps.append(self._reduce({table: items}, keep_of, checks, overlaps))
-            steps.append(found)
-            if found.ready:
+            steps.append(caught_up)
+            if caught_up.ready:
                 tracker.states = tracker.states.put(table, TableState.READY)
         return steps
 
@@ -288,23 +290,23 @@ class WindowApplier:
         rejected: list[Rejected] = []
         transforms = {table: self.sessions.transformed.of(self.sessions.schema_history[table]) for table in run}
         alike = self._reduce_alike(run, keys, transforms, checks) if keep_of is None else {}
-        for table, found_items in run.items():
+        for table, all_items in run.items():
             if table in alike:
                 changes.append(alike[table])
-                replayed[table] = partial(one_by_one, found_items, None, self.sessions.images)
+                replayed[table] = partial(one_by_one, all_items, None, self.sessions.images)
                 continue
             transform = transforms[table]
-            items = found_items
+            items = all_items
             if transform is not None:
-                items, aside = self._untransformed.without(found_items, transform, self.sessions.images)
-                rejected += aside
-            found = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
-            mine = SlaveChanges(found, transform, keep_of(found, table) if keep_of is not None else None)
-            replayed[table] = mine.items
+                items, untransformed = self._untransformed.without(all_items, transform, self.sessions.images)
+                rejected += untransformed
+            events = net_changes.events(items, key_of_master(keys[table], transform), self.sessions.images)
+            slave_changes = SlaveChanges(events, transform, keep_of(events, table) if keep_of is not None else None)
+            replayed[table] = slave_changes.items
             if self.pair_rejects.keys(table):
-                self.pair_rejects.note_overlaps(mine.events, table, overlaps)
+                self.pair_rejects.note_overlaps(slave_changes.events, table, overlaps)
             try:
-                net = mine.net(compare=checks.compares(table), safe=checks.safe)
+                net = slave_changes.net(compare=checks.compares(table), safe=checks.safe)
             except MixedShapes as mixed:
                 log.debug("%s: %s: %s Its changes are applied one by one.", self.pair, table, mixed)
                 ordered.add(table)
@@ -320,8 +322,8 @@ class WindowApplier:
         transforms: Mapping[TableName, TableTransform | None],
         checks: Checks,
     ) -> dict[TableName, NetChanges]:
-        """The net changes of tables whose columns and key others have too. Left out are tables that are transformed
-        and tables with changes in REJECTS."""
+        """The net changes of tables that share columns and key with others, except transformed ones and those with
+        changes in REJECTS."""
         plain = {
             table: items
             for table, items in run.items()

@@ -1,4 +1,4 @@
-"""A window in hand: its changes cut into runs, and each run sorted by table."""
+"""Divides a window's changes into runs and cuts, and each run by table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from sluice.model.table_definition import Bound, TableDefinition
 
 @dataclass(frozen=True)
 class CutItem:
-    """An item that cuts the stream: rows that go without being named, or a change of a table's definition."""
+    """An item that other changes must not pass: it deletes rows without naming them, or changes a definition."""
 
     repl_key: int
     transaction: int
     action: Action
     table: TableName
     defined: TableDefinition | None = None
-    """What the table is now; None where none was made or altered."""
+    """Of a CREATE or ALTER: the definition after it."""
     former: TableDefinition | None = None
-    """What it was, where it was altered."""
+    """Of an ALTER: the definition before it."""
     bound: Bound | None = None
-    """Of a DELETE WHERE: which rows go."""
+    """Of a DELETE WHERE: which rows it deletes."""
     differs: str = ""
-    """Of a DIFFER: why nobody knows the table's rows."""
+    """Of a DIFFER: why the table's rows are unknown."""
     replaces: bool = False
-    """Whether the table takes the name of one that left, which the slave has kept."""
+    """Whether the table gets the name of one that left the replication and that the slave has kept."""
 
     def __str__(self) -> str:
         now = self.defined
@@ -64,18 +64,17 @@ def runs(items: pa.Table, images: RowImageCodec) -> Iterator[Run | CutItem]:
 
 def by_table(items: pa.Table) -> Run:
     """Items by table, their order kept."""
-    schemas = _codes(items.column("schema"))
-    names = _codes(items.column("table"))
-    (schema_of, schema_words), (name_of, name_words) = schemas, names
-    code = schema_of * len(name_words) + name_of
-    each, counts = np.unique(code, return_counts=True)
-    if len(each) > 1:
-        # Once for all tables: it goes through all of a window's texts, however few are taken.
-        items = items.take(pa.array(np.argsort(code, kind="stable")))
+    schema_of, schemas = _codes(items.column("schema"))
+    name_of, names = _codes(items.column("table"))
+    table_of = schema_of * len(names) + name_of
+    tables, counts = np.unique(table_of, return_counts=True)
+    if len(tables) > 1:
+        # One `take` for all tables: each goes through all of the window's texts, however few it takes.
+        items = items.take(pa.array(np.argsort(table_of, kind="stable")))
     begins = np.cumsum(counts) - counts
     return {
-        TableName(schema_words[one // len(name_words)], name_words[one % len(name_words)]): items.slice(begin, count)
-        for one, begin, count in zip(each.tolist(), begins.tolist(), counts.tolist(), strict=True)
+        TableName(schemas[table // len(names)], names[table % len(names)]): items.slice(begin, count)
+        for table, begin, count in zip(tables.tolist(), begins.tolist(), counts.tolist(), strict=True)
     }
 
 
@@ -103,7 +102,7 @@ def _cut(items: pa.Table, images: RowImageCodec) -> CutItem:
 
 
 def pieces(items: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
-    """`items`, in REPL_KEY order, parted at the REPL_KEYs `cuts`, which none of them has: one piece more than cuts."""
+    """Divides `items`, in REPL_KEY order, at the REPL_KEYs `cuts` into one piece more. No item has one of these."""
     keys = np.asarray(items.column("repl_key"))
     bounds = [0, *np.searchsorted(keys, np.array(cuts, dtype=np.int64)).tolist(), len(keys)]
     return [items.slice(begin, end - begin) for begin, end in pairwise(bounds)]

@@ -14,7 +14,8 @@ from pathlib import Path
 from sluice import config
 from sluice.cli import verified
 from sluice.config import Replication, Survey
-from sluice.control.rejects import rejects_of
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import Found, ItemsState
@@ -27,7 +28,6 @@ from sluice.counted import counted, duration
 from sluice.database.registry import reach, source_of, vendor_of
 from sluice.errors import SluiceError
 from sluice.load.progress import progress
-from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
@@ -234,9 +234,9 @@ def _looked(
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
     pair = Pair(replication, place, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
+        checkpoint: Checkpoint | None = CheckpointStore.of(Update.named(pair, "status"), session).read()
         if checkpoint is None or not (checkpoint.state in LOADING or checkpoint.loading):
-            rejects = rejects_of(pair, session)
+            rejects = RejectStore.of(pair, session)
             found = rejects.open() if rejects.ready() else []
             differing = [reject.reason for reject in found if reject.action == Action.DIFFER]
             settle = how_to_settle(str(reject.table) for reject in found if reject.action != Action.DIFFER)

@@ -1,44 +1,32 @@
-"""The rows of `<prefix>BLOCKS` of a slave: what the initial update and its loaders write. The caller commits."""
+"""The rows of `<prefix>BLOCKS` of a slave: what the initial update and its loaders write."""
 
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sluice.control.own_tables import Statements, tables_among
+from sluice.control.own_tables import SlaveStore, tables_among
 from sluice.database import positions
 from sluice.database.control import Claim, TableProgress
-from sluice.database.session import Session
 from sluice.model.blocks import Block, BlockMap, BlockState, Key
 from sluice.model.key_ranges import Part
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.position import Position
 
 ALL, NONE = "1 = 1", "1 = 0"
 
 
-def block_map(
-    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
-) -> BlockMap:
-    """All blocks of the slave, or those of `tables`, in one look (one statement, hence one snapshot).
+class BlockStore(SlaveStore):
+    """Reads and writes the blocks of one slave."""
 
-    For the apply: look after the end of the window was taken, in a transaction that took no snapshot before. Raises
-    `BlocksDamaged`.
-    """
-    chosen, parameters = (ALL, {}) if tables is None else _among(list(tables))
-    statements = Statements(connection, prefix, schema, slave)
-    rows = statements.execute("blocks_load", {"tables": chosen}, **parameters).fetchall()
-    return BlockMap.of(_block(row) for row in rows)
+    def map(self, tables: Iterable[TableName] | None = None) -> BlockMap:
+        """All blocks of the slave, or those of `tables`, read by one statement, hence in one snapshot.
 
-
-class BlockStore:
-    """Over a session that the caller owns."""
-
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        self.connection = connection
-        self.slave = slave
-        self._statements = Statements(connection, prefix, schema, slave)
-        self._execute = self._statements.execute
+        For the apply: call it after the end of the window was taken, in a transaction that took no snapshot before.
+        Raises `BlocksDamaged`.
+        """
+        chosen, parameters = (ALL, {}) if tables is None else _among(list(tables))
+        return BlockMap.of(_block(row) for row in self._execute("blocks_load", {"tables": chosen}, **parameters))
 
     def plan(
         self,
@@ -48,13 +36,13 @@ class BlockStore:
         marker: Position | None = None,
         snapshot: str | None = None,
     ) -> None:
-        """One open block for each table, to be loaded in this order; its first one where it has blocks.
+        """Plans one block without bounds for each table, loaded in this order; a table with blocks keeps its first.
 
-        `made`: the update made them just now; `marker` and `snapshot`: in which all of them are read.
+        `made`: the update created the tables; `marker` and `snapshot`: of the snapshot in which all blocks are read.
         """
         read_at = {"made": made, "marker": marker.text() if marker else None, "snapshot": snapshot}
         times = self._in_order(len(tables))
-        self._statements.execute_many(
+        self._execute_many(
             "blocks_plan",
             [
                 {"table_schema": table.schema, "name": table.name, "planned_at": time, **read_at}
@@ -63,11 +51,11 @@ class BlockStore:
         )
 
     def choose(self, part: Part, place: int) -> None:
-        """The blocks of a table of which a part is loaded; the slave has the rest as of its checkpoint."""
+        """Plans the blocks of a table of which a part is loaded; the slave's other rows are as of its checkpoint."""
         now = self.connection.clock()
         planned_at = now + timedelta(microseconds=place)
         rest = {"table_schema": part.table.schema, "name": part.table.name, "planned_at": planned_at}
-        self._statements.execute_many(
+        self._execute_many(
             "blocks_choose",
             [
                 {
@@ -83,18 +71,18 @@ class BlockStore:
         )
 
     def plan_again(self, marker: Position, snapshot: str) -> None:
-        """The parts that are loaded are planned once more, to be read in `snapshot`."""
+        """Plans the parts that are loaded again, to be read in `snapshot`."""
         self._execute("blocks_again", marker=marker.text(), snapshot=snapshot)
 
     def caught_up(self, block: Block) -> bool:
-        """The stream has passed the stored block. False when it is not what it was when `block` was looked at."""
-        assert block.marker is not None, "stored, and not passed yet"
+        """Notes that the apply has passed the block's marker. False when the block was changed since it was read."""
+        assert block.marker is not None, "a stored block has a marker"
         return self._execute("blocks_caught_up", **_place(block), marker=block.marker.text()).rowcount == 1
 
     def read_again(self, table: TableName) -> int:
-        """The blocks of `table` that have not caught up are planned, whatever they were. Returns how many.
+        """Plans the blocks of `table` that have not caught up anew, in any state. Returns how many.
 
-        Safe at any moment: storing demands that a block is still begun by its loader.
+        Safe at any moment, as `store` refuses a block that its loader has no longer begun.
         """
         return self._execute("blocks_read_again", table_schema=table.schema, name=table.name).rowcount
 
@@ -113,12 +101,12 @@ class BlockStore:
         return bool(row and row[0])
 
     def hold(self, loader: str) -> None:
-        """All planned blocks are begun by `loader`, which is none of this slave's own."""
+        """Marks all planned blocks begun by `loader`, which loads for another slave."""
         self._execute("blocks_hold", loader=loader)
 
     def adopt(self, blocks: Sequence[Block]) -> None:
-        """Blocks that were exported for another slave, in files that are this one's as well."""
-        self._statements.execute_many(
+        """Writes blocks that were exported for another slave; this one uses the same files."""
+        self._execute_many(
             "blocks_adopt",
             [
                 {
@@ -137,10 +125,10 @@ class BlockStore:
         )
 
     def claim(self, leave_alone: Iterable[TableName] = (), *, tables: int = 256, ranges: int = 256) -> Claim | None:
-        """A planned block, locked; None when there is none that other loaders do not hold.
+        """Locks and returns a planned block; None where other loaders have locked all of them.
 
-        `leave_alone`: tables to pass over. Of all that is read at the same time `ranges` blocks may be of one table,
-        and they may be of that many `tables`; where these bind, call `LoadLocks.claim_in_turn` first.
+        `leave_alone`: tables to skip. At most `ranges` blocks of a table, and blocks of at most `tables` tables are
+        read at the same time; where these limits apply, call `LoadLocks.claim_in_turn` first.
         """
         being_read = {TableName(schema, name): count for schema, name, count in self._execute("blocks_open").fetchall()}
         full = [table for table, count in being_read.items() if count >= ranges]
@@ -174,10 +162,10 @@ class BlockStore:
         return [Block(table, number, _key(lo), _key(hi)) for number, lo, hi in rows]
 
     def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
-        """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.
+        """Marks the claimed block begun, with the end `hi`; the rest of it becomes a planned block.
 
-        Must be committed before the loader takes its snapshot on the master: a change decided "drop" because the block
-        was planned relies on it. False when it was not planned any more.
+        Commit it before the loader takes its snapshot on the master: a change is dropped because its block is still
+        planned, and so will be read later. False when the block was no longer planned.
         """
         place = _place(block)
         if self._execute("blocks_begin", **place, hi=key_text(hi), loader=loader).rowcount != 1:
@@ -192,15 +180,15 @@ class BlockStore:
         return bool(row and row[0])
 
     def give_way(self, block: Block, loader: str, seconds: float) -> None:
-        """The begun block rests for some seconds, because its rows are locked on the master."""
+        """Puts the begun block back for some seconds, because its rows are locked on the master."""
         until = self.connection.clock() + timedelta(seconds=seconds)
         self._execute("blocks_give_way", **_place(block), loader=loader, retry_at=until)
 
     def store(self, block: Block, loader: str, marker: Position, rows: int, size: int) -> bool:
-        """The block is stored, in the transaction that carries its rows.
+        """Marks the block stored; call it in the transaction that writes its rows.
 
         False when it is no longer begun by `loader`: the caller must roll back, because another
-        one may have read it at a later marker.
+        loader may have read it at a later marker.
         """
         done = self._execute(
             "blocks_store", **_place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size
@@ -208,7 +196,7 @@ class BlockStore:
         return done.rowcount == 1
 
     def export(self, block: Block, loader: str, marker: Position, rows: int, size: int, file: str, sha256: str) -> bool:
-        """The block is in `file`, which is whole. False when it is no longer begun by `loader`."""
+        """Marks the block exported to `file`, which is complete. False when it is no longer begun by `loader`."""
         done = self._execute(
             "blocks_export", **_place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size,
             file=file, sha256=sha256,
@@ -216,7 +204,7 @@ class BlockStore:
         return done.rowcount == 1
 
     def begin_import(self, loader: str, leave_alone: Iterable[TableName] = ()) -> Block | None:
-        """An exported block, begun by `loader`; None when there is none that other importers do not hold."""
+        """Marks an exported block begun by `loader` and returns it; None where other importers have locked all."""
         rest, parameters = _except(list(leave_alone))
         row = self._execute("blocks_import", {"rest": rest}, **parameters).fetchone()
         if row is None:
@@ -226,13 +214,13 @@ class BlockStore:
         self._execute("blocks_importing", **_place(block), loader=loader)
         return block
 
-    def release(self, *, kin: str = "") -> int:
+    def release(self, *, loader_prefix: str = "") -> int:
         """Puts begun blocks back to planned, or to exported when they were being imported. Returns how many.
 
-        Those of loaders whose names begin with `kin`. Safe at any moment, as `store` refuses a loader whose block
-        was put back.
+        Of all loaders whose names begin with `loader_prefix`. Safe at any moment, as `store` refuses a loader whose
+        block was put back.
         """
-        return self._execute("blocks_release", kin=kin).rowcount
+        return self._execute("blocks_release", kin=loader_prefix).rowcount
 
     def left(self) -> tuple[int, int, int]:
         """How many blocks are planned, begun, and exported."""
@@ -246,7 +234,7 @@ class BlockStore:
         return self._execute("blocks_delete", {"tables": chosen}, **parameters).rowcount
 
     def progress(self, seconds: float = 10.0) -> list[TableProgress]:
-        """One entry a table, in the order of loading; the rate is that of the last `seconds`."""
+        """The progress of each table, in the order of loading; its rate over the last `seconds`."""
         since = self.connection.clock() - timedelta(seconds=seconds)
         return [
             TableProgress(
@@ -258,7 +246,7 @@ class BlockStore:
         ]
 
     def _in_order(self, number: int) -> list[datetime]:
-        """As many times of planning: loaders take the blocks by them."""
+        """So many ascending times of planning; loaders claim blocks in their order."""
         now = self.connection.clock()
         return [now + timedelta(microseconds=place) for place in range(1, number + 1)]
 

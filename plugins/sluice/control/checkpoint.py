@@ -1,26 +1,18 @@
-"""The row of `<prefix>CHECKPOINT` of a slave. The caller commits."""
+"""The row of `<prefix>CHECKPOINT` of a slave."""
 
 from datetime import datetime
 
-from sluice.control.own_tables import Statements
+from sluice.control.own_tables import SlaveStore
 from sluice.database import positions
-from sluice.database.session import Session
 from sluice.model.checkpoint import Checkpoint, Fenced
-from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.model.slave_state import move as checked_move
 from sluice.model.table_state import TableStates
 
 
-class CheckpointStore:
-    """Reads and writes the checkpoint of one slave over a session that the caller owns."""
-
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        self.connection = connection
-        self.slave = slave
-        self._statements = Statements(connection, prefix, schema, slave)
-        self._own = self._statements.own
+class CheckpointStore(SlaveStore):
+    """Reads and writes the checkpoint of one slave."""
 
     def ensure(self) -> None:
         """Creates the slave's tables and its row where absent, upgrades those of an earlier version.
@@ -29,7 +21,7 @@ class CheckpointStore:
         """
         self.upgrade()
         self._own.secure()
-        self._statements.execute("checkpoint_insert")
+        self._execute("checkpoint_insert")
 
     def upgrade(self) -> None:
         """Creates the slave's tables where absent, upgrades those of an earlier version. Raises as `ensure`."""
@@ -43,10 +35,10 @@ class CheckpointStore:
         return False
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:
-        """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
+        """The checkpoint; None where the slave was never configured. `lock`: locks the row until the commit."""
         if not lock and not self.exists():
             return None
-        row = self._statements.execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
+        row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
         if row is None:
             return None
         state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed, tables = row
@@ -66,7 +58,7 @@ class CheckpointStore:
         )
 
     def configured(self, *, lock: bool = False) -> Checkpoint:
-        """`read` where there must be one. Raises `LookupError` where the slave was never configured."""
+        """The checkpoint. Raises `LookupError` where the slave was never configured."""
         found = self.read(lock=lock)
         if found is None:
             raise LookupError(f"slave {self.slave} was never configured")
@@ -76,22 +68,22 @@ class CheckpointStore:
         """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""
         current = self.read(lock=True)
         checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
-        self._statements.execute("checkpoint_move", state=str(wanted), message=message)
+        self._execute("checkpoint_move", state=str(wanted), message=message)
 
     def put_tables(self, tables: TableStates) -> None:
-        """Notes which tables are not ready. The caller holds the row's lock."""
-        self._statements.execute("checkpoint_tables", tables=tables.text())
+        """Writes which tables are not ready. The caller has locked the row."""
+        self._execute("checkpoint_tables", tables=tables.text())
 
     def start_at(self, position: Position) -> None:
-        """Applying starts at `position`; what was under way before is void."""
-        self._statements.execute("checkpoint_start", position=position.text(), time=_time(position))
+        """Makes `position` the place where applying starts; ends what was under way."""
+        self._execute("checkpoint_start", position=position.text(), time=_time(position))
 
     def claim(self, above: int = 0) -> Checkpoint:
-        """A new epoch for the caller, higher than `above`, who alone can `advance` from now on. Commit it at once.
+        """Raises the epoch above `above`; only the caller can `advance` with it. Commit at once.
 
         Raises `LookupError` where the slave was never configured.
         """
-        if self._statements.execute("checkpoint_claim", above=above).rowcount != 1:
+        if self._execute("checkpoint_claim", above=above).rowcount != 1:
             raise LookupError(self.slave)
         checkpoint = self.read(lock=True)
         assert checkpoint is not None
@@ -99,7 +91,7 @@ class CheckpointStore:
 
     def advance(self, before: Checkpoint, after: Checkpoint) -> None:
         """Writes `after`; the last statement of an apply transaction. Raises `Fenced`."""
-        done = self._statements.execute(
+        done = self._execute(
             "checkpoint_advance",
             epoch=before.epoch,
             state=str(after.state),
@@ -116,25 +108,22 @@ class CheckpointStore:
         if after.tables != before.tables:
             self.put_tables(after.tables)
 
-    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
-        """Records why the apply stands still. Silent when fenced, or when the state moved on: others wrote theirs."""
-        self._statements.execute(
+    def note(self, checkpoint: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
+        """Writes why the apply has stopped. Does nothing where epoch or state are no longer those of `checkpoint`."""
+        self._execute(
             "checkpoint_note",
-            epoch=mine.epoch,
-            state=str(mine.state),
+            epoch=checkpoint.epoch,
+            state=str(checkpoint.state),
             message=message,
             safemode_exit=_text(safemode_exit),
         )
 
     def close(self, closed: str) -> None:
-        """Keeps an admin's closure of the gate; empty: none. The column must be there (`ensure`)."""
-        self._statements.execute("checkpoint_close", closed=closed or None)
+        """Writes an admin's closure of the gate; empty: none. The column must exist (`ensure`)."""
+        self._execute("checkpoint_close", closed=closed or None)
 
     def secure(self) -> None:
-        """Returns when no crash of this slave can undo what was read from it: before others rely on it.
-
-        In autocommit, outside a transaction.
-        """
+        """Returns when no crash of this slave can undo what was read from it. Call it outside a transaction."""
         self._own.await_durable()
 
 

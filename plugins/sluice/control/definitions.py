@@ -1,24 +1,18 @@
 """The rows of `<prefix>DEFINITIONS` of a slave: what it has of the master's indexes, constraints and comments."""
 
-from sluice.control.own_tables import Statements
-from sluice.database.session import Session
+from sluice.control.own_tables import SlaveStore
 from sluice.model.defined import Defined, DefinedKind
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 
 _BEGUN = "begun"
-"""Of the row that says that definitions are followed: there may be no other."""
+"""The kind of the row that says that definitions are followed; it may be the only row."""
 
 
-class DefinitionStore:
-    """Over a session that the caller owns."""
-
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        self.connection = connection
-        statements = Statements(connection, prefix, schema, slave)
-        self._own, self._execute = statements.own, statements.execute
+class DefinitionStore(SlaveStore):
+    """Reads and writes what the slave has of the master's definitions."""
 
     def read(self) -> list[Defined] | None:
-        """All of them; None before anything was followed."""
+        """All rows; None before anything was followed."""
         if not self._own.has("definitions"):
             return None
         rows = self._execute("definitions_read").fetchall()
@@ -31,19 +25,19 @@ class DefinitionStore:
         ]
 
     def begin(self) -> None:
-        """From now on what is not noted is new."""
+        """Notes that definitions are followed: from now on, what has no row is new."""
         # Not empty: to some servers an empty text is NULL.
         place = dict.fromkeys(("kind", "table_schema", "table", "name", "definition"), _BEGUN)
         self._execute("definitions_put", **place, making=False)
 
     def put(self, defined: Defined, *, making: bool = False) -> None:
-        """The slave has it; with `making` it may have a part of it."""
+        """Notes that the slave has it; with `making`, that it may be half made."""
         with self.connection.transaction():
             self.forget(defined)
             self._execute("definitions_put", **_place(defined), definition=defined.definition, making=making)
 
     def forget(self, defined: Defined) -> None:
-        """The slave has it no more."""
+        """Notes that the slave has it no more."""
         self._execute("definitions_forget", **_place(defined))
 
 

@@ -1,27 +1,43 @@
 """Statements on Sluice's own tables of one slave."""
 
 from collections.abc import Mapping, Sequence
-from typing import LiteralString
+from typing import LiteralString, Protocol, Self
 
 from sluice import sql_files
+from sluice.config import SlaveConfig
 from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session
 from sluice.model.names import Prefix, TableName
 
 
-class Statements:
-    """The statements of one slave's tables: those of the session's vendor, where it has none those of all."""
+class OfSlave(Protocol):
+    """A pair, or what else names a slave of a prefix."""
+
+    @property
+    def prefix(self) -> Prefix: ...
+
+    @property
+    def slave(self) -> SlaveConfig: ...
+
+
+class SlaveStore:
+    """What one slave has in one of Sluice's own tables, over a session that the caller owns. The caller commits."""
 
     def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
-        self.own = vendor_of(connection.vendor).own_tables(connection, prefix, schema, slave)
-        self._placeholders = self.own.placeholders
+        self._own = vendor_of(connection.vendor).own_tables(connection, prefix, schema, slave)
+        self._placeholders = self._own.placeholders
 
-    def execute(self, name: str, placeholders: Mapping[str, str] | None = None, /, **values: object) -> Rows:
+    @classmethod
+    def of(cls, pair: OfSlave, connection: Session) -> Self:
+        return cls(connection, pair.prefix, pair.slave.schema, pair.slave.name)
+
+    def _execute(self, name: str, placeholders: Mapping[str, str] | None = None, /, **values: object) -> Rows:
+        """Runs the statement of the session's vendor, or else the one of all vendors."""
         return self.connection.execute(self._text(name, placeholders), {"slave": self.slave, **values})
 
-    def execute_many(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    def _execute_many(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
         """The same statement for each of `rows`."""
         if rows:
             self.connection.execute_many(self._text(name, None), [{"slave": self.slave, **row} for row in rows])

@@ -1,28 +1,20 @@
-"""`<prefix>REJECTS` of a slave: changes set aside because they did not fit its rows. The caller commits."""
+"""`<prefix>REJECTS` of a slave: changes rejected because they did not fit its rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sluice.control.own_tables import Statements, one_of
-from sluice.database.session import Session
+from sluice.control.own_tables import SlaveStore, one_of
 from sluice.model import content, guid
 from sluice.model.change import Action, RowChange
-from sluice.model.names import Prefix, TableName
+from sluice.model.names import TableName
 from sluice.model.reject import OPEN, Reject, Rejected, RejectStatus, before
-from sluice.pair import Pair
 
 _ALL = "1 = 1"
 
 
-class RejectStore:
-    """Reads and writes what is set aside for one slave."""
-
-    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
-        self.connection = connection
-        self.slave = slave
-        self._statements = Statements(connection, prefix, schema, slave)
-        self._own = self._statements.own
+class RejectStore(SlaveStore):
+    """Reads and writes the rejects of one slave."""
 
     def ready(self) -> bool:
         """Whether there is such a table; one of an earlier release is completed. Raises what `OwnTables` raises."""
@@ -32,8 +24,8 @@ class RejectStore:
         return True
 
     def put(self, rejects: Sequence[Rejected]) -> None:
-        """Keeps the changes with both images and the reason."""
-        self._statements.execute_many(
+        """Writes the changes with both images and the reason."""
+        self._execute_many(
             "rejects_put",
             [
                 {
@@ -57,11 +49,11 @@ class RejectStore:
         )
 
     def open(self) -> list[Reject]:
-        """All that nobody has settled."""
+        """All that are not settled."""
         return self.read(OPEN)
 
     def differing(self) -> list[Reject]:
-        """Those that say that a table differs from the master's; none where the slave has no REJECTS."""
+        """The rejects of DIFFER: each says that a table differs from the master's. None where REJECTS is absent."""
         return [reject for reject in self.open() if reject.action == Action.DIFFER] if self.ready() else []
 
     def read(
@@ -72,10 +64,10 @@ class RejectStore:
         number: int = 10_000,
         lock: bool = False,
     ) -> list[Reject]:
-        """Oldest first."""
+        """The rejects with these statuses, oldest first."""
         wanted, parameters = _of_status(statuses)
         chosen, more = (_ALL, {}) if ids is None else one_of("id", "id", ids)
-        rows = self._statements.execute(
+        rows = self._execute(
             "rejects_read",
             {"statuses": wanted, "ids": chosen, "lock": "FOR UPDATE" if lock else ""},
             number=number,
@@ -93,34 +85,32 @@ class RejectStore:
         force: bool = False,
         answer: str | None = None,
     ) -> list[int]:
-        """Gives those of `ids` whose status allows it the status `wanted`; which."""
+        """Gives the rejects `ids` the status `wanted` where their present one allows it. Returns the ids of those."""
         statuses, parameters = _of_status(before(wanted))
         chosen, more = one_of("id", "id", ids)
-        movable = self._statements.execute(
-            "rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more
-        )
+        movable = self._execute("rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more)
         found = sorted(number for (number,) in movable)
         if found:
             chosen, more = one_of("id", "id", found)
-            self._statements.execute(
+            self._execute(
                 "rejects_move", {"ids": chosen}, status=str(wanted), person=person, force=force, answer=answer, **more
             )
         return found
 
     def forget(self, days: int) -> int:
-        """Removes those that were settled more than `days` ago; how many."""
+        """Deletes rejects that were settled more than `days` ago. Returns how many."""
         settled, parameters = _of_status(status for status in RejectStatus if status not in OPEN)
         earlier = self.connection.clock() - timedelta(days=days)
-        return self._statements.execute("rejects_forget", {"settled": settled}, before=earlier, **parameters).rowcount
+        return self._execute("rejects_forget", {"settled": settled}, before=earlier, **parameters).rowcount
 
     def mark_outdated(self, table: TableName, newer: Mapping[str, int] | int) -> None:
-        """Newer changes of rows of `table` were applied: by key text, or of all rows."""
+        """Notes that newer changes of `table` were applied: REPL_KEY by key text, or one REPL_KEY for all rows."""
         place: dict[str, object] = {"table_schema": table.schema, "table": table.name}
         if isinstance(newer, int):
-            self._statements.execute("rejects_emptied", **place, repl_key=newer)
+            self._execute("rejects_emptied", **place, repl_key=newer)
         else:
             changes = [{**place, "key": key, "repl_key": repl_key} for key, repl_key in newer.items()]
-            self._statements.execute_many("rejects_newer", changes)
+            self._execute_many("rejects_newer", changes)
 
     def _reject(self, row: Sequence[Any]) -> Reject:
         number, repl_key, schema, table, *images, key, keys, newer, status, force = row[:15]
@@ -130,7 +120,7 @@ class RejectStore:
 
 
 def key_texts(change: RowChange) -> list[str]:
-    """Texts of the keys that a change touches, as in GUID; none of a keyless table."""
+    """The key texts that a change touches, as in GUID; none of a keyless table."""
     if not change.key:
         return []
     rows = [row for row in (change.old, change.new) if row]
@@ -139,8 +129,3 @@ def key_texts(change: RowChange) -> list[str]:
 
 def _of_status(statuses: Iterable[RejectStatus]) -> tuple[str, Mapping[str, object]]:
     return one_of("status", "status", [str(status) for status in statuses])
-
-
-def rejects_of(pair: Pair, session: Session) -> RejectStore:
-    """The rows of REJECTS of the pair's slave, over a session there."""
-    return RejectStore(session, pair.prefix, pair.slave.schema, pair.slave.name)

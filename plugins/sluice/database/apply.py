@@ -1,4 +1,4 @@
-"""What a slave offers to an apply: changes merged, replayed and staged, definitions followed, rows read for repairs."""
+"""What an apply needs of a slave's vendor: merge, replay and stage changes, follow definitions."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Acting:
 
 @dataclass(frozen=True)
 class DisplacedRow:
-    """A row that had to go because `change` needs a unique value that it held."""
+    """A row that was deleted because `change` needs its unique value."""
 
     change: RowChange
     key: Texts
@@ -52,13 +52,15 @@ class DisplacedRow:
 
 @dataclass
 class Replayed:
+    """The result of a replay."""
+
     changes: int = 0
     rejects: list[Rejected] = field(default_factory=list)
     displaced: dict[tuple[TableName, Texts], DisplacedRow] = field(default_factory=dict)
-    """Safe mode: rows that had to go, whatever became of them later."""
+    """Safe mode: displaced rows. Some may be on the slave again."""
 
     def passed(self, changes: Iterable[RowChange]) -> None:
-        """These were applied after what is set aside by now."""
+        """Notes that `changes` were applied after the present rejects."""
         rows: dict[tuple[object, ...], list[Rejected]] = {}
         for reject in self.rejects:
             for row in rows_of(reject.change):
@@ -71,7 +73,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Staged:
-    """Net changes that lie on the slave, beside its tables; small enough to travel to the driver."""
+    """Net changes in stage tables of the slave: their description, small enough to be sent to the driver."""
 
     table: TableName
     columns: tuple[str, ...]
@@ -82,7 +84,7 @@ class Staged:
 
 
 class DefinitionChange(Protocol):
-    """What a definition's change consists of."""
+    """A change of a definition, a TRUNCATE or a DELETE WHERE."""
 
     @property
     def action(self) -> Action: ...
@@ -90,17 +92,17 @@ class DefinitionChange(Protocol):
     def table(self) -> TableName: ...
     @property
     def defined(self) -> TableDefinition | None:
-        """What the table is now."""
+        """The definition after the change."""
         ...
 
     @property
     def former(self) -> TableDefinition | None:
-        """What it was."""
+        """The definition before an ALTER."""
         ...
 
     @property
     def bound(self) -> Bound | None:
-        """Which rows went with a partition."""
+        """Which rows a DELETE WHERE deletes."""
         ...
 
 
@@ -118,7 +120,7 @@ class ColumnOnSlave(Protocol):
 class TableOnSlave(Protocol):
     @property
     def watched(self) -> bool:
-        """Whether a row that goes and comes back is not the same to foreign keys and triggers."""
+        """Whether foreign keys or triggers notice a row that is deleted and inserted again."""
         ...
 
     def column(self, name: str) -> ColumnOnSlave:
@@ -127,25 +129,44 @@ class TableOnSlave(Protocol):
 
 
 class TablesOnSlave(NamesTables, Protocol):
-    """What is known of the slave's tables, read once a session and table."""
+    """The slave's tables, each read once a session."""
 
     def __getitem__(self, table: TableName) -> TableOnSlave: ...
 
     def hides(self, table: TableName) -> bool:
-        """Whether a column of the table is masked, as far as it was read. Reads nothing."""
+        """Whether a column of the table is masked; False for a table that was not read. Reads nothing."""
         ...
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         """The foreign keys by which `tables` refer to others, and to themselves."""
         ...
 
-    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
-        """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them."""
+    def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+        """`table`, and those of `among` that foreign keys connect with it, directly or over other tables."""
         ...
 
     def forget(self, table: TableName | None = None) -> None:
-        """What was read of `table` is void, of all tables for None."""
+        """Forgets what was read of `table`, of all tables for None."""
         ...
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """How changes are replayed."""
+
+    safe: bool = False
+    """Safe mode: a change gives the row the master's values, whatever the slave had."""
+    images: Collection[TableName] = ()
+    """Tables whose rows must have the old image's values (normal mode)."""
+    reject: bool = False
+    """Whether a change that does not fit becomes a reject; otherwise it raises `Conflict`."""
+    deferrable: bool = False
+    """Whether, in safe mode, rows are displaced also for unique values that the commit checks."""
+    rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
+    """What decides, in normal mode, on changes that do not fit; each decision becomes a reject."""
+
+
+PLAIN_REPLAY = ReplayOptions()
 
 
 class Replayer(NamesTables, Protocol):
@@ -154,25 +175,17 @@ class Replayer(NamesTables, Protocol):
     def replay(
         self,
         changes: Iterable[RowChange],
-        *,
-        safe: bool = False,
-        images: Collection[TableName] = (),
-        reject: bool = False,
+        options: ReplayOptions = PLAIN_REPLAY,
         earlier_rejects: Sequence[Rejected] = (),
-        deferrable: bool = False,
-        rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
-        """Applies the changes, of one or many tables.
+        """Applies the changes of one or many tables. Raises `Conflict`, `ColumnMissing`.
 
-        `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
-        `earlier_rejects` already. `deferrable`: in safe mode unique values that are checked at the commit displace
-        rows as well. `rules`: what decides, in normal mode, about changes of a table that do not fit; whatever they do,
-        it is among the rejects. Raises `Conflict`, `ColumnMissing`.
+        `earlier_rejects`: those of the same window; the result has them too.
         """
         ...
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
-        """Those that are not on the slave now."""
+        """Those of `displaced` that are not on the slave now."""
         ...
 
 
@@ -180,24 +193,26 @@ class Alterer(NamesTables, Protocol):
     """Follows TRUNCATE and changes of definitions, in the caller's transaction."""
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
-        """What must be committed before the changes are followed."""
+        """Does what must be committed before `apply`. A second call does nothing."""
         ...
 
     def apply(self, item: DefinitionChange) -> None:
-        """Does what is missing, in either mode."""
+        """Makes the change, as far as the slave does not have it already."""
         ...
 
     def release(self, table: TableName) -> None:
-        """The table left the replication and stays: nothing ties it to others any more."""
+        """Drops what ties a table that left the replication, and stays on the slave, to other tables."""
         ...
 
     def rename_labels(self, item: DefinitionChange) -> None:
-        """Where DDL commits by itself, after `apply`: labels of enums that rows hold as texts are what they are called
-        now. In the transaction of the checkpoint: two labels may have changed places."""
+        """Where DDL commits by itself, after `apply`: renames enum labels that rows have as texts.
+
+        In the transaction of the checkpoint, because two labels may have exchanged their names.
+        """
         ...
 
-    def settle(self, changed: Collection[TableName]) -> None:
-        """To be called when a window's rows are written."""
+    def complete_columns(self, changed: Collection[TableName]) -> None:
+        """After a window's rows are written: gives columns of the tables `changed` what waited for their values."""
         ...
 
     def truncate(self, tables: Sequence[TableName]) -> None:
@@ -209,16 +224,16 @@ class Alterer(NamesTables, Protocol):
         ...
 
     def keys(self, item: DefinitionChange) -> list[tuple[str, ...]]:
-        """Of the rows that `item` would remove."""
+        """The keys of the rows that `item` would delete."""
         ...
 
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
-        """Deletes the rows under these keys; how many."""
+        """Deletes the rows with these keys. Returns how many."""
         ...
 
 
 class Merger(NamesTables, Protocol):
-    """Applies net changes over one session, and knows the slave's tables."""
+    """Merges net changes over one session, and knows the slave's tables."""
 
     @property
     def cascades(self) -> bool:
@@ -228,8 +243,8 @@ class Merger(NamesTables, Protocol):
     @property
     def targets(self) -> TablesOnSlave: ...
 
-    def begin(self, at_once: Collection[str] = ()) -> None:
-        """In a new transaction: constraints are checked at its end, those `at_once` (quoted) with every statement."""
+    def begin(self, immediate: Collection[str] = ()) -> None:
+        """In a new transaction: defers all constraints but those in `immediate` (quoted names)."""
         ...
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> object:
@@ -239,8 +254,8 @@ class Merger(NamesTables, Protocol):
     def replayer(self) -> Replayer: ...
 
     def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
-        """`trusted`: whatever expression the master brings may be run. `of_master`: what the master's types are.
-        `lossy`: the slave's `lossy_columns`.
+        """`trusted`: any expression of the master may be run. `of_master`: the master's types. `lossy`: the slave's
+        `lossy_columns`.
         """
         ...
 
@@ -249,18 +264,18 @@ class Stager(NamesTables, Protocol):
     """Stages net changes beside the slave's tables, over one session in autocommit."""
 
     def load(self, tables: Iterable[TableName]) -> None:
-        """Reads what is to be known of the tables."""
+        """Reads the tables' definitions."""
         ...
 
     def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged: ...
 
 
 class ApplyTarget(NamesTables, Protocol):
-    """Over a session that applies to the slave (`Sessions.begin_applying`)."""
+    """The functions of a slave's vendor, over a session that applies (`Sessions.begin_applying`)."""
 
     @property
     def transactional_ddl(self) -> bool:
-        """Whether a change of a definition is part of the transaction around it, and goes with its rollback."""
+        """Whether a rollback undoes DDL, as other statements of the transaction."""
         ...
 
     def Merger(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS) -> Merger: ...  # noqa: N802
@@ -268,15 +283,15 @@ class ApplyTarget(NamesTables, Protocol):
     def Stager(self, connection: Session, mask: Mask = NO_PATTERNS) -> Stager: ...  # noqa: N802
 
     def drop_stages(self, connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-        """Drops what was staged in epochs below this one; how much."""
+        """Drops the stage tables of epochs below this one. Returns how many."""
         ...
 
     def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
-        """What an error at a commit says of the slave's rows; None where it is about something else."""
+        """The conflict that an error at a commit reports; None for other errors."""
         ...
 
     def row_stays(self, change: RowChange, reason: str) -> Conflict:
-        """A change that could only be applied by deleting a row that lives on."""
+        """The conflict of a change that would need another row to be deleted, which the master has."""
         ...
 
     def acting(self, connection: Session) -> list[Acting]:
@@ -284,7 +299,7 @@ class ApplyTarget(NamesTables, Protocol):
         ...
 
     def filled(self, connection: Session, table: TableName) -> bool:
-        """Whether there is such a table, with rows."""
+        """Whether the table exists and has rows."""
         ...
 
 
@@ -293,5 +308,5 @@ def _named(row: Mapping[str, str | None]) -> str:
 
 
 def rows_of(change: RowChange) -> set[tuple[object, ...]]:
-    """What names the rows that a change touches."""
+    """The names (table and key) of the rows that a change touches."""
     return {(change.table, *sorted(change.key_of(row).items(), key=repr)) for row in (change.old, change.new) if row}

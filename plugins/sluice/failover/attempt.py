@@ -80,7 +80,7 @@ class Failover(Pair):
 
     def checkpoints(self, session: Session) -> CheckpointStore:
         """The slave's checkpoint."""
-        return CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
+        return CheckpointStore.of(self, session)
 
     @contextmanager
     def on_slave(self) -> Iterator[Session]:

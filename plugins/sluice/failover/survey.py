@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from redis import Redis
 
 from sluice import config
-from sluice.control.rejects import rejects_of
+from sluice.control.rejects import RejectStore
 from sluice.coordination import lease
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.status import Status
@@ -155,7 +155,7 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Session, store: "Red
     if facts.checkpoint is not None:
         facts.position = applied(failover, store, facts.checkpoint)
     facts.record = failover.kept(slave).read()
-    rejects = rejects_of(failover, slave)
+    rejects = RejectStore.of(failover, slave)
     facts.rejects = len(rejects.open()) if rejects.ready() else 0
     facts.comparing = vendor_of(vendor).failover.sessions_of(slave, f"{failover.apply_application} verify")
 

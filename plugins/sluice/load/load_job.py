@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.throttle import ThrottleStore
 from sluice.counted import counted
 from sluice.database.control import LoadRuns
 from sluice.database.placed import vendor_at
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.load.load_ownership import expect_loading
-from sluice.load.sessions import blocks_of, checkpoints_of, throttle_of
 from sluice.load.update import LoadTarget
 
 log = logging.getLogger("sluice.load")
@@ -92,8 +93,8 @@ class LoadJob:
         assert self._slave is not None
         with self._slave.transaction():
             # A load that an earlier release began has no THROTTLE yet.
-            checkpoints_of(self.update, self._slave).ensure()
-            throttle_of(self.update, self._slave).clear()
+            CheckpointStore.of(self.update, self._slave).ensure()
+            ThrottleStore.of(self.update, self._slave).clear()
 
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
@@ -126,7 +127,7 @@ class LoadJob:
 
     def _store(self) -> BlockStore:
         assert self._slave is not None
-        return blocks_of(self.update, self._slave)
+        return BlockStore.of(self.update, self._slave)
 
     def _close(self) -> None:
         if self._slave is not None:

@@ -1,9 +1,9 @@
 """Whether an initial update still owns its slave."""
 
+from sluice.control.load_owner import LoadOwner
 from sluice.database.control import Owner
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.load.sessions import load_owner_of
 from sluice.load.update import LoadTarget
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.slave_state import SlaveState
@@ -28,7 +28,7 @@ class LoadEnded(Terminal):
 
 def owner_of(update: LoadTarget, slave: Session) -> Owner | None:
     """State, update and message of the slave; None where it was never configured."""
-    return load_owner_of(update, slave).read()
+    return LoadOwner.of(update, slave).read()
 
 
 def expect_loading(update: LoadTarget, slave: Session) -> None:

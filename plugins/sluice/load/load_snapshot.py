@@ -13,6 +13,7 @@ import logging
 from types import TracebackType
 
 from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
@@ -21,7 +22,7 @@ from sluice.load import steps
 from sluice.load.load_ownership import expect_loading
 from sluice.load.preparation import Preparation, captured_tables
 from sluice.load.read_modes import SnapshotLost
-from sluice.load.sessions import blocks_of, checkpoints_of, on_master, on_slave
+from sluice.load.sessions import on_master, on_slave
 from sluice.load.update import Update
 from sluice.model.position import Position
 
@@ -54,7 +55,7 @@ class LoadSnapshot:
             return self
         try:
             with on_slave(self.update) as slave:
-                store = blocks_of(self.update, slave)
+                store = BlockStore.of(self.update, slave)
                 planned, begun, _ = store.left()
                 if planned + begun and steps.in_one_snapshot(self.update, slave):
                     self._begin(slave, store)
@@ -96,7 +97,7 @@ class LoadSnapshot:
             order = preparation.order()
             positions.secure(master, marker)
         with slave.transaction():
-            checkpoints = checkpoints_of(update, slave)
+            checkpoints = CheckpointStore.of(update, slave)
             checkpoints.read(lock=True)
             expect_loading(update, slave)
             if update.selection.partial:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
@@ -28,7 +29,6 @@ from sluice.load import block_sizing, read_modes
 from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading, owner_of
 from sluice.load.read_modes import BlockYielded, SnapshotLost
-from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
 from sluice.model.blocks import Block, BlockState, Key
@@ -217,7 +217,7 @@ class Loader(BlockWorker):
         if not self.update.selection.partial:
             return True
         # Blocks that have not caught up may have to be read again.
-        return not checkpoints_of(self.update, self._linked(self._control)).configured().tables.loading
+        return not CheckpointStore.of(self.update, self._linked(self._control)).configured().tables.loading
 
     def _all_read(self) -> bool:
         planned, begun, _ = self._blocks(self._linked(self._control)).left()

@@ -13,6 +13,9 @@ import logging
 import time
 from collections.abc import Sequence
 
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
 from sluice.counted import counted
 from sluice.database.control import Owner
 from sluice.database.placed import vendor_at
@@ -21,7 +24,6 @@ from sluice.database.session import Session
 from sluice.errors import Terminal, Transient
 from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.preparation import Preparation
-from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, load_owner_of
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.compatibility import TablesDiffer
@@ -65,42 +67,42 @@ class ApplyBehind(Transient):
 
 def under_way(update: Update, slave: Session) -> bool:
     """Whether an update, this one or another, loads a part of the slave."""
-    found = checkpoints_of(update, slave).read()
+    found = CheckpointStore.of(update, slave).read()
     if found is None or found.state is not SlaveState.NORMAL:
         return False
-    return bool(found.tables.loading) or any(blocks_of(update, slave).left())
+    return bool(found.tables.loading) or any(BlockStore.of(update, slave).left())
 
 
 def preparing(update: Update, slave: Session) -> bool:
     """Whether the tables are still as they were. Raises `LoadEnded` where the slave is not this update's any more."""
     _expect_mine(update, slave)
-    found = checkpoints_of(update, slave).configured()
-    return not found.tables.loading and any(blocks_of(update, slave).left())
+    found = CheckpointStore.of(update, slave).configured()
+    return not found.tables.loading and any(BlockStore.of(update, slave).left())
 
 
 def untouched(update: Update, slave: Session) -> bool:
     """Whether the tables are loading and no block of them was begun."""
-    if not checkpoints_of(update, slave).configured().tables.loading:
+    if not CheckpointStore.of(update, slave).configured().tables.loading:
         return False
-    blocks = [block for table in block_map_of(update, slave).tables.values() for block in table.blocks]
+    blocks = [block for table in BlockStore.of(update, slave).map().tables.values() for block in table.blocks]
     return all(block.state is BlockState.PLANNED or block.left_alone for block in blocks)
 
 
 def begin(update: Update, slave: Session, parts: Sequence[Part], anew: Sequence[TableName]) -> bool:
     """The slave belongs to this update; `parts` are planned, and of the tables `anew` nothing is applied any more."""
     with slave.transaction():
-        checkpoints = checkpoints_of(update, slave)
+        checkpoints = CheckpointStore.of(update, slave)
         found = checkpoints.configured(lock=True)
         if _is_mine(update, owner_of(update, slave)):
             return False
         if under_way(update, slave):
             raise LoadEnded(update, SlaveState.NORMAL, "another initial update loads a part of it")
-        load_owner_of(update, slave).name(update.update_id)
+        LoadOwner.of(update, slave).name(update.update_id)
         if anew:
             checkpoints.put_tables(found.tables.put_all(anew, TableState.INCONSISTENT, RECONFIGURED))
-        blocks_of(update, slave).delete()
+        BlockStore.of(update, slave).delete()
         for place, part in enumerate(parts):
-            blocks_of(update, slave).choose(part, place)
+            BlockStore.of(update, slave).choose(part, place)
     log.info(
         "%s: initial update %s begins: %s to load, all else goes on", update, update.update_id,
         counted(len(parts), "table"),
@@ -131,16 +133,16 @@ def examine(update: Update, master: Session, slave: Session, tables: Sequence[Ta
 
 
 def _has_applied(update: Update, slave: Session, position: Position) -> bool:
-    reached = checkpoints_of(update, slave).configured().position
+    reached = CheckpointStore.of(update, slave).configured().position
     return reached is not None and reached.covers_all_of(position)
 
 
 def load(update: Update, slave: Session) -> list[TableName]:
     """From here on the blocks decide, and ITEMS keeps what follows. In a transaction that holds the checkpoint."""
-    checkpoints = checkpoints_of(update, slave)
+    checkpoints = CheckpointStore.of(update, slave)
     found = checkpoints.configured(lock=True)
     assert found.position is not None, "the slave is NORMAL"
-    tables = list(block_map_of(update, slave).tables)
+    tables = list(BlockStore.of(update, slave).map().tables)
     checkpoints.put_tables(found.tables.load(tables, found.position.text()))
     return tables
 
@@ -153,18 +155,18 @@ def give_up(update: Update, slave: Session, update_id: str | None, reason: str) 
     locks = vendor_at(update).load_locks
     # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
     locks.no_claims(slave, update.prefix, update.slave.name)
-    checkpoints = checkpoints_of(update, slave)
+    checkpoints = CheckpointStore.of(update, slave)
     states = checkpoints.configured(lock=True).tables
     if states.loading:
         checkpoints.put_tables(states.put_all(states.loading, TableState.INCONSISTENT, reason))
     # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
-    blocks_of(update, slave).delete()
-    load_owner_of(update, slave).name(f"{update_id}{GIVEN_UP}")
+    BlockStore.of(update, slave).delete()
+    LoadOwner.of(update, slave).name(f"{update_id}{GIVEN_UP}")
 
 
 def expect_ready(update: Update, slave: Session) -> None:
     """Raises `TablesNotReady`."""
-    states = checkpoints_of(update, slave).configured().tables
+    states = CheckpointStore.of(update, slave).configured().tables
     inconsistent = [
         table for table in states if states.state(table) is TableState.INCONSISTENT and update.selection.covers(table)
     ]
@@ -177,7 +179,7 @@ def ready_tables(update: Update, master: Session, slave: Session) -> list[TableN
     changes = vendor_of(update.master_info.vendor).changes
     captured = changes.captured(master, update.prefix, update.replication.master.schema)
     there = vendor_at(update).rows.shapes(slave, list(captured))
-    states = checkpoints_of(update, slave).configured().tables
+    states = CheckpointStore.of(update, slave).configured().tables
     return [table for table in captured if table in there and states.ready(table)]
 
 

@@ -11,6 +11,8 @@ gaps between them included, and the places of rows for which it holds on the sla
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
 from sluice.counted import counted
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
@@ -20,7 +22,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.load import selection
 from sluice.load.load_ownership import owner_of
-from sluice.load.sessions import block_map_of, checkpoints_of, on_slave
+from sluice.load.sessions import on_slave
 from sluice.load.update import Update
 from sluice.model.blocks import Block, Key
 from sluice.model.key_ranges import Part, Range, joined, without_small_gaps
@@ -87,7 +89,7 @@ def parts(update: Update, master: Session, slave: Session, captured: Iterable[Ta
 
 def planned(update: Update, slave: Session) -> list[Part]:
     """What is still to be loaded by the update under way, as BLOCKS has it."""
-    found = block_map_of(update, slave).tables
+    found = BlockStore.of(update, slave).map().tables
     loaded = {
         table: [(block.lo, block.hi) for block in blocks.blocks if not block.caught_up]
         for table, blocks in found.items()
@@ -144,7 +146,7 @@ def _expect_allowed(update: Update) -> None:
 
 
 def _expect_normal(update: Update, slave: Session) -> None:
-    owner = owner_of(update, slave) if checkpoints_of(update, slave).exists() else None
+    owner = owner_of(update, slave) if CheckpointStore.of(update, slave).exists() else None
     state = owner.state if owner else SlaveState.UNCONFIGURED
     if owner is not None and owner.update_id == update.update_id and state is not SlaveState.INCONSISTENT:
         return
@@ -180,7 +182,7 @@ def _within(
     theirs = vendor_at(update).rows.shape(slave, table)
     if theirs is None:
         raise SelectionRefused(update, f"{table} is not on the slave yet: load it as a whole first")
-    found = checkpoints_of(update, slave).read()
+    found = CheckpointStore.of(update, slave).read()
     if found is not None and table in found.tables:
         raise SelectionRefused(update, f"{table} is {found.tables.state(table)} on the slave: load it as a whole first")
     if ours is None or ours.keyless or theirs.keyless:

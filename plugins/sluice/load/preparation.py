@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
@@ -22,7 +23,6 @@ from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal
 from sluice.load.load_ownership import owner_of
-from sluice.load.sessions import blocks_of, checkpoints_of
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
@@ -102,7 +102,7 @@ class Preparation:
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction. Before a part has begun
         those that the last update made."""
-        found = checkpoints_of(update, slave).read() if update.selection.partial else None
+        found = CheckpointStore.of(update, slave).read() if update.selection.partial else None
         self._states = found.tables if found is not None else ALL_READY
         self.remade = self._worthless() - (self.mine if begun else frozenset())
         """Tables that nothing is applied to, and that are made anew where they differ."""
@@ -326,4 +326,4 @@ class Preparation:
         return problems
 
     def _store(self) -> BlockStore:
-        return blocks_of(self.update, self.slave)
+        return BlockStore.of(self.update, self.slave)

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from sluice.control.blocks import BlockStore
+from sluice.control.throttle import ThrottleStore
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.load.load_ownership import owner_of
-from sluice.load.sessions import blocks_of, on_master, throttle_of
+from sluice.load.sessions import on_master
 from sluice.load.throttle_rules import rate_of
 from sluice.load.update import Update
 from sluice.model.names import TableName
@@ -185,7 +187,7 @@ def progress(
     connection = slave or update.connect_slave()
     try:
         owner = owner_of(update, connection)
-        found = blocks_of(update, connection).progress(RATE_SECONDS)
+        found = BlockStore.of(update, connection).progress(RATE_SECONDS)
         throttle = _throttle_state(update, connection)
     finally:
         if slave is None:
@@ -215,6 +217,6 @@ def progress(
 
 
 def _throttle_state(update: Update, slave: Session) -> ThrottleState:
-    store = throttle_of(update, slave)
+    store = ThrottleStore.of(update, slave)
     throttle: ThrottleState = store.read() if store.exists() else ThrottleState()
     return throttle

@@ -11,7 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 
 from redis import Redis
 
-from sluice.control.rejects import rejects_of
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import RejectStore
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.coordination.status import Status
 from sluice.counted import counted
@@ -23,7 +26,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import part_steps, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables
-from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, load_owner_of, on_master, on_slave
+from sluice.load.sessions import on_master, on_slave
 from sluice.load.update import Update
 from sluice.model.key_ranges import Part
 from sluice.model.names import TableName
@@ -89,7 +92,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     where a chosen part cannot be loaded alone.
     """
     with on_slave(update) as slave:
-        checkpoints = checkpoints_of(update, slave)
+        checkpoints = CheckpointStore.of(update, slave)
         with slave.transaction():
             checkpoints.ensure()
         if _goes_on(update, slave):
@@ -105,8 +108,8 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             if _goes_on(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
-            load_owner_of(update, slave).name(update.update_id)
-            forgotten = blocks_of(update, slave).delete()
+            LoadOwner.of(update, slave).name(update.update_id)
+            forgotten = BlockStore.of(update, slave).delete()
         _say(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
         log.info(
             "%s: initial update %s begins; %s of earlier ones forgotten",
@@ -154,7 +157,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
             open_gate(update, store)
-        return count or len(blocks_of(update, slave).progress())
+        return count or len(BlockStore.of(update, slave).progress())
 
 
 def open_gate(update: Update, store: Redis) -> None:
@@ -179,7 +182,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
             part_steps.expect_ready(update, slave)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
-        loaded = [progress.table for progress in blocks_of(update, slave).progress()]
+        loaded = [progress.table for progress in BlockStore.of(update, slave).progress()]
         # A table may have been dropped since.
         names = list(of_slave.rows.shapes(slave, loaded))
         for table in names:
@@ -220,7 +223,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
     `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
     """
     with on_slave(update) as slave:
-        checkpoints = checkpoints_of(update, slave)
+        checkpoints = CheckpointStore.of(update, slave)
         if not checkpoints.exists():
             return False
         with slave.transaction():
@@ -239,7 +242,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             checkpoints.move(SlaveState.INCONSISTENT, reason)
             # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
             # back. What is being read can no longer be stored.
-            blocks_of(update, slave).release()
+            BlockStore.of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         _say(update, store, SlaveState.INCONSISTENT, reason)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
@@ -260,7 +263,7 @@ def end_sessions(update: Update) -> int:
     ended = 0
     try:
         with on_slave(update) as slave:
-            if not checkpoints_of(update, slave).exists():
+            if not CheckpointStore.of(update, slave).exists():
                 return 0  # the update failed before it made anything
             owner = owner_of(update, slave)
             if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{part_steps.GIVEN_UP}"):
@@ -284,7 +287,7 @@ def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
 def note(update: Update, message: str) -> None:
     """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
     with on_slave(update) as slave:
-        load_owner_of(update, slave).note(update.update_id, message)
+        LoadOwner.of(update, slave).note(update.update_id, message)
 
 
 def arrive(update: Update, store: Redis) -> None:
@@ -299,11 +302,11 @@ def arrive(update: Update, store: Redis) -> None:
         if not in_one_snapshot(update, slave):
             return
         with slave.transaction():
-            checkpoints = checkpoints_of(update, slave)
+            checkpoints = CheckpointStore.of(update, slave)
             found = checkpoints.configured(lock=True)
             expect_loading(update, slave)
             read_at = found.position if found.state is SlaveState.TRANSITION else None
-            if read_at is not None and block_map_of(update, slave).complete(read_at):
+            if read_at is not None and BlockStore.of(update, slave).map().complete(read_at):
                 checkpoints.move(SlaveState.NORMAL)
                 log.info("%s: the slave is NORMAL, current as of %s", update, read_at.time)
     open_gate(update, store)
@@ -311,7 +314,7 @@ def arrive(update: Update, store: Redis) -> None:
 
 def in_one_snapshot(update: Update, slave: Session) -> bool:
     """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
-    return update.options.read == "snapshot" or bool(blocks_of(update, slave).in_snapshot())
+    return update.options.read == "snapshot" or bool(BlockStore.of(update, slave).in_snapshot())
 
 
 def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
@@ -348,7 +351,7 @@ def make_way(update: Update, preparation: Preparation, again: Sequence[TableName
 
 def _hold(update: Update, slave: Session) -> None:
     """Its blocks are read for another slave."""
-    blocks_of(update, slave).hold(f"{update.update_id}/export for several slaves")
+    BlockStore.of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
 def _chosen(update: Update, slave: Session) -> tuple[list[Part], list[TableName]]:
@@ -369,7 +372,7 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
     if part_steps.preparing(update, slave):
         Preparation(update, master, slave, tables).make()
         with slave.transaction():
-            checkpoints_of(update, slave).read(lock=True)
+            CheckpointStore.of(update, slave).read(lock=True)
             if part_steps.preparing(update, slave):
                 if for_another:
                     _hold(update, slave)
@@ -396,14 +399,14 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
             changes.secure(master, start)
             joined = [table for table in changes.captured(master, update.prefix, schema) if table not in tables]
             with slave.transaction():
-                checkpoints = checkpoints_of(update, slave)
+                checkpoints = CheckpointStore.of(update, slave)
                 checkpoints.read(lock=True)
                 if not _preparing(update, slave):
                     return 0
                 current = preparation.current()
-                blocks_of(update, slave).plan([table for table in preparation.order() if table not in current])
+                BlockStore.of(update, slave).plan([table for table in preparation.order() if table not in current])
                 for place, table in enumerate(current):
-                    blocks_of(update, slave).choose(Part(table, ranges=()), place)
+                    BlockStore.of(update, slave).choose(Part(table, ranges=()), place)
                 if for_another:
                     _hold(update, slave)
                 checkpoints.start_at(start)
@@ -462,14 +465,14 @@ def _open_unbegun(update: Update, store: Redis) -> None:
 
 def _forget_rejects(update: Update, slave: Session) -> None:
     """What was set aside is part of the content that the slave gets."""
-    store = rejects_of(update, slave)
+    store = RejectStore.of(update, slave)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
 def _settle_differing(update: Update, slave: Session, tables: Collection[TableName]) -> None:
     """What said that one of `tables` differs is settled: all its rows come anew."""
-    store = rejects_of(update, slave)
+    store = RejectStore.of(update, slave)
     ids = [reject.id for reject in store.differing() if reject.table in tables]
     if ids:
         store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")

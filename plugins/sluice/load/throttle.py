@@ -1,10 +1,10 @@
-"""The throttle of a load job: once a second it measures, decides, and leaves on the slave what all workers are held to.
+"""The throttle of a load job: once a second it measures, decides, and writes the limits of all workers to the slave.
 
     with LoadJob(update) as job, Throttle(update, loaders=4):
-        workers run somewhere; each looks before it claims a block
+        workers run somewhere; each reads the limits before it claims a block
 
-It reads the limits from the configuration's file again when that changes. What goes wrong with measuring never ends a
-load: it pauses and says why.
+It reads its rules again when the configuration file changes. A failed measurement never ends a load: the load pauses
+and says why.
 """
 
 import logging
@@ -19,7 +19,6 @@ from sluice.control.throttle import ThrottleStore
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal
 from sluice.load.load_metrics import LoadMetrics
-from sluice.load.sessions import throttle_of
 from sluice.load.throttle_rules import Readings, exceeded, load_message, rate_of, throttle_state
 from sluice.load.update import Update
 from sluice.model.throttle_state import ThrottleState
@@ -27,12 +26,12 @@ from sluice.model.throttle_state import ThrottleState
 log = logging.getLogger("sluice.load")
 
 LOOK_SECONDS = 1.0
-OURS = "Initial update "
-"""How all messages of initial updates begin."""
+MESSAGE_PREFIX = "Initial update "
+"""The beginning of all messages of initial updates."""
 
 
 class Throttle:
-    """Runs in a thread of its own from `with` on; what it found first holds before that returns."""
+    """Runs in a thread of its own while `with` lasts; the first limits are written before `with` begins."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class Throttle:
 
     @property
     def state(self) -> ThrottleState:
-        """What the workers are held to."""
+        """The limits of the workers."""
         return self._state or ThrottleState()
 
     def __enter__(self) -> "Throttle":
@@ -75,7 +74,7 @@ class Throttle:
         try:
             with self._on_slave() as store:
                 store.clear()
-                store.say(self.update.update_id, load_message(self.update.update_id, ThrottleState()), OURS)
+                self._put_message(store, ThrottleState())
         except SluiceError as failure:
             log.warning("%s: %s", self.update, failure)
         self._metrics.close()
@@ -85,11 +84,11 @@ class Throttle:
         while not self._over.wait(LOOK_SECONDS):
             try:
                 self._look()
-            except Exception:  # the workers go on with what they are held to
-                log.exception("%s: the throttle failed in a way nobody foresaw", self.update)
+            except Exception:  # the workers go on with the limits they have
+                log.exception("%s: the throttle failed in an unforeseen way", self.update)
 
     def _look(self) -> None:
-        """Once: measures, decides, writes."""
+        """Measures, decides and writes, once."""
         self._reread()
         source = self.update.replication.source
         try:
@@ -97,7 +96,7 @@ class Throttle:
         except SluiceError as error:
             self._metrics.close()
             reasons = exceeded(self._limits, Readings(), str(source))
-            if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
+            if self._measures or not isinstance(error, Terminal):  # without limits, the load itself meets the error
                 reasons.append(str(error))
         state = throttle_state(self._limits, reasons, self.loaders)
         self._note_pause(state)
@@ -107,12 +106,16 @@ class Throttle:
                     store.write(state)
                     self._tell_rate(state)
                     self._state = state
-                store.say(self.update.update_id, load_message(self.update.update_id, state) + self._mistakes, OURS)
+                self._put_message(store, state, self._mistakes)
         except SluiceError as error:
             # Without the slave nothing is loaded either. A row that the apply has locked is written at the next look.
             log.debug("%s: %s", self.update, error)
             if self._slave is not None and self._slave.broken:
                 self._close()
+
+    def _put_message(self, store: ThrottleStore, state: ThrottleState, mistakes: str = "") -> None:
+        update_id = self.update.update_id
+        store.put_message(update_id, load_message(update_id, state) + mistakes, MESSAGE_PREFIX)
 
     @property
     def _measures(self) -> bool:
@@ -157,7 +160,7 @@ class Throttle:
             self._slave = self.update.connect_slave()
             # The apply locks the row of CHECKPOINT for as long as its transaction takes.
             self._slave.limit_lock_waits(1.0)
-        yield throttle_of(self.update, self._slave)
+        yield ThrottleStore.of(self.update, self._slave)
 
     def _close(self) -> None:
         if self._slave is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sluice.control.blocks import BlockStore
+from sluice.control.throttle import ThrottleStore
 from sluice.database.errors import (
     DatatypeMismatch,
     ForeignKeyViolation,
@@ -26,7 +27,6 @@ from sluice.database.placed import vendor_at
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.load.load_ownership import expect_loading
-from sluice.load.sessions import blocks_of, throttle_of
 from sluice.load.update import LoadTarget
 from sluice.model.blocks import Block
 from sluice.model.names import TableName
@@ -110,8 +110,8 @@ class BlockWorker(ABC):
 
     def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
-        self._kin = f"{loader}."
-        self.loader = f"{self._kin}{uuid.uuid4().hex[:8]}"
+        self._loader_prefix = f"{loader}."
+        self.loader = f"{self._loader_prefix}{uuid.uuid4().hex[:8]}"
         self.stopped = stopped
         self.report = LoadReport()
         self._slave: Session | None = None
@@ -202,7 +202,7 @@ class BlockWorker(ABC):
     def _throttled(self) -> bool:
         """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
         control = self._linked(self._control)
-        self._throttle_state = throttle_of(self.target, control).read()
+        self._throttle_state = ThrottleStore.of(self.target, control).read()
         if self._throttle_state.holds:
             with control.transaction():
                 self._expect_job(control)
@@ -248,7 +248,7 @@ class BlockWorker(ABC):
         """Needs the slave alone: the master may be what has failed."""
         if self._holds_block:
             self._open_control()
-            self._blocks(self._linked(self._control)).release(kin=self._kin)
+            self._blocks(self._linked(self._control)).release(loader_prefix=self._loader_prefix)
             self._holds_block = False
 
     # -- its sessions
@@ -266,7 +266,7 @@ class BlockWorker(ABC):
             self._control = self.target.connect_slave(self.target.loader_application, durable=self._durable)
 
     def _blocks(self, connection: Session) -> BlockStore:
-        return blocks_of(self.target, connection)
+        return BlockStore.of(self.target, connection)
 
     @contextmanager
     def _fitting(self, table: TableName) -> Iterator[None]:

@@ -60,7 +60,7 @@ def why_silent(pair: Pair, store: "Redis") -> str:
     if closures:
         return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
     with reach(info, f"{pair.application} verify") as session:
-        checkpoint = CheckpointStore(session, prefix, slave.schema, slave.name).read()
+        checkpoint = CheckpointStore.of(pair, session).read()
     if checkpoint is None:
         return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
     if checkpoint.state is not SlaveState.NORMAL:

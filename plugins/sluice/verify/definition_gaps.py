@@ -57,7 +57,7 @@ def of_slave(
     vendor = vendor_at(pair)
     schemas = vendor.schemas
     with reach(pair.slave_info, f"{pair.application} compare") as slave:
-        checkpoint = CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+        checkpoint = CheckpointStore.of(pair, slave).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             return None
         owner = LoadOwner(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()

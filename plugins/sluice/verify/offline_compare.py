@@ -116,4 +116,4 @@ def _key(row: Image, key: Sequence[str]) -> Row:
 
 def checkpoint(pair: Pair, slave: Side, session: Session) -> Checkpoint | None:
     """As a session on the slave sees it."""
-    return CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()
+    return CheckpointStore.of(pair, session).read()

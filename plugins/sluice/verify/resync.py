@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from redis import Redis
 
-from sluice.control.rejects import rejects_of
+from sluice.control.rejects import RejectStore
 from sluice.database.registry import reach
 from sluice.errors import SluiceError
 from sluice.executor import Executor
@@ -133,7 +133,7 @@ def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
 def _settle_differing(pair: Pair, table: TableName) -> None:
     """What said that the table differs is settled: it does not any more."""
     with reach(pair.slave_info, f"{pair.application} verify") as session, session.transaction():
-        store = rejects_of(pair, session)
+        store = RejectStore.of(pair, session)
         ids = [reject.id for reject in store.differing() if reject.table == table]
         store.move(ids, RejectStatus.DROPPED, "resync found the table equal")
 
@@ -141,5 +141,5 @@ def _settle_differing(pair: Pair, table: TableName) -> None:
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:
     """Changes of the table that are set aside."""
     with reach(pair.slave_info, f"{pair.application} verify") as session:
-        store = rejects_of(pair, session)
+        store = RejectStore.of(pair, session)
         return [reject for reject in store.open() if reject.table == table] if store.ready() else []

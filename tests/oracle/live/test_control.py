@@ -44,9 +44,9 @@ def test_notes_throttles_and_imports_are_kept(oracle_database: Callable[[], Conn
         LoadOwner(session, PREFIX, "", SLAVE).name("update 1")
         checkpoint.move(SlaveState.INITIAL)
         checkpoint.move(SlaveState.TRANSITION)
-        throttle.say("update 1", "Initial update: waits", "Initial update")
+        throttle.put_message("update 1", "Initial update: waits", "Initial update")
         assert checkpoint.configured().message == "Initial update: waits"
-        throttle.say("update 1", "Initial update: goes on", "Initial update")
+        throttle.put_message("update 1", "Initial update: goes on", "Initial update")
         assert checkpoint.configured().message == "Initial update: goes on"
 
         assert vendor.queries.run(session, "SELECT 'a', NULL FROM DUAL;", 5)[1] == [("a", None)]
@@ -62,6 +62,6 @@ def test_notes_throttles_and_imports_are_kept(oracle_database: Callable[[], Conn
         with session.transaction():
             begun = blocks.begin_import("l/2")
         assert begun is not None and begun.file == "public.t.1.csv"
-        assert blocks.release(kin="l/1") == 0 and blocks.release(kin="l/") == 1
+        assert blocks.release(loader_prefix="l/1") == 0 and blocks.release(loader_prefix="l/") == 1
         assert blocks.left() == (0, 0, 1)
         assert vendor.rows.estimates(session, [TABLE]) == {}

@@ -90,7 +90,7 @@ class Steps(threading.Thread):
     def _await(self, holds: Callable[[Checkpoint], bool]) -> None:
         while not self._enough.wait(PAUSE_SECONDS):
             with reach(self._pair.slave_info, "joiner") as slave:
-                store = CheckpointStore(slave, self._pair.prefix, self._pair.slave.schema, self._pair.slave.name)
+                store = CheckpointStore.of(self._pair, slave)
                 found = store.read()
             assert found is not None
             if holds(found):

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from sluice.control.blocks import block_map
+from sluice.control.blocks import BlockStore
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
 from sluice.load.throttle import Throttle
@@ -62,7 +62,7 @@ class Throttled(threading.Thread):
 
     def done(self) -> int:
         """Blocks stored or exported."""
-        found = block_map(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
+        found = BlockStore(self.pair.slave, self.update.prefix, "public", "dr1").map().tables.values()
         states = (BlockState.STORED, BlockState.EXPORTED)
         return sum(block.state in states for table in found for block in table.blocks)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.control.blocks import block_map
+from sluice.control.blocks import BlockStore
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_steps
@@ -99,7 +99,7 @@ def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) 
         transfer_steps.examine(two, carried)
     with pytest.raises(transfer_steps.NothingExported, match="no block of this update was exported"):
         transfer_steps.examine(three_, carried)
-    held = block_map(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
+    held = BlockStore(net.sessions["s3"], three_.prefix, "public", "three").map().tables.values()
     assert {block.state for table in held for block in table.blocks} == {BlockState.BEGUN}
     steps.cancel(three_, net.store)
     with net.applying(("DEMO_", "one")) as running:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.control.rejects import rejects_of
+from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.verify.findings import Outcome
@@ -64,7 +64,7 @@ def test_rows_are_what_the_exit_makes_of_them_and_none_is_lost(
         here.await_current()
         slave, master = rows()
         assert [row for row in slave if row not in master] == [(33, "na", "CH", 33)] and len(slave) == len(master)
-        store = rejects_of(here.pair, here.slave)
+        store = RejectStore.of(here.pair, here.slave)
         aside = store.open()
         assert [(each.keys, each.content) for each in aside] == [(("33",), None)] * 2
         assert "fails for the row id = '33': ValueError: no such name. Mend that" in aside[0].reason

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.database import xml_images
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
 from sluice.model.names import TableName
 from sluice.vendors.postgres.target.replay import Replayer
@@ -56,7 +57,7 @@ def test_a_row_that_lives_on_is_never_deleted(slave: Any, size: str, safe: bool)
     try:
         apply.merge([reduced(parent, 2), reduced(child, 1)], safe=safe)
     except Collision:
-        replay.replay(xml_images.changes(items, {PARENT: ("id",), CHILD: ("id",)}), safe=safe)
+        replay.replay(xml_images.changes(items, {PARENT: ("id",), CHILD: ("id",)}), ReplayOptions(safe=safe))
     same(slave, parent)
     same(slave, child)
 
@@ -99,7 +100,7 @@ def test_unique_values_change_places(slave: Any, size: str, cascades: bool, safe
     if cascades:
         with pytest.raises(Collision, match=r"public\.t.*change by change"):
             apply.merge([reduced(history, at)], safe=safe)
-        Replayer(slave, apply.targets).replay(history.changes(at), safe=safe)
+        Replayer(slave, apply.targets).replay(history.changes(at), ReplayOptions(safe=safe))
     else:
         apply.merge([reduced(history, at)], safe=safe)
     same(slave, history)
@@ -141,5 +142,5 @@ def test_seed_002s_example_twice(slave: Any, size: str) -> None:
         apply.merge([reduced(history, 1)], safe=True)
         same(slave, history)
     for _ in range(2):
-        Replayer(slave, apply.targets).replay(history.changes(1), safe=True)
+        Replayer(slave, apply.targets).replay(history.changes(1), ReplayOptions(safe=True))
         same(slave, history)

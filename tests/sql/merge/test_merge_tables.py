@@ -6,6 +6,7 @@ import pytest
 
 from sluice.apply import net_changes
 from sluice.database import xml_images
+from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision, Drift
 from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
@@ -251,7 +252,7 @@ def test_a_table_of_1600_columns(slave: Any, size: str, images: bool) -> None:
     if images:
         with pytest.raises(Collision, match="too many"):
             apply.merge([changes])
-        Replayer(slave, apply.targets).replay(history.changes(at), images=[T])
+        Replayer(slave, apply.targets).replay(history.changes(at), ReplayOptions(images=[T]))
     else:
         apply.merge([changes])
     same(slave, history)

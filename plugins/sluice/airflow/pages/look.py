@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 from sluice.airflow import connections
 from sluice.airflow.pages.known import in_thread
 from sluice.config import Replication
-from sluice.control.rejects import rejects_of
+from sluice.control.checkpoint import CheckpointStore
+from sluice.control.rejects import RejectStore
 from sluice.database.registry import reach, vendor_of
 from sluice.database.rows import Estimate
 from sluice.errors import SluiceError
 from sluice.load.progress import Progress, progress
-from sluice.load.sessions import checkpoints_of
 from sluice.load.update import Update
 from sluice.model.backlog import Backlog
 from sluice.model.broadcast import Broadcast
@@ -138,13 +138,13 @@ def _slave(replication: Replication, name: str) -> SlaveLook:
     info = _short(place.conn_id, place.vendor, replication)
     pair = Pair(replication, place, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        checkpoint = checkpoints_of(Update.named(pair, "monitor"), session).read()
+        checkpoint = CheckpointStore.of(Update.named(pair, "monitor"), session).read()
         if checkpoint is None:
             return SlaveLook()
         loading = None
         if checkpoint.state is SlaveState.INITIAL or checkpoint.loading:
             loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
-        store = rejects_of(pair, session)
+        store = RejectStore.of(pair, session)
         rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []
         return SlaveLook(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
 

@@ -9,9 +9,11 @@ markers, each slave in a transaction of its own. From there on no slave knows of
 import logging
 from collections.abc import Iterable, Sequence
 
+from sluice.control.blocks import BlockStore
+from sluice.control.checkpoint import CheckpointStore
 from sluice.errors import SluiceError, Terminal
 from sluice.load.load_ownership import LoadEnded, owner_of
-from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, on_slave
+from sluice.load.sessions import on_slave
 from sluice.load.update import Update
 from sluice.model.blocks import Block
 from sluice.model.manifest import Addressee
@@ -46,7 +48,7 @@ class OtherRows(Terminal):
 def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
     """The slave of `update` as a manifest of `tables` names it. Raises `LoadEnded`, and errors of the connection."""
     with on_slave(update) as slave:
-        found = checkpoints_of(update, slave).read()
+        found = CheckpointStore.of(update, slave).read()
     if found is None or found.position is None:
         raise LoadEnded.of(update, found)
     places = tuple(update.placement.places(tables).items())
@@ -77,16 +79,16 @@ def adopt(update: Update, blocks: Sequence[Block]) -> None:
     Raises `LoadEnded`, `OtherTables`, and errors of the connection.
     """
     with on_slave(update) as slave, slave.transaction():
-        checkpoints_of(update, slave).read(lock=True)
+        CheckpointStore.of(update, slave).read(lock=True)
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id or owner.state is not SlaveState.TRANSITION:
             raise LoadEnded.of(update, owner)
-        own = block_map_of(update, slave).tables
+        own = BlockStore.of(update, slave).map().tables
         if not any(block.file is None for table in own.values() for block in table.blocks):
             return
         if different := own.keys() ^ {block.table for block in blocks}:
             raise OtherTables(update, sorted(map(str, different)))
-        store = blocks_of(update, slave)
+        store = BlockStore.of(update, slave)
         store.delete()
         store.adopt(blocks)
     log.info("%s: has the %s exported blocks as its own", update, len(blocks))

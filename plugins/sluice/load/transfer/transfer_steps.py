@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sluice.config import SlaveConfig
 from sluice.configuration.placement import Placement
+from sluice.control.blocks import BlockStore
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded, owner_of
-from sluice.load.sessions import block_map_of, on_master, on_slave
+from sluice.load.sessions import on_master, on_slave
 from sluice.load.transfer import multi_slave_export
 from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder, new_folder
 from sluice.load.update import LoadTarget, SlaveAlone, Update
@@ -256,7 +257,7 @@ def _tables(update: Update, master: Session, names: list[TableName]) -> list[Fil
 
 
 def _all(target: LoadTarget, slave: Session) -> list[Block]:
-    return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
+    return [block for table in BlockStore.of(target, slave).map().tables.values() for block in table.blocks]
 
 
 def _marker(block: Block) -> Position:

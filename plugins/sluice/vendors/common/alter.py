@@ -142,7 +142,7 @@ class Alterer(ABC, Generic[T]):
                 f"WHERE {text} IN ({', '.join(map(self.literal, labels))})",
             )
 
-    def settle(self, changed: Collection[TableName]) -> None:
+    def complete_columns(self, changed: Collection[TableName]) -> None:
         """Nothing: a column whose values follow as changes may stay NULL here."""
 
     def truncate(self, tables: Sequence[TableName]) -> None:

@@ -182,7 +182,7 @@ class SlaveTables(KnownTables[T]):
         found = self.catalog.foreign_keys(self.connection, sorted(wanted))
         return [own.key for own in found if own.key.child in wanted]
 
-    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+    def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
         wanted = list(among)
         links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]

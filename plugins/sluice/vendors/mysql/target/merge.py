@@ -68,9 +68,9 @@ class Merger(common.Merger[_Set]):
         self.cascades = cascades
         self.targets = SlaveTables(connection, mask)
 
-    def begin(self, at_once: Collection[str] = ()) -> None:
-        """Nothing is deferred here."""
-        assert not at_once, at_once
+    def begin(self, immediate: Collection[str] = ()) -> None:
+        """Does nothing: constraints are never deferred here."""
+        assert not immediate, immediate
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""

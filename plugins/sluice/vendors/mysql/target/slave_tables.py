@@ -47,6 +47,6 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
             columns = tuple(SlaveColumn(each.name, each.type, each.generated, each.collation) for each in shape.columns)
             yield SlaveTable(shape, columns, uniques[table], table in watched, self.hidden(table, columns))
 
-    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+    def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """The table alone."""
         return {table}

@@ -79,9 +79,9 @@ class Merger(common.Merger[_Set]):
         self.cascades: bool = cascades
         self.targets: SlaveTables = SlaveTables(connection, mask)
 
-    def begin(self, at_once: Collection[str] = ()) -> None:
-        """Constraints that may be deferred are checked at the transaction's end."""
-        assert not at_once, at_once
+    def begin(self, immediate: Collection[str] = ()) -> None:
+        """Defers all constraints that can be."""
+        assert not immediate, immediate
         self.session.run("SET CONSTRAINTS ALL DEFERRED")
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> None:

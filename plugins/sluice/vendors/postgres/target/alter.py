@@ -155,12 +155,11 @@ class Alterer:
     def rename_labels(self, item: DefinitionChange) -> None:
         """Nothing: a label is its type's, and is renamed there."""
 
-    def settle(self, changed: Collection[TableName]) -> None:
-        """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
-
-        To be called when a window's rows are written.
+    def complete_columns(self, changed: Collection[TableName]) -> None:
+        """After a window's rows are written: added columns become NOT NULL in the tables `changed` once no row lacks
+        its value.
         """
-        if self._not_null.settle(changed):
+        if self._not_null.complete(changed):
             self.targets.forget()
 
     def truncate(self, tables: Sequence[TableName]) -> None:

@@ -1,19 +1,19 @@
-"""Net changes of a window to the slave: a few statements a table, in the caller's transaction.
+"""Merges the net changes of a window into the slave: a few statements a table, in the caller's transaction.
 
-    merger = Merger(connection, cascades=not replica_role)     # one a session
+    merger = Merger(connection, cascades=not replica_role)            # one a session
     merged = merger.merge([net_changes_or_staged, …], safe=False)
     merger.targets.forget(table)                                      # after DDL on the slave
 
-Deletes go first, children before parents; then updates, moved keys and inserts, parents before
-children. In normal mode every statement must touch exactly the rows it names. In safe mode it need
-not: rows that should be there are made, rows that should not are gone, whatever was there.
+Deletes go first, children before parents; then updates, moves and inserts, parents before children. In normal mode
+every statement must touch exactly the rows it names. In safe mode it need not: missing rows are inserted, present ones
+updated, and rows to delete may be absent.
 
-Raises, with everything it did undone and the transaction still usable:
+Raises, after undoing everything and with the transaction still usable:
 
 - `Drift`: the slave's rows are not the master's former ones (normal mode only);
-- `Collision`: the set-based form does not work here; use `replay`;
+- `Collision`: the changes do not work as sets; use `replay`;
 - `ValueUnfit`, `ColumnMissing`, `SlaveTableMissing`: the slave's definition does not take the changes;
-- the errors of the session; the transaction is lost then.
+- the errors of the session, after which the transaction is lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,14 +41,14 @@ _SAVEPOINT = "sluice_merge"
 _COLLISIONS = ("23503", "23505", "23P01")
 """Foreign key, unique, exclusion: the order of the changes matters."""
 _STALE = ("42703", "42P01", "42804", "42883")
-"""Column, table, type, operator: the table was altered since it was looked at."""
+"""Column, table, type, operator: the table was altered since its definition was read."""
 _UNFIT = ("22", "23502", "23514")
 """Data exceptions, NOT NULL, CHECK."""
 
 _PREPARED = 4_000
-"""Statements that stay planned: a few for each of a thousand tables. Each takes some 33 KB of the slave's session."""
+"""Prepared statements kept: a few for each of a thousand tables. Each takes some 33 KB in the slave's session."""
 _WIDEST = 1_600
-"""Columns a stage table may have (a sub-select 1,664)."""
+"""The most columns of a stage table (of a sub-select 1,664)."""
 
 
 @dataclass(frozen=True)
@@ -75,42 +75,43 @@ class Merger:
         driver = native(connection)
         driver.prepared_max = max(driver.prepared_max or 0, _PREPARED)
 
-    def begin(self, at_once: Collection[str] = ()) -> None:
-        """In a new transaction: constraints are checked at its end, those `at_once` (quoted) with every statement."""
+    def begin(self, immediate: Collection[str] = ()) -> None:
+        """In a new transaction: defers all constraints but those in `immediate` (quoted names)."""
         self.connection.execute("SET CONSTRAINTS ALL DEFERRED")
-        for constraint in sorted(at_once):
+        for constraint in sorted(immediate):
             self.connection.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE".encode())
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> Merged:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""
-        wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
-        if not wanted:
+        changes = [change for change in changes if isinstance(change, Staged) or change.rows]
+        if not changes:
             return Merged()
         if self.cascades:
-            # Foreign keys and triggers that act may have been made since, and nothing would fail to tell of them.
+            # Foreign keys and triggers may have been added since they were read; no statement would fail because of it.
             self.targets.forget()
-        fresh = False
-        anew: set[TableName] = set()
+        read_again = False
+        reinserted: set[TableName] = set()
         while True:
             try:
-                return self._merge(wanted, safe, anew)
+                return self._merge(changes, safe, reinserted)
             except Collision as collision:
-                # Unique values change places: rows may go and come instead, where nothing hangs on them.
-                if not collision.unique or collision.table in anew or not self._may_reinsert(collision.table, wanted):
+                # Rows exchange unique values: delete and insert them instead, where nothing notices that.
+                table = collision.table
+                if not collision.unique or table in reinserted or not self._may_reinsert(table, changes):
                     raise
-                anew.add(collision.table)
+                reinserted.add(table)
             except psycopg.Error as error:
-                if error.sqlstate not in _STALE or fresh:
+                if error.sqlstate not in _STALE or read_again:
                     raise
-                self.targets.forget()  # somebody altered the slave's tables: look again, once
-                fresh = True
+                self.targets.forget()  # the slave's tables were altered: read them again, once
+                read_again = True
 
-    # What to do
+    # Planning the steps
 
-    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]) -> Merged:
+    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, reinserted: Collection[TableName]) -> Merged:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
-        steps = self._steps(changes, safe, anew)
+        steps = self._steps(changes, safe, reinserted)
         if self.cascades:
             self._reject_unsafe_cascades(steps, rank)
         late = self._late(steps) if self.cascades else ()
@@ -122,131 +123,100 @@ class Merger:
         return self._apply([*early, *then, *(step for step in first if step.target.table in late)])
 
     def _steps(
-        self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]
+        self, changes: Sequence[NetChanges | Staged], safe: bool, reinserted: Collection[TableName]
     ) -> list[MergeStep]:
-        """`anew`: tables whose changed rows are deleted and inserted."""
+        """`reinserted`: tables whose changed rows are deleted and inserted."""
         shares: dict[TableName, list[NetChanges | Staged]] = {}
         for change in changes:
             shares.setdefault(change.table, []).append(change)
-        steps = []
-        for table, parts in shares.items():
-            target, columns, key = self.targets[table], _columns(parts), parts[0].key
-            sets: dict[str, list[Rows]] = {kind: [] for kind in KINDS}
-            for part in parts:
-                for kind, rows in stage.sets(part).items():
-                    sets[kind] += rows
-            kinds = SAFE if safe and key else STRICT
-            compared = bool(key) and not safe and all(part.compared for part in parts)
-            if not compared:
-                sets = {kind: [rows.only("kc") for rows in found] for kind, found in sets.items()}
-            images = [f"b{number}" for number, name in enumerate(columns, start=1) if compared and name not in key]
-            if key:
-                free = self._may_reinsert(table, parts)
-                self._settle_moves(target, key, images, sets, free, safe)
-                rewritten = sets["updates"] or (safe and sets["inserts"])
-                if table in anew or (rewritten and _has_always_identity(target, columns, key)):
-                    self._settle_updates(target, columns, key, images, sets, free, safe)
-                    kinds = STRICT
-            elif sets["deletes"] and sets["inserts"] and not self._may_reinsert(table, parts):
-                raise Collision(table, "rows without a key change, and may not go and come instead")
-            steps += [
-                MergeStep(
-                    kinds[kind] if key or kind != "deletes" else "remove",
-                    target,
-                    columns,
-                    key,
-                    rows,
-                    not safe,
-                    compared and kind != "inserts",
-                    self.cascades,
-                )
-                for kind, found in sets.items()
-                for rows in stage.joined(found)
-            ]
+        steps = [step for table, parts in shares.items() for step in self._steps_of(table, parts, safe, reinserted)]
         for step in steps:
             if len(step.rows.names) > _WIDEST:
-                said = "so many columns and their old images are too many for one statement"
-                raise Collision(step.target.table, said)
+                reason = "so many columns and their old images are too many for one statement"
+                raise Collision(step.target.table, reason)
         return steps
+
+    def _steps_of(
+        self,
+        table: TableName,
+        parts: Sequence[NetChanges | Staged],
+        safe: bool,
+        reinserted: Collection[TableName],
+    ) -> list[MergeStep]:
+        """The steps of one table. Raises `Collision` where it needs what foreign keys or triggers would notice."""
+        target, columns, key = self.targets[table], _columns(parts), parts[0].key
+        compared = bool(key) and not safe and all(part.compared for part in parts)
+        sets = _RowSets.of(parts, columns, key, compared)
+        kinds = SAFE if safe and key else STRICT
+        may_reinsert = self._may_reinsert(table, parts)
+        if key:
+            if sets.rows["moves"] and may_reinsert:
+                sets.reinsert_moves()
+            elif sets.rows["moves"] and (safe or any(target.column(name).identity == "a" for name in key)):
+                raise Collision(table, "the keys of rows change that others may refer to")
+            rewritten = sets.rows["updates"] or (safe and sets.rows["inserts"])
+            if table in reinserted or (rewritten and _has_always_identity(target, columns, key)):
+                if not may_reinsert:
+                    raise Collision(table, "a column changes that only the database itself may update")
+                sets.reinsert_updates(safe)
+                kinds = STRICT
+        elif sets.rows["deletes"] and sets.rows["inserts"] and not may_reinsert:
+            raise Collision(table, "rows without a key change, and may not be deleted and inserted instead")
+        return [
+            MergeStep(
+                kinds[kind] if key or kind != "deletes" else "remove",
+                target,
+                columns,
+                key,
+                rows,
+                not safe,
+                compared and kind != "inserts",
+                self.cascades,
+            )
+            for kind, of_kind in sets.rows.items()
+            for rows in stage.joined(of_kind)
+        ]
 
     def _reject_unsafe_cascades(self, steps: Sequence[MergeStep], rank: Mapping[TableName, int]) -> None:
         """Raises `Collision` where a cascade may change a key that a later statement looks up.
 
-        A row is found by its key, so no foreign key may have changed that meanwhile; and what one sets must
-        be set before the row gets its last values, not after.
+        Statements find rows by their keys, so no cascade may have changed a key before. And a cascade must set its
+        columns before the row gets its last values, not after.
         """
         kinds: dict[TableName, set[str]] = {}
         for step in steps:
             kinds.setdefault(step.target.table, set()).add(step.kind)
         keys = {step.target.table: set(step.key) for step in steps}
         for link in self.targets.foreign_keys(kinds):
-            above = kinds.get(link.parent, set())
-            # Of rows that stay under their key other columns may have changed.
-            other = not set(link.parent_columns) <= keys.get(link.parent, set())
-            changed = link.follows_updates and ("move" in above or (other and bool(above & {"update", "upsert"})))
-            gone = link.follows_deletes and bool(above & set(FIRST))
-            mine = bool(keys[link.child] & set(link.columns))
-            if (changed and (mine or rank[link.parent] >= rank[link.child])) or (gone and mine):
+            of_parent = kinds.get(link.parent, set())
+            # Rows that keep their key may have changed in other columns that the foreign key refers to.
+            beyond_key = not set(link.parent_columns) <= keys.get(link.parent, set())
+            updated = "move" in of_parent or (beyond_key and bool(of_parent & {"update", "upsert"}))
+            changed = link.follows_updates and updated
+            deleted = link.follows_deletes and bool(of_parent & set(FIRST))
+            changes_key = bool(keys[link.child] & set(link.columns))
+            if (changed and (changes_key or rank[link.parent] >= rank[link.child])) or (deleted and changes_key):
                 raise Collision(link.child, "rows that its rows refer to change, and these with them")
 
     def _late(self, steps: Sequence[MergeStep]) -> set[TableName]:
-        """Tables whose rows go last: foreign keys would take rows along that live on once they refer to others.
+        """Tables whose deletes come last: earlier, a cascade would delete rows that are updated to refer elsewhere.
 
-        Raises `Collision` where rows of one table that go take each other along.
+        Raises `Collision` where several steps delete rows of one table that cascades to itself.
         """
-        goes = [step.target.table for step in steps if step.kind in FIRST]
-        stays = {step.target.table for step in steps if step.kind in ("update", "move", "upsert")}
-        for table in goes:
-            if goes.count(table) > 1 and table in self.targets.owners(table):
-                raise Collision(table, "its rows go in several steps, and take each other along")
-        return {owner for table in stays for owner in self.targets.owners(table) if owner in goes}
+        deleting = [step.target.table for step in steps if step.kind in FIRST]
+        updating = {step.target.table for step in steps if step.kind in ("update", "move", "upsert")}
+        for table in deleting:
+            if deleting.count(table) > 1 and table in self.targets.owners(table):
+                raise Collision(table, "several steps delete its rows, and each deletion cascades to others of them")
+        return {owner for table in updating for owner in self.targets.owners(table) if owner in deleting}
 
     def _may_reinsert(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
-        """Whether a row may be deleted and inserted again: nobody refers to it, and all its values come along."""
+        """Whether a row may be deleted and inserted again: nothing notices it, and the changes have all its values."""
         target = self.targets[table]
         columns = _columns([change for change in changes if change.table == table])
         return not (self.cascades and target.watched) and not target.has_own(columns)
 
-    def _settle_moves(
-        self,
-        target: SlaveTable,
-        key: Sequence[str],
-        images: Sequence[str],
-        sets: dict[str, list[Rows]],
-        free: bool,
-        safe: bool,
-    ) -> None:
-        moves = sets["moves"]
-        if not moves:
-            return
-        if free:
-            # The old key goes, the new one comes: no chain or swap of keys can be in the way.
-            old = [f"k{number}" for number in range(1, len(key) + 1)]
-            sets["deletes"] += [rows.deleted(old, images) for rows in moves]
-            sets["inserts"] += [rows.only("c") for rows in moves]
-            sets["moves"] = []
-        elif safe or any(target.column(name).identity == "a" for name in key):
-            raise Collision(target.table, "the keys of rows change that others may refer to")
-
-    def _settle_updates(
-        self,
-        target: SlaveTable,
-        columns: Sequence[str],
-        key: Sequence[str],
-        images: Sequence[str],
-        sets: dict[str, list[Rows]],
-        free: bool,
-        safe: bool,
-    ) -> None:
-        if not free:
-            raise Collision(target.table, "a column changes that only the database itself may update")
-        places = [f"c{columns.index(name) + 1}" for name in key]
-        changed = sets["updates"] + (sets["inserts"] if safe else [])
-        sets["deletes"] += [rows.deleted(places, images) for rows in changed]
-        sets["inserts"] += [rows.only("c") for rows in sets["updates"]]
-        sets["updates"] = []
-
-    # Doing it
+    # Executing them
 
     def _apply(self, steps: list[MergeStep]) -> Merged:
         self.connection.execute(f"SAVEPOINT {_SAVEPOINT}")
@@ -259,7 +229,7 @@ class Merger:
         return Merged(**touched)
 
     def _run(self, steps: Sequence[MergeStep], *, judge: bool) -> list[int]:
-        """Rows touched by each step. `judge`: on trouble, undo all and raise what it means."""
+        """Executes the steps; the rows touched by each. `judge`: after a failure, undo all and raise what it means."""
         counts: list[int] = []
         at = 0
         try:
@@ -289,7 +259,7 @@ class Merger:
         owners: list[int] = []
 
         def statements() -> Iterator[tuple[str, Sequence[str]]]:
-            # One after the other: the slave works on the first while the next are written.
+            # A generator: the slave works on the first statement while the next ones are made.
             for place, step in enumerate(steps):
                 source = stage.arrays(step.rows.arrow, step.typed)
                 for text in step.texts(source):
@@ -315,7 +285,7 @@ class Merger:
             raise _Failed(step, error) from error
 
     def _copied(self, step: MergeStep) -> int:
-        """New rows need no stage: COPY puts them where they belong."""
+        """Inserts by COPY directly into the table; new rows need no stage."""
         chosen = merge_statements.writable(step.target, step.columns)
         assert step.rows.arrow is not None
         rows = step.rows.arrow.select([f"c{number}" for number, _ in chosen])
@@ -325,7 +295,7 @@ class Merger:
         )
 
     def _source(self, step: MergeStep) -> Source:
-        """What lies here goes into a temporary table, or along with the statement."""
+        """The rows of a step: staged ones, parameters of the statement, or a temporary table."""
         if step.rows.relation is not None:
             return Relation(step.rows.relation)
         if step.small:
@@ -333,28 +303,29 @@ class Merger:
         self._stages += 1
         return stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
 
-    # When it went wrong
+    # After a failure
 
     def _undo(self) -> None:
-        # A lost connection is what the caller is told about; that undoing fails too adds nothing.
+        # Where the connection is lost, the caller gets the first error; undoing fails as well.
         with suppress(psycopg.OperationalError):
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
 
     def _meaning(self, steps: Sequence[MergeStep], trouble: "_Failed") -> Exception:
+        """What a server's error says about the changes: `Drift`, `Collision`, `ValueUnfit`, or the error itself."""
         step, error = trouble.step, trouble.error
         state = error.sqlstate or ""
         table = step.target.table
         if state in _COLLISIONS:
-            drift = self._already_there(steps, step) if step.kind == "insert" and step.key else None
-            return drift or Collision(table, self._said(step, error), unique=state != "23503")
+            drift = self._existing_row(steps, step) if step.kind == "insert" and step.key else None
+            return drift or Collision(table, self._reason(step, error), unique=state != "23503")
         if state.startswith(_UNFIT) and state:
             return self._unfit(step, error)
         if refuses(error):
-            return Collision(table, self._said(step, error))  # one by one it shows which change it is
+            return Collision(table, self._reason(step, error))  # a replay tells which change it is
         return error
 
-    def _already_there(self, steps: Sequence[MergeStep], step: MergeStep) -> Drift | None:
-        """The row that an insert found in its place, once all that should go before is gone."""
+    def _existing_row(self, steps: Sequence[MergeStep], step: MergeStep) -> Drift | None:
+        """The row whose key an insert needs, after executing the steps before it again."""
         before = [other for other in steps[: steps.index(step)] if other.target.table == step.target.table]
         try:
             self._run(before, judge=False)
@@ -370,15 +341,15 @@ class Merger:
         return Drift(step.target.table, self._shown(step, step.key, row[0]), "INSERT", "none", "one")
 
     def _shown(self, step: MergeStep, names: Sequence[str], values: Sequence[str | None]) -> dict[str, str | None]:
-        """What names a row in a message."""
+        """The values that name a row in a message."""
         return self.targets.mask.row(step.target.table, dict(zip(names, values, strict=True)))
 
-    def _said(self, step: MergeStep, error: psycopg.Error) -> str:
-        """What the server says of rows of a step."""
+    def _reason(self, step: MergeStep, error: psycopg.Error) -> str:
+        """The server's reason, without values where columns are masked."""
         return errors.reason(error, hidden=True) if step.target.hidden else error.diag.message_primary or str(error)
 
     def _drift(self, step: MergeStep, count: int) -> Drift:
-        """After undoing: which row it is."""
+        """Finds the row that differs, after everything was undone."""
         try:
             return self._drifting_row(step) or Drift(
                 step.target.table,
@@ -419,13 +390,13 @@ class Merger:
         return Drift.of_values(table, self._shown(step, names, row[0]), action, values, self.targets.mask)
 
     def _unfit(self, step: MergeStep, error: psycopg.Error) -> Exception:
-        """COPY into columns of the slave's types names the value; the statements themselves do not."""
+        """The value that does not fit: COPY into columns of the slave's types names it, other statements do not."""
         if step.rows.arrow is not None and (error.sqlstate or "").startswith("22"):
             try:
                 self._stages += 1
                 stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
-            except ValueUnfit as found:
-                return found
+            except ValueUnfit as unfit:
+                return unfit
             except psycopg.Error:
                 pass
             finally:
@@ -440,8 +411,45 @@ def _columns(parts: Sequence[NetChanges | Staged]) -> tuple[str, ...]:
 
 
 def _has_always_identity(target: SlaveTable, columns: Sequence[str], key: Sequence[str]) -> bool:
-    """Whether there is an identity that only the database itself may update. An insert may bring any value."""
+    """Whether a column is an identity that only the database itself may update. An insert may give any value."""
     return any(target.column(name).identity == "a" for name in columns if name not in key)
+
+
+@dataclass
+class _RowSets:
+    """The changes of one table by kind."""
+
+    rows: dict[str, list[Rows]]
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    images: list[str]
+    """Labels of the old images that are compared."""
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[NetChanges | Staged], columns: tuple[str, ...], key: tuple[str, ...], compared: bool
+    ) -> "_RowSets":
+        sets: dict[str, list[Rows]] = {kind: [] for kind in KINDS}
+        for part in parts:
+            for kind, rows in stage.sets(part).items():
+                sets[kind] += rows if compared else [each.only("kc") for each in rows]
+        images = [f"b{number}" for number, name in enumerate(columns, start=1) if compared and name not in key]
+        return cls(sets, columns, key, images)
+
+    def reinsert_moves(self) -> None:
+        """Deletes the old key and inserts the new row instead of a move: then chains and swaps of keys do no harm."""
+        old = [f"k{number}" for number in range(1, len(self.key) + 1)]
+        self.rows["deletes"] += [rows.deleted(old, self.images) for rows in self.rows["moves"]]
+        self.rows["inserts"] += [rows.only("c") for rows in self.rows["moves"]]
+        self.rows["moves"] = []
+
+    def reinsert_updates(self, safe: bool) -> None:
+        """Deletes and inserts rows instead of updating them; in safe mode also rows to insert, which may exist."""
+        places = [f"c{self.columns.index(name) + 1}" for name in self.key]
+        changed = self.rows["updates"] + (self.rows["inserts"] if safe else [])
+        self.rows["deletes"] += [rows.deleted(places, self.images) for rows in changed]
+        self.rows["inserts"] += [rows.only("c") for rows in self.rows["updates"]]
+        self.rows["updates"] = []
 
 
 class _Failed(Exception):

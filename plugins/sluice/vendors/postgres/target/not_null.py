@@ -1,7 +1,8 @@
-"""Columns of a slave that become NOT NULL when their values have come.
+"""Sets columns of a slave NOT NULL once their values have arrived.
 
-A column that the master added with a value for each row comes empty, with a check that is not validated yet and so
-holds for rows that are written from then on. The check outlives the apply; its name says what it is for.
+The master adds a NOT NULL column with a value for each row; on the slave it begins empty, with a check that is not
+validated and holds for rows written from then on. The check stays in the database when the apply ends; its name marks
+it.
 """
 
 from collections.abc import Collection
@@ -18,22 +19,22 @@ _SAVEPOINT = "sluice_not_null"
 
 
 class NotNull:
-    """Of one slave, over the connection of its apply."""
+    """The pending columns of one slave, over the connection of its apply."""
 
     def __init__(self, connection: Session):
         self.connection = connection
         self._altered: set[TableName] = set()
         self._tables: set[TableName] | None = None
-        """Those that had such columns at the last look; None: not looked yet."""
+        """Tables that had such columns when last read; None: not read yet."""
 
     def altered(self, table: TableName) -> None:
-        """The table may have got such a column."""
+        """Notes that the table may have got such a column."""
         self._altered.add(table)
 
-    def settle(self, changed: Collection[TableName]) -> bool:
-        """In tables that were `changed` or altered: columns without NULLs become NOT NULL; whether there was any.
+    def complete(self, changed: Collection[TableName]) -> bool:
+        """Sets columns without NULLs NOT NULL, in tables that were `changed` or altered; whether there was any.
 
-        In the caller's transaction. Raises psycopg's errors.
+        Runs in the caller's transaction. Raises psycopg's errors.
         """
         altered, self._altered = self._altered, set()
         looked_at = altered.union(changed)
@@ -41,12 +42,12 @@ class NotNull:
             return False
         rows = self.connection.execute(sql_files.render("postgres", "not_null_pending"), {"begins": PENDING}).fetchall()
         self._tables = {TableName(schema, name) for schema, name, _, _ in rows}
-        settled = [
+        completed = [
             self._set(quoted(schema, name), quoted(constraint), quoted(column))
             for schema, name, constraint, column in rows
             if TableName(schema, name) in looked_at
         ]
-        return any(settled)
+        return any(completed)
 
     def _set(self, table: str, constraint: str, column: str) -> bool:
         try:
@@ -57,5 +58,5 @@ class NotNull:
                     f"ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL, DROP CONSTRAINT {constraint}".encode()
                 )
         except (psycopg.errors.CheckViolation, psycopg.errors.ObjectInUse):
-            return False  # Values are still to come, or deferred constraints are still to be checked.
+            return False  # Values are missing still, or deferred constraints are unchecked.
         return True

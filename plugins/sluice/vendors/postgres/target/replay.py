@@ -1,32 +1,32 @@
-"""Changes applied one by one in REPL_KEY order, in the caller's transaction.
+"""Applies changes one by one in REPL_KEY order, in the caller's transaction.
 
 Slower than a merge, but changes of one window cannot conflict with each other.
 
     replayer = Replayer(connection, merger.targets)
-    done = replayer.replay(changes, safe=False)
-    done.rejects                                     # with reject=True: the changes set aside, earlier ones too
+    done = replayer.replay(changes, ReplayOptions(reject=True))
+    done.rejects                                     # changes that did not fit
 
-For windows whose net changes collide (`merge.Collision`), and for the policies of `on_conflict`:
-`reject` sets aside each change that does not fit; `overwrite` is safe mode.
+For windows whose net changes collide (`Collision`), and for the policies of `on_conflict`: `reject` rejects each change
+that does not fit; `overwrite` is safe mode.
 
-Statements go to the server in batches without waiting for each answer. Where a batch has trouble it is
-undone and taken change by change, so that the one at fault is known. Raises, with everything undone and
-the transaction still usable: `Drift`, `RowStays`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`,
-`SlaveTableMissing`, `MalformedContent`; else errors of the session.
+Statements are sent in batches without waiting for each answer. A batch that fails is undone and repeated change by
+change, which shows the one at fault. Raises, after undoing everything and with the transaction still usable: `Drift`,
+`RowStays`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`, `SlaveTableMissing`, `MalformedContent`; else errors of the
+session.
 
-In safe mode rows may have to go because of a unique value that another needs. `done.displaced` names them;
-the caller restores those that the master has (`missing`).
+Safe mode may displace rows that have a unique value which another row needs. `done.displaced` names them; the caller
+restores those that the master has (`missing`).
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import psycopg
 
-from sluice.database.apply import DisplacedRow, Replayed, rows_of
+from sluice.database.apply import PLAIN_REPLAY, DisplacedRow, Replayed, ReplayOptions, rows_of
 from sluice.database.conflicts import (
     ChangeRefused,
     Conflict,
@@ -41,10 +41,9 @@ from sluice.database.digests import Texts
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
-from sluice.model.conflict_rule import NO_RULES, ConflictRule
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
-from sluice.vendors.common.replay import settled
+from sluice.vendors.common.replay import rejects_of_conflict
 from sluice.vendors.postgres import errors, pipeline
 from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.target import change_statements, unique
@@ -58,13 +57,13 @@ _ALL, _BATCH, _ONE = "sluice_replay", "sluice_replay_batch", "sluice_replay_one"
 
 
 class ActionRefused(ChangeRefused):
-    """A trigger or view of the slave refuses it, or a limit."""
+    """A trigger, a view or a limit of the slave refuses the change."""
 
     remedy = "Change the trigger, view or index of the slave that is in the way"
 
 
 class ReferenceRefused(ChangeRefused):
-    """A foreign key of the slave refuses it; the row that it refers to may follow, or go."""
+    """A foreign key of the slave refuses the change; a later change may insert or delete the other row."""
 
     remedy = "Replicate the table it refers to as well, or drop the constraint on the slave"
 
@@ -80,45 +79,42 @@ class PostgresRowStays(RowStays):
 
     @classmethod
     def by(cls, change: RowChange, statement: Statement, key: Sequence[str | None]) -> "PostgresRowStays":
-        """What the result of a statement that refuses says."""
+        """`statement` has found the row with `key`, which must not be deleted."""
         row = change.mask.row(change.table, dict(zip(change.key, key, strict=True)))
         return cls(change, statement.refuses.format(row_text(row or change.shown)))
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A change that a foreign key refused: what it refers to may follow, or go by a change of its own."""
+    """A change that a foreign key refused, and that is tried again after later changes."""
 
     change: RowChange
-    found: list[Statement]
+    statements: list[Statement]
     problem: Conflict
     former: tuple[Mapping[str, str | None], ...] = ()
-    """What the row was before changes that this one stands for as well."""
+    """The row before earlier changes that this one replaces."""
 
 
 @dataclass
 class _Work:
-    """A replay under way."""
+    """A running replay."""
 
     done: Replayed
     rewriter: Rewriter
-    images: frozenset[TableName]
-    safe: bool
-    reject: bool
-    rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
+    options: ReplayOptions
     waiting: list[_Waiting] = field(default_factory=list)
 
     def must_wait(self, change: RowChange) -> bool:
         """Whether an earlier change of the same row waits."""
         return any(rows_of(change) & rows_of(other.change) for other in self.waiting)
 
-    def overtaken(self, change: RowChange) -> list[Mapping[str, str | None]]:
-        """In safe mode a row's last change counts: takes out those that wait for what came before; the former rows.
+    def replaced(self, change: RowChange) -> list[Mapping[str, str | None]]:
+        """In safe mode, removes waiting changes of the same row, which `change` replaces. Returns their former rows.
 
-        What the row once referred to may be gone for good, where changes are applied anew onto what came later.
+        The parent row of such an earlier change may no longer exist, where the slave is ahead of the window.
         """
         if change.partial and change.new:
-            return []  # Those before it say what it leaves out.
+            return []  # it lacks columns that the earlier changes have
         former: list[Mapping[str, str | None]] = []
         left = []
         for each in self.waiting:
@@ -148,32 +144,20 @@ class Replayer:
     def replay(
         self,
         changes: Iterable[RowChange],
-        *,
-        safe: bool = False,
-        images: Collection[TableName] = (),
-        reject: bool = False,
+        options: ReplayOptions = PLAIN_REPLAY,
         earlier_rejects: Sequence[Rejected] = (),
-        deferrable: bool = False,
-        rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
-        """Applies the changes of rows, in REPL_KEY order, of one or many tables.
-
-        `images`: tables whose rows are also compared with their former images (normal mode). `reject` returns
-        changes that do not fit instead of raising; `earlier_rejects`: those of earlier attempts of the same window.
-        `deferrable`: in safe mode, unique values that are checked at the commit displace rows as well. `rules`: see
-        `sluice.database.apply.Replayer`.
-        """
+        """See `sluice.database.apply.Replayer`."""
         masked = (replace(change, mask=self.targets.mask) for change in changes)
         batches = iter(lambda: list(islice(masked, _CHUNK)), [])
-        rewriter = self._rewriter(safe, deferrable)
-        done = Replayed(rejects=list(earlier_rejects))
-        return self._replay(batches, _Work(done, rewriter, frozenset(images), safe, reject, rules))
+        rewriter = Rewriter(safe=options.safe, cascades=self.cascades, deferrable=options.deferrable)
+        return self._replay(batches, _Work(Replayed(rejects=list(earlier_rejects)), rewriter, options))
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
-        """Those that are not on the slave now."""
-        looked = list(displaced)
+        """Those of `displaced` that are not on the slave now."""
+        rows = list(displaced)
         statements = []
-        for each in looked:
+        for each in rows:
             parameters = change_statements.Parameters(self.targets[each.table])
             text = f"SELECT FROM {parameters.target.only} t WHERE {parameters.equal(each.row)}"
             statements.append((text, tuple(parameters.values)))
@@ -181,10 +165,7 @@ class Replayer:
             counts = pipeline.send(self.connection, statements)
         except pipeline.StatementsFailed as failed:
             raise failed.error from None
-        return [each for each, count in zip(looked, counts, strict=True) if not count]
-
-    def _rewriter(self, safe: bool, deferrable: bool) -> Rewriter:
-        return Rewriter(safe=safe, cascades=self.cascades, deferrable=deferrable)
+        return [each for each, count in zip(rows, counts, strict=True) if not count]
 
     def _replay(self, batches: Iterable[Sequence[RowChange]], work: "_Work") -> Replayed:
         self._uniques.clear()
@@ -213,23 +194,27 @@ class Replayer:
             work.done.passed(changes)
         else:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_BATCH}")
-            for change, found in steps:
-                if self._in_turn(change, found, work):
+            for change, statements in steps:
+                if self._in_turn(change, statements, work):
                     self._try_waiting(work)
         self.connection.execute(f"RELEASE SAVEPOINT {_BATCH}")
 
     def _in_turn(
-        self, change: RowChange, found: list[Statement], work: "_Work", former: Sequence[Mapping[str, str | None]] = ()
+        self,
+        change: RowChange,
+        statements: list[Statement],
+        work: "_Work",
+        former: Sequence[Mapping[str, str | None]] = (),
     ) -> bool:
-        """Whether it is applied; otherwise it waits or is set aside, or what is wrong with it is raised."""
+        """Applies the change; False where it waits or is rejected. Raises `Conflict` where nothing rejects it."""
         problem: Conflict | None = None
-        if work.safe and change.key:
-            overtaken = work.overtaken(change)
-            former = [*former, *overtaken]
-            earlier = [self._statements(replace(change, old=row), work) for row in overtaken]
-            found = [*(statement for each in earlier for statement in each), *found]
+        if work.options.safe and change.key:
+            replaced = work.replaced(change)
+            former = [*former, *replaced]
+            earlier = [self._statements(replace(change, old=row), work) for row in replaced]
+            statements = [*(statement for each in earlier for statement in each), *statements]
         if not work.must_wait(change):
-            problem = self._one(change, found, work)
+            problem = self._one(change, statements, work)
             if problem is None:
                 work.done.passed([change])
                 return True
@@ -237,30 +222,30 @@ class Replayer:
                 self._settle(change, problem, work)
                 return False
         problem = problem or ReferenceRefused(change, "an earlier change of the row waits")
-        work.waiting.append(_Waiting(change, found, problem, tuple(former)))
+        work.waiting.append(_Waiting(change, statements, problem, tuple(former)))
         return False
 
     def _try_waiting(self, work: "_Work") -> None:
-        """Those that wait, in their order, as long as one of them succeeds."""
+        """Tries the waiting changes, in their order, until none of them succeeds."""
         progress = bool(work.waiting)
         while progress:
             again, work.waiting = work.waiting, []
-            done = [self._in_turn(each.change, each.found, work, each.former) for each in again]
+            done = [self._in_turn(each.change, each.statements, work, each.former) for each in again]
             progress = any(done) and bool(work.waiting)
 
     def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
-        rule = work.rules.get(change.table)
+        rule, reject = work.options.rules.get(change.table), work.options.reject
         slave_row, overwrite = self._slave_row(change), lambda: self._overwritten(change, work)
-        work.done.rejects += settled(change, problem, slave_row, rule, overwrite, reject=work.reject)
+        work.done.rejects += rejects_of_conflict(change, problem, slave_row, rule, overwrite, reject=reject)
 
     def _overwritten(self, change: RowChange, work: "_Work") -> Conflict | None:
-        """Makes the slave's row the change's, or says what is in the way."""
+        """Gives the slave's row the change's values, or returns why that is not possible."""
         rewriter = Rewriter(safe=True, cascades=self.cascades)
         overwriting = rewriter.statements(change, self.targets[change.table], (), images=False)
         return self._one(change, overwriting, work)
 
     def _slave_row(self, change: RowChange) -> dict[str, str | None] | None:
-        """The row of that key on the slave, of the columns that are replicated."""
+        """The replicated columns of the slave's row with the change's old key, else with its new one."""
         target = self.targets[change.table]
         shown = [name for name in (change.new or change.old) if target.has(name)]
         if not change.key or not shown:
@@ -277,7 +262,7 @@ class Replayer:
         return dict(zip(shown, found[0][0], strict=True)) if found else None
 
     def _read(self, text: str, parameters: Sequence[object]) -> list[Any]:
-        """Nothing where the values themselves are what is wrong."""
+        """The rows; none where the values do not fit the columns."""
         try:
             with self.connection.transaction():
                 return psycopg.RawCursor(native(self.connection)).execute(text, parameters).fetchall()
@@ -285,17 +270,18 @@ class Replayer:
             return []
 
     def _statements(self, change: RowChange, work: "_Work") -> list[Statement]:
-        uniques = self._unique(change.table) if work.safe else ()
-        return work.rewriter.statements(change, self.targets[change.table], uniques, images=change.table in work.images)
+        uniques = self._unique(change.table) if work.options.safe else ()
+        images = change.table in work.options.images
+        return work.rewriter.statements(change, self.targets[change.table], uniques, images=images)
 
-    def _one(self, change: RowChange, found: Sequence[Statement], work: "_Work") -> Conflict | None:
-        """Applies one change, or undoes it and says what is wrong with it."""
+    def _one(self, change: RowChange, statements: Sequence[Statement], work: "_Work") -> Conflict | None:
+        """Applies one change, or undoes it and returns its conflict."""
         self.connection.execute(f"SAVEPOINT {_ONE}")
         problem: Conflict | None = None
         try:
-            if not self._fits([(change, found)], work):
+            if not self._fits([(change, statements)], work):
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
-                problem = self._missing(change, change.table in work.images)
+                problem = self._missing(change, change.table in work.options.images)
         except RowStays as stays:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
             problem = stays
@@ -303,23 +289,24 @@ class Replayer:
             if not isinstance(error, psycopg.DataError | psycopg.IntegrityError) and not refuses(error):
                 raise
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
-            problem = self._stays(change, found) or _refused(change, error, hidden=self.targets.hides(change.table))
+            problem = self._stays(change, statements)
+            problem = problem or _refused(change, error, hidden=self.targets.hides(change.table))
         self.connection.execute(f"RELEASE SAVEPOINT {_ONE}")
         return problem
 
-    def _stays(self, change: RowChange, found: Sequence[Statement]) -> RowStays | None:
-        """The row that had to go for it and may not, where that is what was wrong."""
-        for statement in itertools.takewhile(lambda each: each.refuses, found):
+    def _stays(self, change: RowChange, statements: Sequence[Statement]) -> RowStays | None:
+        """The conflict where the change needs another row to be deleted that must not be; else None."""
+        for statement in itertools.takewhile(lambda each: each.refuses, statements):
             for (texts,) in self._read(statement.text, statement.parameters):
                 return PostgresRowStays.by(change, statement, texts)
         return None
 
     def _fits(self, steps: Iterable[tuple[RowChange, Sequence[Statement]]], work: "_Work") -> bool:
-        """Sends the statements in one go; whether each counted one touched one row.
+        """Sends the statements at once; whether each counted one touched one row.
 
-        If so, the rows that went are noted. Raises psycopg's errors, `RowStays`.
+        If so, notes the displaced rows. Raises psycopg's errors, `RowStays`.
         """
-        sent = [(change, statement) for change, found in steps for statement in found]
+        sent = [(change, statement) for change, statements in steps for statement in statements]
         try:
             results = pipeline.run(self.connection, ((statement.text, statement.parameters) for _, statement in sent))
         except pipeline.StatementsFailed as failed:
@@ -345,7 +332,7 @@ class Replayer:
         return self._uniques[table]
 
     def _missing(self, change: RowChange, images: bool) -> Drift:
-        """The row that a change should have found."""
+        """The conflict of a change that did not find its row."""
         target = self.targets[change.table]
         parameters = change_statements.Parameters(target)
         key = change.key_of(change.old or change.new)
@@ -365,7 +352,7 @@ class Replayer:
 
 
 def _gone(change: RowChange) -> Texts:
-    """The key under which there is no row any more behind it."""
+    """The key that no row has after the change; empty for none."""
     key = tuple(change.key_of(change.old).values()) if change.key and change.old else ()
     return key if not change.new or key != tuple(change.key_of(change.new).values()) else ()
 

@@ -64,9 +64,9 @@ class SlaveTable(ColumnsByName[SlaveColumn]):
     columns: tuple[SlaveColumn, ...]
     partitioned: bool
     watched: bool
-    """A foreign key points to it, or a user's trigger acts: a row that goes and comes back is not the same to them."""
+    """A foreign key points to it, or a user's trigger acts: they notice a row that is deleted and inserted again."""
     owned: bool
-    """Rows of it go with rows that they refer to."""
+    """A foreign key deletes its rows with the rows that they refer to."""
     hidden: frozenset[str] = frozenset()
     """Its masked columns. Where there are any, what the server says of its rows is not shown."""
 
@@ -124,21 +124,21 @@ class SlaveTables(KnownTables[SlaveTable]):
         """The tables whose rows take those of `table` along when they go; it may be among them."""
         return {key.parent for key in self.foreign_keys([table]) if key.takes_along}
 
-    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
-        """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them.
+    def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+        """`table`, and those of `among` that foreign keys connect with it, directly or over other tables.
 
-        As far as is known, or was before it was forgotten: reads nothing.
+        Reads nothing: uses the foreign keys that were read last, also after `forget`.
         """
-        wanted = {table, *among} & self._foreign_keys.keys()
-        found, border = {table}, [table] if table in wanted else []
+        candidates = {table, *among} & self._foreign_keys.keys()
+        result, border = {table}, [table] if table in candidates else []
         while border:
-            here = border.pop()
-            mine = {key.parent for key in self._foreign_keys[here]}
-            near = {
+            current = border.pop()
+            parents = {key.parent for key in self._foreign_keys[current]}
+            neighbours = {
                 other
-                for other in wanted
-                if other in mine or any(key.parent == here for key in self._foreign_keys[other])
+                for other in candidates
+                if other in parents or any(key.parent == current for key in self._foreign_keys[other])
             }
-            border += near - found
-            found |= near
-        return found
+            border += neighbours - result
+            result |= neighbours
+        return result
