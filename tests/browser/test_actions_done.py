@@ -18,7 +18,7 @@ def otto(monitor: Monitor) -> Iterator[AirflowApi]:
     """Logged in as one who operates; what he has started is ended afterwards."""
     api = AirflowApi(monitor.url, "otto", PASSWORD)
     yield api
-    for dag in ("initial_update", "cdc_apply"):
+    for dag in ("initial_update", "cdc_apply", "failover"):
         for run in api.get(f"dags/{dag}/dagRuns", state=["queued", "running"], limit=100)["dag_runs"]:
             api.call("PATCH", f"dags/{dag}/dagRuns/{run['dag_run_id']}", {"state": "failed"})
 
@@ -81,6 +81,17 @@ def test_a_transfer_is_approved_once(otto: AirflowApi, monitor: Monitor) -> None
     assert otto.get(f"dags/{dag}/dagRuns/{run}")["note"] == "carried by train"
     with pytest.raises(NothingRuns):
         do(otto, "approve", "berlin")
+
+
+def test_a_failover_is_started_and_its_question_is_answered(otto: AirflowApi) -> None:
+    started = do(otto, "failover", "berlin", action="planned", reverse="on")
+    conf = run_of(otto, started)["conf"]
+    assert (conf["action"], conf["reverse"], conf["override"]) == ("planned", True, False)
+    ((dag, run),) = started.runs
+    _ask(str(otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve")["id"]))
+    assert do(otto, "approve", "berlin", answer="Reject").runs == started.runs
+    answer = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
+    assert answer["chosen_options"] == ["Reject"]
 
 
 def _ask(task: str) -> None:

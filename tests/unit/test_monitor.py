@@ -243,6 +243,21 @@ def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visito
     return environment().get_template("overview.html").render(values)
 
 
+def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
+    found, slaves = some()
+    lost = KnownMaster(lacks=[Found("public.t: it is not captured", "", "")])
+    slaves = replace(slaves, masters={Prefix("B_"): lost})
+    for choice in (Choice(), Choice(sort="lag"), Choice(level="attention")):
+        assert [group.prefix for group in overview(found, slaves, choice, NOW).masters] == ["B_"]
+        page = rendered(found, slaves, choice)
+        assert "<b>3</b> need a look" in page and page.count("public.t: it is not captured") == 1
+        assert page.index("public.t: it is not captured") < page.index("A_ → y")
+    assert "public.t: it is not captured" in rendered(found, slaves, Choice(find="b_"))
+    alone = Known(slaves={(Prefix("A_"), "x"): known(said(5))}, masters={Prefix("A_"): lost})
+    page = rendered(survey(replication("A_", "x")), alone, Choice(level="attention"))
+    assert "<b>1</b> needs a look" in page and "No slave is like that" not in page
+
+
 def test_hostile_text_stays_text() -> None:
     evil = "<script>alert(1)</script>\"'&]]>"
     status = said(message=evil, not_ready={f'public."{evil}"'.replace("\"'", "'"): "absent"}, state="INCONSISTENT")

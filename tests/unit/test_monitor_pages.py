@@ -14,9 +14,11 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked, MasterLook, MasterTable, SlaveLook, images
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.past_reports import latest
+from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import Level, master_messages, row
 from sluice.airflow.pages.templates import environment
-from sluice.coordination.gate import Closure
+from sluice.config import Endpoint, SlaveConfig
+from sluice.coordination.gate import ADMIN, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
@@ -55,17 +57,18 @@ REDO = RedoStatus("host <a>", 2, NOW.timestamp(), THREADS)
 
 
 def slave_page(
-    visitor: Visitor, progress: Progress | None, status: dict[str, Any], redo: RedoStatus | None = None
+    visitor: Visitor, progress: Progress | None, status: dict[str, Any], redo: RedoStatus | None = None, **more: Any
 ) -> str:
-    found = known(status)
+    found = known(status, *more.pop("closures", ()))
     told = [Event(NOW.timestamp() - ago, kind, f"{ODD} {kind}") for ago, kind in enumerate(EventKind, 1)][::-1]
     past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
     seen = SlaveLook(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
     return rendered(
         "slave.html", visitor=visitor, one=row(replication(), "dr1", found, NOW), known=found, past=past,
-        looked=Looked(seen, NOW), place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
+        place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
         reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
         images=lambda reject: images(reject, NO_PATTERNS, visible=True),
+        **{"takes_over": False, "looked": Looked(seen, NOW), **more},
     )  # fmt: skip
 
 
@@ -103,6 +106,27 @@ def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
     assert {"initiate", "hold", "restart", "verify", "repair", "reload"} <= set(
         re.findall(r"/sluice/actions/(\w+)\?", slave_page(OLGA, None, said()))
     )
+
+
+def test_a_page_says_a_reason_once_and_offers_what_can_help() -> None:
+    why = "Initial Update failed in create_tables: the statement was: CREATE <DOMAIN>"
+    checkpoint = Checkpoint("dr1", SlaveState.INCONSISTENT, epoch=7, message=why)
+    page = slave_page(OLGA, None, said(state="INCONSISTENT", message=why), looked=Looked(SlaveLook(checkpoint), NOW))
+    assert words(page).count(why) == 1
+    assert set(re.findall(r"/sluice/actions/(\w+)\?", page)) == {"initiate"}
+    held = Closure(ADMIN, "anna", "its disk is replaced", "2026-11-22T12:00:00+00:00")
+    page = slave_page(OLGA, None, said(), closures=(held,))
+    assert words(page).count("its disk is replaced") == 2, "in the message and beside Gate"
+    assert {"open", "remove_first", "hold"} <= set(re.findall(r"/sluice/actions/(\w+)\?", page))
+
+
+def test_a_failover_is_offered_where_there_is_one() -> None:
+    postgres, stream = replication(), replace(replication(), master=Endpoint(capture="stream", location="/recorded"))
+    mysql = replace(postgres, slaves={"dr1": SlaveConfig("dr1", "dr1", vendor="mysql")})
+    assert [can_take_over(one, "dr1") for one in (postgres, mysql, stream)] == [True, False, False]
+    for takes_over, state, offered in ((True, "NORMAL", True), (True, "INCONSISTENT", False), (False, "NORMAL", False)):
+        page = slave_page(OLGA, None, said(state=state), takes_over=takes_over)
+        assert ("/sluice/actions/failover?" in page) is offered
 
 
 def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:

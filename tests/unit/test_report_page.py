@@ -59,6 +59,10 @@ def test_a_table_is_told_of_in_sentences(table: dict[str, Any], said: str) -> No
     assert said in re.sub(r" ([.)])", r"\1", words(report(**table)))
 
 
+def test_a_report_leads_to_the_slave_where_one_repairs_it() -> None:
+    assert 'href="../../slaves/P_/s/"' in report() and 'href="../"' in report()
+
+
 def test_hostile_names_and_values_stay_text() -> None:
     example = {**EXAMPLE, "key": {EVIL: EVIL}, "master": {EVIL: EVIL}, "slave": {EVIL: EVIL}, "cause": EVIL}
     text = report(table=EVIL, outcome="different", examples=[example], columns={EVIL: 1}, not_repaired_because=EVIL)

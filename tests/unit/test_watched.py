@@ -163,6 +163,11 @@ def test_the_commands_are_understood(given: list[str], command: dict[str, Any]) 
             {"tables": "x.y\n\n z.* "},
             [{"prefix": "P_", "transfer": "online", "location": None, "tables": ["x.y", "z.*"], "slave": "a"}],
         ),
+        (
+            "failover",
+            {"action": "planned", "reverse": "on"},
+            [{"prefix": "P_", "slave": "a", "action": "planned", "reverse": True, "override": False}],
+        ),
         ("reconcile", {}, [{"prefix": "P_"}]),
     ],
 )

@@ -21,13 +21,14 @@ from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
-from sluice.operate.api import APPLY, RESYNC, questions, run_path, runs
+from sluice.operate.api import APPLY, FAILOVER, RESYNC, questions, run_path, runs
 from sluice.operate.perform import perform
 
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
 RESULTS = ("decide", "verdict", "remove_first", "collect")
 """Tasks that say what a run came to."""
+RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")
 WIDE = 160
 """Columns of what is no terminal."""
@@ -252,7 +253,7 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
 
 def _result(api: AirflowApi, dag: str, run: str) -> str:
     """What the task says that decides; empty where none says something."""
-    for task in RESULTS:
+    for task in RESULTS_OF_FAILOVER if dag == FAILOVER else RESULTS:
         try:
             return str(api.get(f"{run_path(dag, run)}/taskInstances/{task}/xcomEntries/return_value")["value"])
         except ApiRefused:

@@ -73,6 +73,12 @@ class Incomplete(Terminal):
 RELOADED = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything.", required=True)
 TABLES = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything. Empty: all.")
 IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all. The page of the slave lists them.", required=True)
+FAILOVERS = (
+    ("check", "check: could it take over?"),
+    ("planned", "planned: the master answers, nothing is lost"),
+    ("forced", "forced: the master is lost"),
+    ("abort", "abort: take back what was begun"),
+)
 TRANSFERS = (("online", "online: from master to slave"), ("files", "files: carried there by hand"))
 
 _ALL = (
@@ -107,7 +113,8 @@ _ALL = (
         "Answer",
         "Answers what a run asks about the slave. A transfer by files asks whether its folder has been carried to the "
         "slave's location: its files are checked then, one by one, and imported; Reject cancels the initial update. A "
-        "comparison asks whether rows that differ are made equal to the master's; Reject leaves them as they are.",
+        "comparison asks whether rows that differ are made equal to the master's; Reject leaves them as they are. A "
+        "failover asks before the application notices anything; Reject ends it, and nothing is changed.",
         api.UPDATE,
         fields=(
             Field(
@@ -200,6 +207,21 @@ _ALL = (
         danger=True,
         administer=True,
         why_required=True,
+    ),
+    Action(
+        "failover",
+        "Fail over",
+        "Makes the slave the master. Check lists whether it could take over now, and how it differs from the master; "
+        "it changes nothing. Planned: the master refuses writes, the slave applies all it had and takes over. Forced: "
+        "the master is lost, and what it committed after the last applied position with it. Both ask a person first "
+        "(Answer). Abort takes back what a failover has begun.",
+        api.FAILOVER,
+        fields=(
+            Field("action", "What", Kind.CHOICE, choices=FAILOVERS, default="check"),
+            Field("reverse", "Planned: the former master becomes a slave of the new one", Kind.FLAG),
+            Field("override", "Forced: go on although the master answers", Kind.FLAG),
+        ),
+        danger=True,
     ),
     Action(
         "reconcile",
@@ -329,6 +351,8 @@ def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
         return [{**pair, "action": name, "tables": values["tables"], "sample": int(values.get("sample") or 0)}]
     if name == "reload":
         return [{**pair, "transfer": "online", "tables": values["tables"]}]
+    if name == "failover":
+        return [{**pair, **values}]
     if name == "remove_first":
         return [{**pair, "reason": order.why}]
     if name == "rejects":

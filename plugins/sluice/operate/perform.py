@@ -41,7 +41,7 @@ def _cancel(to: Api, order: Order) -> Done:
 
 
 def _approve(to: Api, order: Order) -> Done:
-    for dag in (api.UPDATE, api.RESYNC):
+    for dag in (api.UPDATE, api.RESYNC, api.FAILOVER):
         for run in runs(to, dag, order.prefix, order.slave, active=True):
             run_id = str(run["dag_run_id"])
             for question in questions(to, dag, run_id):
@@ -53,7 +53,7 @@ def _approve(to: Api, order: Order) -> Done:
                 return Done(f"Answered: {order.values['answer']}", ((dag, run_id),), awaited=False)
     raise NothingRuns(
         f"Nothing of {order.prefix} → {order.slave} waits for an answer: files of a transfer are not written yet, no "
-        "comparison has asked, or somebody has answered."
+        "comparison and no failover has asked, or somebody has answered."
     )
 
 

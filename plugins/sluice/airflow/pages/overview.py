@@ -61,6 +61,11 @@ class MasterGroup:
     oldest: datetime | None
     """Since when the oldest change waits that some slave lacks: what the slowest of them has, its position's time."""
 
+    @property
+    def level(self) -> Level:
+        """That of its worst message."""
+        return max((message.level for message in self.messages), default=Level.OK)
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -77,8 +82,10 @@ class Overview:
     """In groups by their masters, where no other order was chosen."""
     rows: tuple[SlaveRow, ...]
     """In one list, where one was."""
+    masters: tuple[MasterGroup, ...]
+    """Those that need a person, shown or not, worst first."""
     attention: tuple[SlaveRow, ...]
-    """All that need a person, shown or not, worst first."""
+    """All slaves that need a person, shown or not, worst first."""
     states: Mapping[SlaveState, int]
     slaves: int
     shown: int
@@ -101,6 +108,7 @@ def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Over
     return Overview(
         tuple(group for group in groups if group.rows or not choice_narrows(choice)) if not choice.key else (),
         tuple(shown) if choice.key else (),
+        tuple(sorted((group for group in groups if group.level), key=lambda group: (-group.level, group.prefix))),
         tuple(by_worst(every)),
         Counter(one.state for one in every),
         len(every),

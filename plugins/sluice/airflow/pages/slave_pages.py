@@ -18,7 +18,10 @@ from sluice.airflow.pages.look import Looks, images
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import row
+from sluice.config import Replication
 from sluice.coordination.known_pairs import HOUR
+from sluice.database.registry import vendor_of
+from sluice.errors import SluiceError
 from sluice.model.mask import Mask
 from sluice.operate.actions import Scope, of
 
@@ -60,6 +63,7 @@ def add(
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
                 "redo": gathered.known.master(replication.prefix).redo,
+                "takes_over": can_take_over(replication, slave),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 
@@ -75,6 +79,15 @@ def add(
         past = past if visitor.sees_values else hidden.past(past)
         found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
         return JSONResponse(as_data.whole_slave(gathered, found, looked, past), headers=HEADERS)
+
+
+def can_take_over(replication: Replication, slave: str) -> bool:
+    """Whether there is a failover to the slave at all: for both vendors, and from a master that is a database."""
+    vendors = {replication.master.vendor, replication.slave(slave).vendor}
+    try:
+        return not replication.master.stream and all(vendor_of(vendor).failover for vendor in vendors)
+    except SluiceError:
+        return False
 
 
 def log_tail(job: Job | None) -> list[str]:

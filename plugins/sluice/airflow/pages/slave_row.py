@@ -106,6 +106,30 @@ class SlaveRow:
     def pair(self) -> str:
         return f"{self.prefix} → {self.slave}"
 
+    def says(self, text: str) -> bool:
+        """Whether a message of it has the text already."""
+        wanted = text.removeprefix("Stopped: ").removeprefix("Held: ").rstrip(".")
+        return any(wanted in message.text for message in self.messages)
+
+    def offers(self, action: str) -> bool:
+        """Whether an action of the monitor can do something about the slave as it is."""
+        state, updating = self.state, self.state in (SlaveState.INITIAL, SlaveState.TRANSITION) or bool(self.loading)
+        follows = state in APPLYING or state is SlaveState.INITIAL
+        wants = {
+            "cancel": updating,
+            "approve": updating or self.different > 0,
+            "hold": follows,
+            "open": bool(self.closures),
+            "restart": follows or state is SlaveState.UNCONFIGURED,
+            "verify": state is SlaveState.NORMAL,
+            "repair": state is SlaveState.NORMAL,
+            "rejects": bool(self.rejects),
+            "reload": state is SlaveState.NORMAL,
+            "remove_first": bool(self.closures),
+            "failover": state in (SlaveState.NORMAL, SlaveState.SWITCHING),
+        }
+        return wants.get(action, True)
+
 
 def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) -> SlaveRow:
     """`now`: with a time zone."""
