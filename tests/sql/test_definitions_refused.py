@@ -50,6 +50,29 @@ def test_a_new_domain_that_calls_the_application_is_not_made(ends: Links) -> Non
     assert not runs(slave)
 
 
+def test_what_is_refused_runs_as_it_is_printed(ends: Links) -> None:
+    master, slave = ends
+    master.execute(
+        "CREATE SCHEMA shop; CREATE SCHEMA words; CREATE EXTENSION citext SCHEMA words; "
+        "CREATE DOMAIN shop.code AS words.citext CHECK (public.boom(length(VALUE)) > 0); "
+        "CREATE TABLE shop.t (c shop.code)"
+    )
+    needed = types.needed(master, [TableName("shop", "t")])
+    with pytest.raises(ExpressionRefused, match="start initial_update again") as refused, slave.transaction():
+        types.create(slave, needed)
+    slave.execute(refused.value.statement.encode())
+    with slave.transaction():
+        assert types.create(slave, needed) == []
+    master.execute(
+        "CREATE SCHEMA new; CREATE TABLE new.t (id integer, g integer GENERATED ALWAYS AS (public.boom(id)) STORED)"
+    )
+    (wanted,) = tables.define(master, [TableName("new", "t")])
+    with pytest.raises(ExpressionRefused) as refused, slave.transaction():
+        tables.create(slave, wanted)
+    slave.execute(refused.value.statement.encode())
+    assert not runs(slave)
+
+
 def test_a_new_table_stops_for_what_is_evaluated_and_leaves_a_default_out(
     ends: Links, caplog: pytest.LogCaptureFixture
 ) -> None:

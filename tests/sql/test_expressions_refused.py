@@ -277,6 +277,22 @@ def test_expressions_are_judged_by_all_that_they_call(pair: Pair) -> None:
     assert not runs(pair.slave)
 
 
+def test_of_an_extension_counts_what_only_a_superuser_can_make(pair: Pair) -> None:
+    pair.slave.execute(
+        "CREATE EXTENSION citext SCHEMA public; ALTER EXTENSION citext ADD FUNCTION public.boom(integer);"
+        "CREATE FUNCTION public.same(text, text) RETURNS boolean LANGUAGE internal IMMUTABLE AS 'texteq'"
+    )
+    examiner, row = Examiner(pair.slave), ["id integer", "n text", "c public.citext"]
+    for allowed in ("c OPERATOR(public.~) '^a'::public.citext", "public.citext_larger(c, c) OPERATOR(public.=) c"):
+        assert examiner.evaluated(allowed, row, "t") == "", allowed
+    # In SQL, of the extension or taken into it, and in C without an extension.
+    for refused in ("public.strpos(c, c) > 0", "public.boom(id) = 1", "public.same(n, n)"):
+        assert "public." in examiner.evaluated(refused, row, "t"), refused
+    pair.slave.execute("CREATE DOMAIN public.mail AS public.citext CHECK (VALUE OPERATOR(public.~) '@'::public.citext)")
+    assert examiner.types(["public.mail"]) == ""
+    assert not runs(pair.slave)
+
+
 def test_no_function_that_is_allowed_reads_rows_files_or_settings(pair: Pair) -> None:
     refused = pair.slave.execute(
         sql_files.render("postgres", "expression_calls"),

@@ -1,4 +1,5 @@
--- What functions, operators and types of an expression call that is not PostgreSQL's own and immutable.
+-- What functions, operators and types of an expression call that is not immutable, or neither PostgreSQL's own nor in C
+-- of an extension.
 -- Called by: sluice.vendors.postgres.expressions, on the slave.
 -- Parameters: functions oid[], operators oid[], types oid[]; harmless text[]: names of PostgreSQL's own functions that are
 --   not immutable and allowed all the same.
@@ -10,7 +11,8 @@
 -- Aggregates and window functions count as functions; only the query of a view can have them.
 -- PostgreSQL's own are those with an oid of initdb (below 16384) in pg_catalog, however others got there. None of its
 -- immutable functions reads a table, a file or another database. Its casts and operators that are not immutable depend on
--- the session's time zone or on the names of objects, and on no rows.
+-- the session's time zone or on the names of objects, and on no rows. Of an extension functions in C count that belong to a
+-- superuser, who alone can make such: the comparisons of citext, hstore, ltree.
 WITH RECURSIVE types (oid) AS (
     SELECT t.oid FROM pg_catalog.pg_type t WHERE t.oid = ANY (%(types)s::oid[]) AND t.oid >= 16384
     UNION
@@ -38,6 +40,11 @@ WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamesp
                 OR (p.provolatile = 's' AND (
                     EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc = p.oid AND k.oid < 16384)
                     OR EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode = p.oid AND o.oid < 16384)))))
+  AND NOT (p.provolatile = 'i' AND NOT p.prosecdef AND p.prokind <> 'p'
+           AND EXISTS (SELECT FROM pg_catalog.pg_language l WHERE l.oid = p.prolang AND l.lanname IN ('c', 'internal'))
+           AND EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid = p.proowner AND r.rolsuper)
+           AND EXISTS (SELECT FROM pg_catalog.pg_depend d
+                       WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'))
 UNION ALL
 -- The apply gives values as texts. Only a superuser can make functions in C.
 SELECT 'cast', p.oid::pg_catalog.regprocedure::text

@@ -1,10 +1,11 @@
 """Whether a PostgreSQL slave runs an expression of the master's definitions by itself.
 
 An account that may change a table on the master writes its defaults, checks and generated columns, and the slave would
-run them with the rights of Sluice's account there. So only expressions that call nothing but PostgreSQL's own
-immutable functions and operators are run. PostgreSQL itself says what an expression calls: it parses it into the
-action of a rule on a temporary table, in a savepoint that is rolled back. That plans and evaluates nothing; names,
-overloads, operators and implicit casts are resolved as in the statement that would follow.
+run them with the rights of Sluice's account there. So only expressions are run that call nothing but immutable
+functions and operators: PostgreSQL's own, and those in C of extensions, which only a superuser can make.
+PostgreSQL itself says what an expression calls: it parses it into the action of a rule on a temporary table, in a
+savepoint that is rolled back. That plans and evaluates nothing; names, overloads, operators and implicit casts are
+resolved as in the statement that would follow.
 """
 
 import re
@@ -47,8 +48,8 @@ DEFAULTS_ONLY = (
 """PostgreSQL's own functions that defaults may call besides the immutable ones: clocks, random values, sequences, and
 what writes them as text. They read no rows and no files."""
 
-RESTART_UPDATE = "clear the failed task of initial_update"
-"""What a person does in Airflow to go on with an initial update."""
+RESTART_UPDATE = "start initial_update again"
+"""What a person does in Airflow: an initial update that has failed is over, and its tasks cannot be cleared."""
 
 # Names of nodes up to PostgreSQL 15, and from 16 on. What is not listed is refused: subqueries, aggregates, XML, JSON.
 _NODES = frozenset(
@@ -89,7 +90,9 @@ class ExpressionRefused(Terminal):
         again: str = RESTART_APPLY,
     ):
         run = (
-            "Read it. Run it on the slave yourself if it is harmless, or" if by_hand else "Read it. If it is harmless,"
+            "Read it. If it is harmless, run it on the slave as Sluice's account there (SET ROLE), or"
+            if by_hand
+            else "Read it. If it is harmless,"
         )
         super().__init__(
             f"{subject}: the slave does not run by itself what the master's definition brings: {reason}. The statement "
@@ -189,7 +192,8 @@ class Examiner:
         ).fetchall()
         called = sorted({text for kind, text in rows if kind == "function"})
         if called:
-            return f"an expression calls {', '.join(called)}, which is no immutable function of PostgreSQL's own"
+            allowed = "no immutable function of PostgreSQL's own, or in C of an extension"
+            return f"an expression calls {', '.join(called)}, which is {allowed}"
         casts = sorted({text for kind, text in rows if kind == "cast"})
         if casts:
             return f"texts become values of a type, or values texts, by the function {', '.join(casts)}"

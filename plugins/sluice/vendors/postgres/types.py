@@ -150,33 +150,40 @@ def create(
     """
     there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in there]
-    for schema in dict.fromkeys([wanted.extension_schema or wanted.schema for wanted in absent]):
-        create_schema(connection, schema)
+    # A person who runs what is refused needs all that is rolled back with it.
+    ran = [
+        create_schema(connection, name) for name in dict.fromkeys(one.extension_schema or one.schema for one in absent)
+    ]
     for collation in collations:
-        create_schema(connection, collation.schema)
-        connection.execute(collation_creation(collation).encode())
+        ran += [create_schema(connection, collation.schema), collation_creation(collation)]
+        connection.execute(ran[-1].encode())
     extensions = dict.fromkeys((wanted.extension, wanted.extension_schema) for wanted in absent if wanted.extension)
     for extension, where in extensions:
         assert extension is not None and where is not None
-        connection.execute(f"CREATE EXTENSION IF NOT EXISTS {quoted(extension)} SCHEMA {quoted(where)}".encode())
+        ran.append(f"CREATE EXTENSION IF NOT EXISTS {quoted(extension)} SCHEMA {quoted(where)}")
+        connection.execute(ran[-1].encode())
     made = [f"extension {extension}" for extension, _ in extensions]
     for wanted in absent:
         if not wanted.extension:
             name = quoted_name(wanted)
-            connection.execute(creation(wanted).encode())
+            ran.append(creation(wanted))
+            connection.execute(ran[-1].encode())
             # Nothing of it has run: no value is of this type yet.
             reason = Examiner(connection, trusted=trusted).types([name])
             if reason:
-                raise ExpressionRefused(f"type {name}", creation(wanted), reason, again=RESTART_UPDATE)
+                raise ExpressionRefused(f"type {name}", "; ".join(filter(None, ran)), reason, again=RESTART_UPDATE)
             made.append(f"type {name}")
     return made
 
 
-def create_schema(connection: Session, schema: str) -> None:
-    """Makes a schema where it is absent; needs no privilege where it is there."""
+def create_schema(connection: Session, schema: str) -> str:
+    """Makes a schema where it is absent; needs no privilege where it is there. The statement that ran, or empty."""
     row = connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(schema)]).fetchone()
-    if row and row[0]:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}".encode())
+    if not (row and row[0]):
+        return ""
+    statement = f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"
+    connection.execute(statement.encode())
+    return statement
 
 
 def _parts(name: str) -> tuple[str, str]:

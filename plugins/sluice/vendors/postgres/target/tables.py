@@ -75,7 +75,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
     """
     examiner = Examiner(connection, trusted=trusted)
     shape, name = definition.shape, quoted(definition.table.schema, definition.table.name)
-    create_schema(connection, definition.table.schema)
+    schema_made = create_schema(connection, definition.table.schema)
     definition = _with_sequences_beside(definition)
     shape = definition.shape
     for sequence in definition.sequences:
@@ -106,7 +106,8 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
             expression = definition.generated[column.name]
             reason = examiner.evaluated(expression, row, definition.table.name, type_=type_of(column))
     if reason:
-        raise ExpressionRefused(definition.table, statement, reason, again=RESTART_UPDATE)
+        by_hand = f"{schema_made}; {statement}" if schema_made else statement
+        raise ExpressionRefused(definition.table, by_hand, reason, again=RESTART_UPDATE)
     connection.execute(statement.encode())
     if definition.key_name and definition.key_kind == "i":
         connection.execute(f"CREATE UNIQUE INDEX {key_name} ON {name} ({key})".encode())
