@@ -33,14 +33,21 @@ class Found:
     """Packages that are not installed."""
 
 
+_OUTDATED = "has another version of Sluice loaded: start Spark's server anew, as after each update of Sluice"
+
+
 class ExecutorsDiffer(Terminal):
     """Executors cannot run what a job sends them."""
 
     def __init__(self, place: str, lacking: Sequence[str]):
+        remedy = (
+            " Give them the same Python and the packages of requirements.lock, as the image of docker-compose.yaml has "
+            "them, or an archive that ./sluice pack makes: docs/spark.md."
+        )
+        outdated = all(one.endswith(_OUTDATED) for one in lacking)
         super().__init__(
-            f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}. Give them the same Python "
-            "and the packages of requirements.lock, as the image of docker-compose.yaml has them, or an archive that "
-            "./sluice pack makes: docs/spark.md."
+            f"Executors of Spark at {place} differ from this machine: {'; '.join(lacking)}."
+            + ("" if outdated else remedy)
         )
 
 
@@ -95,7 +102,7 @@ def differ(found: Sequence[Found]) -> list[str]:
         elif each.lacking:
             said.append(f"{each.host} lacks {each.lacking}")
         elif each.library != library.fingerprint():
-            said.append(f"{each.host} has another version of Sluice loaded: start Spark's server anew")
+            said.append(f"{each.host} {_OUTDATED}")
     return sorted(set(said))
 
 

@@ -298,7 +298,9 @@ class _Loader:
                 self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
         except Exception as failure:  # nobody foresaw it, or Spark lost the task again and again
             if not self.stopping:
-                log.warning("%s: loader %s failed", self.load.update, self.number, exc_info=failure)
+                # What says its reason and remedy by itself needs no traceback.
+                trace = None if isinstance(failure, SluiceError) else failure
+                log.warning("%s: loader %s failed: %s", self.load.update, self.number, failure, exc_info=trace)
                 reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
                 self.failure = Transient(f"{self.load.update}: loader {self.number} failed: {reason}")
         finally:

@@ -1,5 +1,6 @@
 """Waiting for Spark: never blind, never for ever."""
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ import pytest
 
 from sluice.errors import Transient
 from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
+from spark_jobs.executors import ExecutorsDiffer, Found, differ
 
 
 class Enough(Transient):
@@ -67,3 +69,12 @@ def test_threads_hear_that_they_are_cancelled_and_later_ones_are_not_meant() -> 
 
 def test_one_task_runs_in_the_thread_that_asks() -> None:
     assert ThreadExecutor(4).map(lambda _: threading.current_thread(), 1) == [threading.current_thread()]
+
+
+def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_else() -> None:
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    outdated = differ([Found("worker1", python, "another fingerprint", "")])
+    said = str(ExecutorsDiffer("sc://x", outdated))
+    assert "start Spark's server anew" in said and "Python" not in said
+    lacking = differ([Found("worker1", python, "another fingerprint", ""), Found("worker2", python, "", "pyarrow")])
+    assert "./sluice pack" in str(ExecutorsDiffer("sc://x", lacking))
