@@ -157,6 +157,7 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
     if stack.blueprint.airflow:
         login = stack.airflow.password if secrets else "(./sluice status --secrets)"
         lines.append(f"Airflow    {stack.airflow.url}  user {stack.airflow.user}  password {login}")
+        lines.append(f"Sluice     {stack.airflow.url}/plugin/sluice  all slaves on one page: Sluice in Airflow's menu")
     for place in stack.services.places:
         info = stack.connection(place)
         port = info.port
