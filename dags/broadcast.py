@@ -1,14 +1,14 @@
 """# Ask all databases
 
-Asks one query of the master and of its slaves, all at the same position: what a slave answers is compared with what the
-master had at that moment, row by row, while everything is in use.
+Asks the master and its slaves one query, all at the same position: each slave's answer is compared with the master's
+answer at that moment, row by row, while everything is in use.
 
-`queue` lets the master answer, and places the query among the changes. `collect` waits for the slaves, each of which
-answers when it has come to that place, and says of each: **equal**, **different**, **failed** or **waiting**. A
-slave that is held back or out of reach answers later: **waiting** is no failure.
+`queue` has the master answer, and queues the query among the changes. `collect` waits for the slaves: each answers when
+it reaches that place, and is **equal**, **different**, **failed** or **waiting**. A slave that is held back or
+unreachable answers later: **waiting** is no failure.
 
-The query can only read. It reads what Sluice's accounts may read, so the configuration must allow it:
-`broadcast: true`.
+The query can only read, but it reads everything that Sluice's accounts may read. Therefore the configuration must allow
+it: `broadcast: true`.
 """
 
 from airflow.sdk import chain

@@ -1,8 +1,8 @@
 """# Read the redo logs of an Oracle master, for months
 
-For replications with `capture: redo`. Keeps **one** job running that runs one OpenLogReplicator a redo thread and
-merges what they send into the changes that slaves replay (`cdc_apply`). The job is detached: it goes on while any part
-of Airflow is down. Where another machine captures already, it stands by and takes over when that one is gone.
+For replications with `capture: redo`. Keeps **one** job running, which starts one OpenLogReplicator a redo thread and
+merges their output into the changes that slaves replay (`cdc_apply`). The job is detached: it goes on while any part of
+Airflow is down. If another machine captures already, the job stands by and takes over when that machine is gone.
 
 - To **stop** it, mark the run as failed. To **restart** it, clear the task `capture`.
 - It **fails** only when a person must act: the task log says why and what to do. Then start it again.

@@ -1,6 +1,6 @@
-"""Says in Airflow's list of import errors what is wrong in the configuration files: file, line, key, remedy.
+"""Lists mistakes of the configuration files in Airflow's import errors: file, line, key, remedy.
 
-It defines no DAG. Files without mistakes work on, whatever this says.
+It defines no DAG. Files without mistakes work all the same.
 """
 
 # Airflow looks only into files that name both airflow and dag.

@@ -3,13 +3,13 @@
 | action | does |
 |---|---|
 | `check` | lists whether the slave could take over now, and how its definitions differ from the master's |
-| `planned` | the master refuses writes; the slave applies all it had, is verified and completed, and is the master |
-| `forced` | without the master: the slave takes over with what it has; what is lost is said |
-| `abort` | takes back what a failover has begun: the master takes writes again |
+| `planned` | the master refuses writes; the slave applies its last changes, is verified, and becomes the master |
+| `forced` | without the master: the slave takes over with what it has; the log says what is lost |
+| `abort` | undoes a failover that is not complete: the master accepts writes again |
 
-A person approves before the application notices anything. A failover that fails before `switch_over` is taken back by
-`settle`; a task that was killed goes on where it was. With **reverse** the former master becomes a slave.
-Airflow keeps the reports of `check` and `complete` in their logs: the statements that a person runs.
+A person approves before the application is affected. `settle` undoes a failover that fails before `switch_over`; a
+killed task continues where it was. With **reverse** the former master becomes a slave. The logs of `check` and
+`complete` have their reports, with the statements that a person runs.
 """
 
 from airflow.sdk import chain

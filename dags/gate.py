@@ -1,12 +1,12 @@
 """# Hold a slave back
 
-For its maintenance, say. Changes wait in ITEMS on the master: nothing is lost, and nothing needs to be stopped.
+For maintenance, for example. Changes wait in ITEMS on the master: nothing is lost, and nothing needs to be stopped.
 
 - `show` prints who keeps the slave's gate closed, since when, and why.
-- `close` closes it. When the task has succeeded nothing is being applied to the slave any more. No restart opens
-  it, of Redis, Airflow or the apply.
-- `open` takes that back. A gate that others keep closed, too, stays closed: an initial update opens it when it
-  is through, and a failed apply when it is started again.
+- `close` closes it. Once the task has succeeded, nothing is applied to the slave. No restart of Redis, Airflow or the
+  apply opens it.
+- `open` removes that closure. Other closures stay: an initial update removes its own when it is done, a failed apply
+  when it starts again.
 """
 
 from airflow.sdk import chain

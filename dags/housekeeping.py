@@ -4,17 +4,17 @@ Every ten minutes, for every replication:
 
 - **`purge_items`** deletes changes from ITEMS on the master once every slave has applied them. A slave
   that cannot be reached holds the purge, and the task log says which one.
-- **`check_structure`** finds tables whose columns changed where no event trigger could be made.
-- **`keep_definitions`** keeps on each slave what a failover without the master would need to know of it.
+- **`check_structure`** finds tables with changed columns on masters without event triggers.
+- **`keep_definitions`** stores the master's definitions on each slave, for a failover without the master.
 - **`compare_definitions`** finds tables that are not captured, indexes, constraints and checks of domains
   that a slave lacks, and constraints that only a slave has. Its log says what to run.
-- **`tell_people`** tells, by `notify` of the configuration, what needs a person.
+- **`tell_people`** sends notices about what needs a person, through `notify` of the configuration.
 
-- **`forget_rejects`** removes changes from REJECTS that were settled long ago, **`clear_files`** old folders
-  of carried files for which no slave waits: `housekeeping` of the configuration says after how many days.
+- **`forget_rejects`** removes settled changes from REJECTS, **`clear_files`** removes folders of carried files
+  for which no slave waits: `housekeeping` of the configuration says after how many days.
 
-And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
-logs of jobs that ended a week ago, **`forget_reports`** old reports of `resync`.
+And on this Airflow: **`end_orphans`** ends jobs whose run has ended, **`forget_jobs`** removes records and
+logs of jobs that ended a week ago, **`forget_reports`** removes old reports of `resync`.
 """
 
 from airflow.sdk import chain

@@ -1,36 +1,36 @@
 """# Initial update of a slave
 
-Starts, or restarts, a replication: makes the **slave** equal to the master while both are in use, and
-ends with the slave in state **NORMAL** and the apply running. Other slaves do not notice.
+Starts or restarts a replication: makes the **slave** equal to the master while both are in use, and ends with the slave
+in state **NORMAL** and the apply running. Other slaves are not affected.
 
 | task | does | state |
 |---|---|---|
-| `check` | reads the configuration, reaches all places, proves the privileges of both accounts | as it was |
-| `install_resources` | installs what the master lacks; what is there is not touched | |
+| `check` | reads the configuration, reaches all databases, proves the privileges of both accounts | unchanged |
+| `install_resources` | installs what the master lacks; existing resources stay as they are | |
 | `reconcile` | registers the configured tables, with their triggers; removes others | |
-| `new_tables` | starts loads of tables that join, for other slaves; at the end `remaining_tables` for this one | |
-| `begin` | takes the slave over, closes its gate | INITIAL |
-| `create_tables` | makes the slave's tables, or empties them | |
+| `new_tables` | starts loads of new tables for other slaves; at the end `remaining_tables` does so for this one | |
+| `begin` | takes over the slave, closes its gate | INITIAL |
+| `create_tables` | creates the slave's tables, or empties them | |
 | `plan` | takes the start position, plans blocks, opens the gate | TRANSITION |
-| `make_folder` | transfer by files: makes the folder | |
+| `make_folder` | transfer by files: creates the folder | |
 | `ensure_apply` | starts `cdc_apply` for the pair unless it runs | |
 | `load` | reads and stores the blocks, in parallel, while changes are applied; or writes them to files | |
 | `approve` | transfer by files: waits until a person has carried the folder to the slave, then checks it | |
 | `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
-| `finish` | makes indexes and foreign keys | |
-| `share`, `each_slave` | several slaves: after `load` each has a run of its own, which this one waits for | |
-| `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
+| `finish` | creates indexes and foreign keys | |
+| `share`, `each_slave` | several slaves: after `load` each continues in a run of its own; this run waits for them | |
+| `settle` | after a failure or a cancel: stops the load, logs the reason | INCONSISTENT |
 
-With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that stays NORMAL, while
-all else of it replicates on; a cancel leaves only these tables inconsistent. A part that cannot be loaded alone ends
-the run before anything is changed.
+With **tables**, **where** or **keys** only that part is loaded, into a slave that stays NORMAL while its other tables
+replicate; a cancel leaves only these tables inconsistent. If the part cannot be loaded alone, the run fails before it
+changes anything.
 
-To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
-not read again after one.
+To **cancel**, mark the run as failed, at any time. The run waits for the end of an outage, and then does not read
+stored blocks again.
 
-For **several slaves** (`dr1,dr2`) the master is read once; each then has a run of its own. A slave that cannot be
-reached is waited for.
+For **several slaves** (`dr1,dr2`) the master is read once; then each slave has a run of its own, which waits for a
+slave that cannot be reached.
 """
 
 from airflow.sdk import chain

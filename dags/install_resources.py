@@ -1,7 +1,7 @@
 """# Install the DbResources of a replication
 
-Brings ITEMS, TABLES and all other resources of the prefix, on its **master**, to the version of this
-release. What is there already is not touched: a second run changes nothing and disturbs nobody.
+Brings ITEMS, TABLES and all other resources of the prefix, on its **master**, to the version of this release. A second
+run changes nothing and disturbs nobody.
 
 `initial_update` does this too; run it alone to prepare a master, or after an upgrade of Sluice.
 """

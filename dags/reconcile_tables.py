@@ -1,15 +1,15 @@
 """# Reconcile the replicated tables with the configuration
 
-Compares the tables in the configuration with TABLES on the **master**. New ones are added with their
-triggers, changed ones are altered, broken triggers are made again, and tables that are no longer
-configured are **removed with their triggers**.
+Compares the tables in the configuration with TABLES on the **master**. It adds new tables with their triggers, alters
+changed ones, creates broken triggers again, and **removes** tables that are no longer configured **with their
+triggers**.
 
-The task `show_plan` prints all of it before anything is done, and of a table that joins how many rows the slaves
-lack. Their own tables stay as they are: changes of the new one are left out on each slave until it is loaded there.
+The task `show_plan` prints the plan before anything is done, and for a new table how many rows the slaves lack. Tables
+of the slaves stay as they are: each slave leaves out changes of the new table until it is loaded there.
 
 The task `load_new_tables` starts an `initial_update` of just these tables for every slave that is NORMAL, in a run of
-its own that bears the pair's name. With `new_tables: wait` in the configuration of a slave the log of `new_tables` says
-what to start by hand instead. A table that has no rows when it joins needs no load.
+its own with the pair's name. With `new_tables: wait` in the configuration of a slave the log of `new_tables` says what
+to start by hand. A table without rows needs no load.
 """
 
 from airflow.sdk import chain

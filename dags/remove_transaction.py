@@ -1,11 +1,11 @@
 """# Remove the first transaction of a slave's queue
 
-For a slave whose apply cannot go on, because of a transaction that never fits. Its gate must be closed, by the apply
-that stopped or by a person (DAG `gate`).
+For a slave whose apply cannot go on because of one transaction. Its gate must be closed, by the stopped apply or by a
+person (DAG `gate`).
 
-The tables that the transaction changes are **inconsistent** from then on: none of their changes is applied, until they
-are loaded again (DAG `initial_update` with **tables**). All other tables go on where they were as soon as the gate is
-open. The log says which tables these are, and how many changes of each were left out.
+The tables that the transaction changes become **inconsistent**: their changes are left out until they are loaded again
+(DAG `initial_update` with **tables**). All other tables go on as soon as the gate is open. The log says which tables
+these are, and how many changes of each were left out.
 """
 
 from airflow.sdk import chain

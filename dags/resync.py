@@ -1,20 +1,19 @@
 """# Verify slaves, and repair them
 
-Proves that a slave equals its master **at one position**, while both are written to, and mends it where it does not.
-Every day at three (UTC) for every pair, as `verify` in the configuration says, and on demand.
+Proves that a slave equals its master **at one position**, while both are in use, and repairs differences. It runs every
+day at three (UTC) for every pair, as `verify` in the configuration says, and on demand.
 
 | task | does |
 |---|---|
 | `due` | lists the tables: of the chosen pair, or of every pair |
-| `compare` | compares one table; with the action `repair` mends up to `max_repair_rows` rows of it |
+| `compare` | compares one table; with the action `repair` it repairs up to `max_repair_rows` rows |
 | `write_report` | writes `report.html` and `report.json`; its log says where |
 | `anything_to_repair` | ends here unless a table differs |
 | `approve_repair` | asks a person: read the report, approve the repair or reject it (after 20 hours it is rejected) |
-| `approved`, `repair` | mend the tables that differ, through the apply, and compare them again |
+| `approved`, `repair` | repair the tables that differ, through the apply, and compare them again |
 | `verdict` | writes the report again, and **fails** the run unless every table is identical |
 
-A table that could not be compared, because the apply was not running or a database went away, fails the run as
-well, and leaves nothing behind.
+A table that could not be compared, because the apply was not running or a database was down, fails the run, too.
 """
 
 from airflow.sdk import chain

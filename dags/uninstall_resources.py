@@ -1,15 +1,15 @@
 """# Uninstall a prefix
 
-Takes back what Sluice has made for a replication, in its databases and in Redis:
+Removes everything that Sluice has created for a replication, in its databases and in Redis:
 
 - on the **master** triggers, functions, ITEMS with all changes that wait there, TABLES and the rest of DbResources,
 - on each **slave** CHECKPOINT, BLOCKS and REJECTS. The replicated tables and their rows stay, on all sides.
 
-After a failover each database is cleared of what it has as a master and as a slave; one that became read-only takes
+After a failover each database loses what it has as a master and as a slave; a database that became read-only accepts
 writes again.
 
-`check` ends the run where an apply of a slave still runs, or the prefix was not typed into **confirm**. The file of
-the replication stays; remove it, too, or `housekeeping` goes on telling that nothing is installed. `initial_update`
+`check_removal` fails if an apply of a slave is still running, or if the prefix was not typed into **confirm**. The file
+of the replication stays; remove it, too, or `housekeeping` keeps logging that nothing is installed. `initial_update`
 installs everything again, and loads every row again.
 """
 

@@ -1,4 +1,4 @@
-"""What Airflow learns of Sluice besides its DAGs."""
+"""Registers with Airflow the monitor, its menu entry, and the notes of runs."""
 
 import logging
 from typing import Any
@@ -10,11 +10,11 @@ from sluice.airflow import run_note
 log = logging.getLogger("sluice")
 
 PLACE = "/sluice"
-"""Where the monitor is, below Airflow's own address."""
+"""The monitor's path below Airflow's address."""
 
 
 def pages() -> list[dict[str, Any]]:
-    """The monitor; none where Airflow offers no way to guard it."""
+    """The monitor; empty if this Airflow has no way to guard it."""
     try:
         from sluice.airflow.pages.access import guard
         from sluice.airflow.pages.application import application
@@ -29,7 +29,7 @@ def pages() -> list[dict[str, Any]]:
 
 
 def middlewares() -> list[dict[str, Any]]:
-    """What lets the monitor call Airflow's public API from inside, and what leads to it."""
+    """Middlewares: one lets the monitor call Airflow's public API, one redirects to the monitor."""
     from sluice.airflow.pages.in_process_api import KeepRoot
     from sluice.airflow.pages.trailing_slash import TrailingSlash
 

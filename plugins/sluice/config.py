@@ -1,4 +1,4 @@
-"""The configuration of replications: `load` one prefix, `load_all`, or `survey` what is there.
+"""The configuration of replications: `load` one prefix, `load_all`, or `survey` the folders.
 
 One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`; several with `:` between them,
 of two files with one name that of the earlier folder counts), in one of
@@ -8,8 +8,8 @@ of two files with one name that of the earlier folder counts), in one of
 - `.properties`: the ReplicationAgent's `master.properties`;
 - `.xml`: `xmlBlasterPlugins.xml`, which may hold several replications.
 
-Everything wrong in a file is reported at once, each mistake with file, line, key, what is wrong
-and what would be right. A broken file stops its own replication and no other one.
+All mistakes of a file are reported at once, each with file, line, key, reason and remedy. A broken file stops only its
+own replication.
 """
 
 import os
@@ -80,31 +80,31 @@ class UnknownPrefix(Terminal):
 
 @dataclass(frozen=True)
 class Survey:
-    """What the folders of replication files hold."""
+    """The content of the folders of replication files."""
 
     replications: tuple[Replication, ...]
     """Those without a mistake, by prefix."""
     mistakes: tuple[Mistake, ...]
     broken: dict[str, tuple[Mistake, ...]]
-    """For each prefix that cannot be used as far as it can be told: why."""
+    """The mistakes of each prefix that cannot be used."""
     unread: tuple[Path, ...]
-    """Files in which no prefix could be found."""
+    """Files without a recognizable prefix."""
     hidden: Mapping[Path, Path] = field(default_factory=dict)
-    """Files that do not count, each with the file of the same name in an earlier folder."""
+    """Ignored files, each with the file of the same name in an earlier folder."""
 
 
 def folders() -> tuple[Path, ...]:
-    """Where the files lie: `SLUICE_REPLICATIONS`, else `include/replications` of this checkout."""
+    """The folders of the files: `SLUICE_REPLICATIONS`, else `include/replications` of this checkout."""
     configured = [part for part in os.environ.get("SLUICE_REPLICATIONS", "").split(os.pathsep) if part]
     chosen = [Path(part) for part in configured] or [Path(__file__).parents[2] / "include" / "replications"]
     return tuple(place.resolve() for place in chosen)
 
 
 def load(prefix: str) -> Replication:
-    """The replication `prefix`, in any case.
+    """The replication `prefix`, in upper or lower case.
 
-    Raises `ConfigError` when its file has mistakes, `UnknownPrefix` when no file configures it.
-    Mistakes in other files do not matter here.
+    Raises `ConfigError` if its file has mistakes, `UnknownPrefix` if no file configures it. Mistakes in other files do
+    not matter.
     """
     return _of(survey(), prefix, folders())
 
@@ -135,7 +135,7 @@ def load_all() -> list[Replication]:
 
 
 def again(replication: Replication) -> Replication:
-    """The same replication as its folder has it now, wherever that is. Raises what `load` raises."""
+    """Loads the replication again from its folder. Raises as `load`."""
     own = replication.source.parent
     places = folders()
     if own.resolve() not in places:
@@ -144,7 +144,7 @@ def again(replication: Replication) -> Replication:
 
 
 def checked(file: Path, text: str) -> Replication:
-    """The replication that the YAML `file` would hold with this text. Raises `ConfigError`."""
+    """The replication in the YAML `file` if it had this text. Raises `ConfigError`."""
     (reading,) = _readings(file, text.encode())
     if reading.replication is None or reading.mistakes:
         raise ConfigError(reading.mistakes)
@@ -152,9 +152,9 @@ def checked(file: Path, text: str) -> Replication:
 
 
 def survey(*places: Path) -> Survey:
-    """All replications that can be used, and all mistakes, of folders (default: `folders()`).
+    """All valid replications, and all mistakes, of the folders `places` (default: `folders()`).
 
-    Raises `ConfigError` when there is no such folder.
+    Raises `ConfigError` if a folder is missing.
     """
     found = {file: _readings(file) for place in places or folders() for file in _files(place)}
     parts = {os.path.abspath(part) for of_file in found.values() for reading in of_file for part in reading.points_at}
@@ -173,7 +173,7 @@ def survey(*places: Path) -> Survey:
     good = [reading.replication for reading in readings if reading.replication is not None and not reading.mistakes]
     return Survey(
         tuple(sorted(good, key=lambda replication: replication.prefix)),
-        # Mistakes that concern a file as a whole stand in all of its readings.
+        # Mistakes of a file as a whole are in all of its readings.
         in_order(mistake for reading in readings for mistake in reading.mistakes),
         broken,
         tuple(reading.file for reading in readings if reading.prefix is None),
@@ -200,13 +200,13 @@ class _Reading:
     root: Node | None
     mistakes: list[Mistake]
     prefix: str | None
-    """In upper case. From a file that could not be parsed, what looks like one."""
+    """In upper case. Guessed from a file that could not be parsed."""
     points_at: tuple[Path, ...]
     replication: Replication | None = None
 
 
 def _readings(file: Path, raw: bytes | None = None) -> list[_Reading]:
-    """`raw`: what the file is taken to hold; None: what it holds."""
+    """The replications of a file. `raw`: content to use instead of the file's."""
     mistakes: list[Mistake] = []
     roots = sources.roots(file, mistakes) if raw is None else sources.parsed(file, raw, mistakes)
     if not roots:
@@ -220,7 +220,7 @@ def _readings(file: Path, raw: bytes | None = None) -> list[_Reading]:
 
 
 def _refuse_twins(readings: list[_Reading]) -> None:
-    """A prefix claimed twice belongs to neither: which one is meant, a person must say."""
+    """Adds mistakes for a prefix in two files: neither is used."""
     claims: dict[str, list[tuple[_Reading, Node]]] = {}
     for reading in readings:
         if reading.root is not None and reading.prefix:
@@ -235,12 +235,12 @@ def _refuse_twins(readings: list[_Reading]) -> None:
 
 
 def _claim(reading: _Reading, node: Node) -> str:
-    """A YAML that points at the file with the prefix is what claims it."""
+    """Where a prefix is configured: a YAML that points at the file with the prefix counts, not that file."""
     return f"{node.file}:{node.line}" if node.file == reading.file else str(reading.file)
 
 
 def _refuse_loops(readings: list[_Reading]) -> None:
-    """A change must not come back to where it has been, so what is passed on must not form a circle."""
+    """Adds mistakes for cascades in a circle, in which a change would come back."""
     known = {reading.replication.prefix: reading for reading in readings if reading.replication is not None}
     for reading in known.values():
         replication = reading.replication
@@ -269,7 +269,7 @@ def _refuse_loops(readings: list[_Reading]) -> None:
 
 
 def _sources(replication: Replication, known: dict[Prefix, _Reading]) -> list[Replication]:
-    """All replications whose changes this one passes on, through others, too; itself where they form a circle."""
+    """All replications whose changes this one forwards, directly or not; itself if they form a circle."""
     found: dict[Prefix, Replication] = {}
     open_ends = list(replication.master.cascade)
     while open_ends:

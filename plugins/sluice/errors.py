@@ -1,10 +1,10 @@
-"""The two kinds of failure, and nothing between them.
+"""The two kinds of errors.
 
-`Terminal`: a person must act; Airflow stops retrying. `Transient`: the same call may succeed
-later; callers retry with back-off, for ever where a lost connection is the reason.
+`Terminal`: a person must act; Airflow stops retrying. `Transient`: the same call may succeed later; callers retry with
+back-off, without limit after a lost connection.
 
-Every message names the place, the reason and the remedy. What a program wants to know is kept
-in attributes by the subclasses, each of which lives beside the noun it is about.
+Every message names place, reason and remedy. Subclasses keep values for programs in attributes, and are defined in the
+module that raises them.
 """
 
 RESTART_APPLY = "clear the task apply of the DAG cdc_apply"
@@ -20,7 +20,7 @@ class Terminal(SluiceError):
 
 
 class DataLost(Terminal):
-    """What a slave misses cannot be had any more: it becomes INCONSISTENT, and only an initial update helps."""
+    """Changes that a slave needs are lost: it becomes INCONSISTENT, and only an initial update helps."""
 
 
 class Transient(SluiceError):

@@ -1,4 +1,4 @@
-"""Many processes that read and stage a large window, load blocks or compare tables: Spark's executors."""
+"""The protocol of executors, Spark's in production: they stage large windows, load blocks, and compare tables."""
 
 import threading
 import time
@@ -13,21 +13,21 @@ T = TypeVar("T")
 
 
 class ExecutorsFailed(Transient):
-    """A task died with its process, again and again, or Spark does not answer. What was begun is taken anew."""
+    """A task lost its process several times, or Spark does not answer. The work begins again."""
 
 
 class ExecutorStuck(ExecutorsFailed):
-    """No end within the limit: a process may be frozen, or nobody there to do the work."""
+    """The work did not end within the limit: a process may be frozen, or there are no executors."""
 
 
 HEARTBEAT_SECONDS = 0.1
-"""Between two looks at whether waiting still makes sense."""
+"""Between two calls of the heartbeat."""
 
 
 def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], limit: float) -> T:
-    """What `work` returns or raises. It runs in a thread; what `heartbeat` raises meanwhile ends the waiting for it.
+    """Runs `work` in a thread; returns or raises what it does. An exception of `heartbeat` meanwhile ends the wait.
 
-    `limit` in seconds. Raises `ExecutorStuck` beyond it.
+    `limit`: seconds, after which it raises `ExecutorStuck`.
     """
     future: Future[T] = Future()
 
@@ -37,8 +37,8 @@ def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], lim
         except BaseException as error:
             future.set_exception(error)
 
-    # A daemon: what nobody waits for any more must not keep the process from ending.
-    threading.Thread(target=run, name="spread", daemon=True).start()
+    # A daemon thread: abandoned work must not keep the process from ending.
+    threading.Thread(target=run, name="executor", daemon=True).start()
     end = time.monotonic() + limit
     while True:
         with suppress(TimeoutError):
@@ -48,14 +48,14 @@ def run_with_heartbeat(work: Callable[[], T], heartbeat: Callable[[], None], lim
         heartbeat()
         if time.monotonic() > end:
             raise ExecutorStuck(
-                f"Spark has not come to an end with what it was given within {limit:.0f} s. It is cancelled and "
-                "taken again. If this goes on, look whether Spark has workers (page of its master), and whether they "
-                "reach both databases."
+                f"Spark has not finished its work within {limit:.0f} s. The work is cancelled and started again. If "
+                "this goes on, look whether Spark has workers (page of its master), and whether they reach both "
+                "databases."
             )
 
 
 class Executor(Protocol):
-    """Runs a task for each number from 0 to `parts` - 1, somewhere; Spark's executors in production."""
+    """Runs a task for each number from 0 to `parts` - 1."""
 
     @property
     def parallelism(self) -> int:
@@ -64,46 +64,46 @@ class Executor(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether work that is given now begins at once."""
+        """Whether new work begins at once."""
         ...
 
     @property
     def pages(self) -> str:
-        """Where people see what it does; empty where that is not known."""
+        """The address of pages about it; empty if unknown."""
         ...
 
     @property
     def progress(self) -> str:
-        """How much of the work under way is done, `3 of 8 tasks`; empty where that is not known."""
+        """Progress of the current work, `3 of 8 tasks`; empty if unknown."""
         ...
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """Says whether what runs now was cancelled. It travels with a task that asks, to wherever it runs."""
+        """A function that tells whether the current work was cancelled. It can be sent along with a task."""
         ...
 
     def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
-        """Results in the order of the numbers. An exception of a task is raised here. `what`: shown to people.
+        """Results in the order of the numbers. Raises the exception of a task. `what`: a name to show.
 
-        A task may run twice when its process was lost: it must be idempotent.
+        A task may run twice if its process was lost: it must be idempotent.
         """
         ...
 
     def cancel(self) -> None:
-        """What `map` waits for is not needed any more; never raises."""
+        """Cancels the current `map`; never raises."""
         ...
 
     def check(self) -> None:
-        """Raises a `Terminal` where there will be no executors until a person does something. Cheap."""
+        """Raises a `Terminal` if there will be no executors until a person acts. Cheap."""
         ...
 
     def stop(self) -> None:
-        """Ends whatever was started for it; never raises."""
+        """Ends everything that was started for it; never raises."""
         ...
 
 
 class ThreadExecutor:
-    """Threads of this process, for tests of what does not depend on where tasks run."""
+    """Threads of this process, for tests that do not depend on where tasks run."""
 
     ready = True
     pages = ""
@@ -119,13 +119,13 @@ class ThreadExecutor:
 
     def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
         if parts == 1:
-            # No thread of a pool: the process must not wait for one that hangs in a call when it ends.
+            # Without a pool, whose hanging thread would keep the process from ending.
             return [task(0)]
         with ThreadPoolExecutor(self.parallelism) as pool:
             return list(pool.map(task, range(parts)))
 
     def cancel(self) -> None:
-        """Threads come to their own end, at once where their task asks `stopped`. What starts later is not meant."""
+        """Threads end by themselves, at once if their task checks `stopped`. Later work is not cancelled."""
         self._cancelled.set()
         self._cancelled = threading.Event()
 

@@ -1,4 +1,4 @@
-"""How a job ends, told to who started it. Numbers of sysexits.h."""
+"""Exit statuses of a job, with the numbers of sysexits.h."""
 
 DONE = 0
 TRANSIENT = 75

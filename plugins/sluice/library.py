@@ -1,4 +1,4 @@
-"""The library itself as something that travels: its fingerprint, and the archive that Spark's executors import."""
+"""The fingerprint of this library, and the archive of it that Spark's executors import."""
 
 import hashlib
 import zipimport
@@ -10,12 +10,12 @@ from sluice import sql_files
 
 _ROOT = Path(__file__).resolve().parent
 _FINGERPRINT = "fingerprint"
-"""File of the archive that holds the fingerprint of what was packed."""
+"""The file in the archive with the fingerprint of its content."""
 
 
 @cache
 def fingerprint() -> str:
-    """The same text wherever the same library with the same statements is installed."""
+    """A text that is the same for the same library with the same statements."""
     loader: object = __spec__.loader
     if isinstance(loader, zipimport.zipimporter):
         return loader.get_data(f"sluice/{_FINGERPRINT}").decode()
@@ -29,10 +29,10 @@ def fingerprint() -> str:
 
 
 def archive(folder: Path) -> Path:
-    """Makes an archive of the library and its statements in `folder`; returns its path.
+    """Writes an archive of the library and its statements into `folder`; returns its path.
 
-    The same library gives the same bytes, another one another name: a Spark server keeps the archives of all sessions
-    side by side, and refuses one whose name it has with other bytes.
+    The same library gives the same bytes, another library another name: a Spark server keeps the archives of all
+    sessions, and refuses an archive whose name it has with other bytes.
     """
     made = folder / f"sluice-{fingerprint()}.zip"
     with ZipFile(made, "w", ZIP_DEFLATED) as zipped:

@@ -1,4 +1,4 @@
-"""A pair: one master's prefix and one slave, with all that is needed to reach both."""
+"""A pair: one master's prefix and one slave, with the connections to both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from sluice.model.transformation import Transformation
 
 
 class ConnectionNotGiven(Terminal):
-    """The caller handed over no connection of that name."""
+    """The caller passed no connection of that name."""
 
     def __init__(self, conn_id: str):
         super().__init__(f"Connection {conn_id!r} is not known here. Add it to Airflow (Admin, Connections).")
@@ -21,7 +21,7 @@ class ConnectionNotGiven(Terminal):
 
 
 class NamesChanged(Terminal):
-    """The master's rows have other names than the changes in the stream of its redo."""
+    """Names in the master's rows differ from those in the stream of its redo."""
 
     def __init__(self, pair: "Pair"):
         super().__init__(
@@ -33,15 +33,15 @@ class NamesChanged(Terminal):
 
 @dataclass(frozen=True)
 class Pair:
-    """What is worked on. It travels to Spark's executors, passwords included; never log it whole."""
+    """A prefix and a slave with their connections. It is sent to Spark's executors with passwords: never log it."""
 
     replication: Replication
     slave: SlaveConfig
     master_info: ConnectionInfo
     slave_info: ConnectionInfo
     rows_info: ConnectionInfo | None = field(default=None, kw_only=True)
-    """The master's database, from which rows are read, where `master_info` is the stream of its redo; None where the
-    configuration names none."""
+    """The master's database for rows, if `master_info` is the stream of its redo; None if the configuration has
+    none."""
 
     @classmethod
     def of(cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo]) -> "Pair":
@@ -63,7 +63,7 @@ class Pair:
         return Pair(replication, config, stream, there, rows_info=rows)
 
     def place_of_rows(self) -> ConnectionInfo:
-        """Where the master's rows are read. Raises `NamesChanged`."""
+        """The connection for the master's rows. Raises `NamesChanged`."""
         redo = self.replication.redo
         if self.rows_info is not None and redo is not None and not redo.exact_names:
             raise NamesChanged(self)
@@ -74,27 +74,27 @@ class Pair:
         return self.replication.prefix
 
     def transformation(self, table: TableName) -> Transformation | None:
-        """What the slave gets of a table of the master; None where it gets it as it is."""
+        """The transformation of a master's table for the slave; None if it has none."""
         return self.replication.transformation(table, self.slave)
 
     @cached_property
     def placement(self) -> Placement:
-        """Where the slave has the master's tables."""
+        """Names of the master's tables on the slave."""
         return self.replication.placement(self.slave)
 
     @property
     def transforms(self) -> bool:
-        """Whether the slave gets any table otherwise than the master has it."""
+        """Whether any table is transformed for the slave."""
         return any(rule.transformation is not None for rule in (*self.slave.tables, *self.replication.tables))
 
     @property
     def application(self) -> str:
-        """Names the sessions on both databases."""
+        """The name of the sessions on both databases."""
         return f"sluice {self.prefix} {self.slave.name}"
 
     @property
     def update_application(self) -> str:
-        """The same, of the steps of an initial update."""
+        """The name of the sessions of an initial update's steps."""
         return f"sluice initial update {self.prefix} {self.slave.name}"
 
     def __str__(self) -> str:

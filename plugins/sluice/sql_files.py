@@ -1,7 +1,7 @@
-"""Statements kept as files under `include/sql/<vendor>/` and `include/sql/common/`, runnable by hand.
+"""Statements in files under `include/sql/<vendor>/` and `include/sql/common/`, which can be run by hand.
 
-A file holds `${name}` placeholders. `render` fills them in; a placeholder without a value, and a
-value without a placeholder, are mistakes of the caller and raise at once.
+A file has `${name}` placeholders, which `render` replaces. A placeholder without a value and a value without a
+placeholder are mistakes of the caller and raise at once.
 """
 
 import os
@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
 class SqlFileMissing(Terminal):
-    """The installation lacks a statement file; `path` says which."""
+    """The installation lacks the statement file `path`."""
 
     def __init__(self, path: Path):
         super().__init__(f"{path}: this SQL file is missing. Restore it from the release that is installed.")
@@ -25,11 +25,12 @@ class SqlFileMissing(Terminal):
 
 
 SHIPPED = "sql"
-"""Where the statements lie inside the library when it travels to Spark's executors as an archive."""
+"""The folder of the statements in the library's archive for Spark's executors."""
 
 
 def folder() -> Path:
-    """Where the statements lie: `SLUICE_SQL`, else `include/sql` of this checkout, else in the library's archive."""
+    """The folder of the statements: `SLUICE_SQL`, else `include/sql` of this checkout, else in the library's
+    archive."""
     configured = os.environ.get("SLUICE_SQL")
     return Path(configured) if configured else _own_folder()
 
@@ -43,7 +44,7 @@ def _own_folder() -> Path:
 
 
 def _archive() -> zipimport.zipimporter | None:
-    """The archive this library was imported from, if it was."""
+    """The archive that this library was imported from, or None."""
     loader: object = __spec__.loader
     return loader if isinstance(loader, zipimport.zipimporter) else None
 
@@ -63,13 +64,13 @@ def _read(path: Path) -> tuple[str, frozenset[str]]:
 
 
 COMMON = "common"
-"""The folder of statements that the servers of every vendor understand."""
+"""The folder of statements for every vendor."""
 MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
 
 
 @cache
 def _found(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
-    """The vendor's own statement; where it has none, that of all. Looked for once: applies ask for one each window."""
+    """The vendor's own statement, else the common one. Cached, since applies need it in each window."""
     try:
         return _read(place / vendor / f"{name}.sql")
     except SqlFileMissing as missing:
@@ -82,18 +83,17 @@ def _found(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
 def render(vendor: str, name: str, **placeholders: str) -> str:
     """Text of `<vendor>/<name>.sql`, else of `common/<name>.sql`, with every `${placeholder}` replaced.
 
-    Values are inserted as they are: quote identifiers and literals before. Comment lines of the
-    header are dropped, so that a placeholder named there in prose does no harm. In a statement with
-    parameters (`%(name)s`) a `%` inside the schema's name is doubled, as the driver wants it.
-    Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
-    value that the file does not use, but for `MAY_GO_UNUSED`.
+    Values are inserted as they are: quote identifiers and literals before. Comment lines of the header are dropped, so
+    placeholders in them are not replaced. In a statement with parameters (`%(name)s`) a `%` in the schema's name is
+    doubled for the driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
+    value that the file does not use, except those of `MAY_GO_UNUSED`.
     """
     text, used = _found(folder(), vendor, name)
     unused = set(placeholders) - used - MAY_GO_UNUSED
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
     values = dict(placeholders)
-    # A name may hold what ends a text in dollar quotes.
+    # A name may contain the tag that ends a text in dollar quotes.
     for tag in set(_DOLLAR_QUOTE.findall(text)):
         fresh = tag
         while any(fresh in value for value in values.values()):

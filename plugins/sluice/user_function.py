@@ -1,4 +1,4 @@
-"""Functions of the configuration's owner, named `package.module:function` and imported where they are called."""
+"""Functions of the user, named `package.module:function` in the configuration and imported by the calling process."""
 
 import importlib
 import re
@@ -10,11 +10,11 @@ HOW_TO_NAME = "write package.module:function, which Python can import on the mac
 
 
 class FunctionMissing(Exception):
-    """There is no such function in this process; the text says why and what to do."""
+    """The function cannot be imported in this process; the text has reason and remedy."""
 
 
 def imported(name: str) -> Callable[..., object]:
-    """Raises `FunctionMissing`."""
+    """Imports the function. Raises `FunctionMissing`."""
     place, _, function = name.partition(":")
     try:
         module = importlib.import_module(place)
@@ -30,6 +30,6 @@ def imported(name: str) -> Callable[..., object]:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The kind of an error and what it says."""
+    """The type of an error and its message, in one line."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

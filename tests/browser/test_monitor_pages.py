@@ -14,6 +14,7 @@ from sluice.capture import resources
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
 from sluice.coordination.verification_log import VerificationLog
+from sluice.database.broadcasts import Query
 from sluice.database.registry import vendor_of
 from sluice.model.broadcast import Answer
 from sluice.model.connection import ConnectionInfo
@@ -130,7 +131,7 @@ def test_queries_show_who_answered_what_and_values_to_nobody_who_may_only_read(
     replication, broadcasts = config.load("SHOP_"), vendor_of("postgres").broadcasts
     with connect(info, application="test", autocommit=True) as master:
         resources.install(master, SHOP, replication.master.schema)
-        query = ask(replication, info, "SELECT 4711 AS n", person="olga")
+        query = ask(replication, info, Query("SELECT 4711 AS n", "olga"))
         same = read(replication, info, query).master
         assert same
         other = Answer.of(("n",), [("4712",)], 10)

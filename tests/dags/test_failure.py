@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 
-from sluice.airflow.failure import SAID, UNFORESEEN_TRIES, XCOM_KEY, as_airflow
+from sluice.airflow.failure import SEE_ABOVE, UNFORESEEN_TRIES, XCOM_KEY, as_airflow
 from sluice.database.errors import DatabaseUnreachable, UndefinedTable
 from sluice.errors import Terminal, Transient
 
@@ -31,14 +31,14 @@ def ended_by(error: BaseException, try_number: int = 1) -> tuple[BaseException, 
 def test_what_needs_a_person_ends_the_task_at_once_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
     error, ti = ended_by(Terminal("Add the column."))
     # Airflow logs the exception and all that it was raised from.
-    assert isinstance(error, AirflowFailException) and str(error) == SAID and error.__suppress_context__
+    assert isinstance(error, AirflowFailException) and str(error) == SEE_ABOVE and error.__suppress_context__
     assert [one.message for one in caplog.records] == ["Add the column."]
     assert ti.pushed == {XCOM_KEY: "Add the column."}
 
 
 def test_an_outage_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     error, _ = ended_by(Transient("The master is down."))
-    assert [one.message for one in caplog.records] == ["The master is down."] and str(error) == SAID
+    assert [one.message for one in caplog.records] == ["The master is down."] and str(error) == SEE_ABOVE
     assert isinstance(error, AirflowException) and not isinstance(error, AirflowFailException)
 
 

@@ -26,8 +26,6 @@ from tests.waiting import awaited
 class FakePayload(SparkJobOperator):
     """Launches the driver of the tests, which sleeps."""
 
-    module = "tests.unit.fake_job"
-
     def payload(self, *_: Any) -> dict[str, Any]:
         return {"sleep": 60}
 
@@ -55,6 +53,7 @@ def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set
     """The runs that go on, as far as Airflow would say."""
     runs: set[str] = {"run1"}
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(jobs, "MODULE", "tests.unit.fake_job")
     (tmp_path / "DEMO.yaml").write_text(
         "prefix: DEMO_\nmaster: {conn_id: m}\nslaves:\n  dr1: {conn_id: s}\ntables:\n  public.*: {}\n"
     )
@@ -65,7 +64,7 @@ def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set
     for job in jobs.all_jobs():
         job.runner.send(signal.SIGKILL)
         awaited(lambda job=job: not job.runner.alive())
-        jobs.clear_away(job)
+        jobs.kill_leftovers(job)
 
 
 def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict[str, Any]:
@@ -171,7 +170,7 @@ def test_a_job_that_asks_for_a_comparison_is_watched_again_whatever_comes_of_it(
         if failure is not None:
             raise failure
 
-    monkeypatch.setattr(definition_comparison, "compare_and_tell", compare)
+    monkeypatch.setattr(definition_comparison, "compare_and_notify", compare)
     job = begin()
     event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
     with pytest.raises(TaskDeferred) as raised:
@@ -189,7 +188,7 @@ def test_a_job_that_ends_during_a_comparison_is_judged_by_its_result(
         job.runner.send(signal.SIGKILL)
         awaited(lambda: job.state() is not JobState.RUNNING)
 
-    monkeypatch.setattr(definition_comparison, "compare_and_tell", compare)
+    monkeypatch.setattr(definition_comparison, "compare_and_notify", compare)
     event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
     with pytest.raises(TaskDeferred) as raised:
         Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)

@@ -20,22 +20,21 @@ from sluice.airflow.job_trigger import JobTrigger, parse_line
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
 from tests.waiting import until
 
-MODULE = "tests.unit.fake_job"
-
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(jobs, "MODULE", "tests.unit.fake_job")
     yield
     for job in jobs.all_jobs():
         if job.runner.alive():
             os.kill(job.runner.pid, signal.SIGKILL)
         until(lambda each=job: not each.runner.alive())  # type: ignore[misc]
-        jobs.clear_away(job)
+        jobs.kill_leftovers(job)
 
 
 def launch(kind: Kind = Kind.APPLY, **wish: Any) -> Job:
-    return jobs.launch(kind, "DEMO_", "dr1", Owner("cdc_apply", "run1", "apply"), wish, module=MODULE)
+    return jobs.launch(kind, "DEMO_", "dr1", Owner("cdc_apply", "run1", "apply"), wish)
 
 
 class Counting(JobTrigger):

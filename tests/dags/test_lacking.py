@@ -263,7 +263,7 @@ def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
         rig.await_that(lambda: asked() == 2)
         rig.master.execute("SELECT public.demo_ddl_item('DIFFER', 'public', 'people', 'a partition is gone', NULL)")
         rig.await_that(lambda: asked() == 3)
-        definition_comparison.compare_and_tell(
+        definition_comparison.compare_and_notify(
             TaskContext.of_prefix("DEMO_", {"dag": DagBag(str(DAGS)).dags["housekeeping"]}), ["dr1"]
         )
         assert len(told.notices) == 1, "the index has followed by itself"

@@ -208,7 +208,7 @@ def test_the_page_of_a_slave_says_through_when_each_table_is_verified(
     assert "811:815:812" not in text, "a position means nothing to people"
     assert "public.<new> ready not seen – never" in text and "<new>" not in answer.text
     assert f'href="/sluice/reports/{report}/"' in answer.text
-    assert "The slave's database could not be looked at: Airflow has no connection 's'" in text
+    assert "The slave's database could not be read: Airflow has no connection 's'" in text
 
 
 def test_safe_mode_says_why_it_is_on_and_when_it_ends(client: TestClient, anna: Head) -> None:

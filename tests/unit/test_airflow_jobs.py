@@ -18,22 +18,22 @@ from sluice.airflow.process_identity import ProcessIdentity, session_members
 from tests.waiting import awaited
 
 OWNER = Owner("cdc_apply", "run1", "apply")
-MODULE = "tests.unit.fake_job"
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(jobs, "MODULE", "tests.unit.fake_job")
     yield tmp_path / "home"
     for job in jobs.all_jobs():
         if job.runner.alive():
             os.kill(job.runner.pid, signal.SIGKILL)
         awaited(lambda job=job: not job.runner.alive())
-        jobs.clear_away(job)
+        jobs.kill_leftovers(job)
 
 
 def launch(slave: str = "dr1", **wish: Any) -> Job:
-    return jobs.launch(Kind.APPLY, "DEMO_", slave, OWNER, wish, module=MODULE)
+    return jobs.launch(Kind.APPLY, "DEMO_", slave, OWNER, wish)
 
 
 def said(job: Job, word: str) -> str:
@@ -104,7 +104,7 @@ def test_a_killed_runner_is_noticed_and_takes_the_driver_with_it() -> None:
     os.kill(job.runner.pid, signal.SIGKILL)
     awaited(lambda: job.state() is JobState.LOST)
     awaited(lambda: ProcessIdentity.of(driver) is None)
-    jobs.clear_away(job)
+    jobs.kill_leftovers(job)
     awaited(lambda: ProcessIdentity.of(child) is None)
 
 
@@ -171,7 +171,7 @@ def test_a_launcher_that_dies_leaves_no_driver_without_a_record() -> None:
     import sys
 
     runner = subprocess.run(
-        [sys.executable, "-m", "sluice.airflow.job_runner", "apply-x", MODULE],
+        [sys.executable, "-m", "sluice.airflow.job_runner", "apply-x", jobs.MODULE],
         input=b'{"half', env=jobs.environment(), check=False,
     )  # fmt: skip
     assert runner.returncode == 64

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.airflow.notices import Notice, of_age, of_comparisons, of_lamp, of_tables
+from sluice.airflow.notices import Notice, of_age, of_comparisons, of_messages, of_tables
 from sluice.airflow.pages.slave_row import Level, Message
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
@@ -91,13 +91,13 @@ def test_what_is_red_and_has_no_notice_of_its_own_is_told_until_it_is_mended() -
     lag = Message("The slave is 20 min behind its master.", Level.CRITICAL, lasting="lag")
     yellow = Message("The slave is 2 min behind its master.", Level.WARNING, lasting="lag")
     gate = Message("The apply has stopped: x", Level.CRITICAL, "restart")
-    (notice,) = of_lamp("P_ → a", [lag, yellow, gate])
+    (notice,) = of_messages("P_ → a", [lag, yellow, gate])
     assert (notice.subject, notice.text) == ("P_ → a: the slave is far behind", lag.text)
     later = replace(lag, text="The slave is 40 min behind its master.")
-    assert of_lamp("P_ → a", [later])[0].key == notice.key, "one occasion, however long it lasts"
+    assert of_messages("P_ → a", [later])[0].key == notice.key, "one occasion, however long it lasts"
 
 
 def test_an_apply_that_is_on_its_way_up_is_no_notice() -> None:
     gone = Message("No apply runs: start it.", Level.CRITICAL, "restart", lasting="apply")
-    assert not of_lamp("P_ → a", [gone], silent=5.0) and not of_lamp("P_ → a", [gone])
-    assert of_lamp("P_ → a", [gone], silent=300.0)
+    assert not of_messages("P_ → a", [gone], silent=5.0) and not of_messages("P_ → a", [gone])
+    assert of_messages("P_ → a", [gone], silent=300.0)

@@ -1,4 +1,4 @@
-"""Starting the apply of a pair when nobody does it yet."""
+"""Starts the apply of a pair if none runs."""
 
 import re
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ class ApplyPaused(Terminal):
 class EnsureApply(TriggerDagRunOperator):
     """Triggers a run of `cdc_apply` for the pair unless one is live.
 
-    Two that do so at the same time do no harm: the second run finds the first one's job and ends.
+    Two triggers at the same time do no harm: the second run finds the job of the first one and ends.
     """
 
     template_fields = ("prefix", "slave")
@@ -61,6 +61,6 @@ class EnsureApply(TriggerDagRunOperator):
 
 
 def run_id(prefix: str, slave: str) -> str:
-    """Of a run of `cdc_apply`, in the characters that Airflow allows."""
+    """A new id for a run of `cdc_apply`, in the characters that Airflow allows."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
     return f"apply_{re.sub('[^A-Za-z0-9_.-]', '-', f'{prefix}_{slave}')}_{now}"

@@ -1,8 +1,8 @@
-"""The task in which a person says that the folder has been carried to the slave.
+"""The task in which a person confirms that the folder has been carried to the slave.
 
-The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
-check of the folder. Whatever is wrong is listed in the log and on the slave, and the question is asked again. Airflow
-keeps the text that a task asked first, also for later tries: so it begins with where a reason would be.
+The question is one of Airflow's required actions (human in the loop). After an approval the task checks the folder. If
+something is wrong, it lists that in the log and on the slave, and asks again. Airflow keeps the text of the first
+question for all later tries, so the text begins with a link to the reasons of a refusal.
 """
 
 import logging
@@ -31,11 +31,11 @@ from sluice.load.transfer import transfer_steps
 log = logging.getLogger("sluice.airflow")
 
 ANSWERS = "answers"
-"""XCom key: who answered what, and when, one entry an answer."""
+"""XCom key: a list with person, time and answer."""
 
 
 class TransferRejected(Terminal):
-    """A person decided against it."""
+    """A person rejected the transfer."""
 
     def __init__(self, who: str):
         super().__init__(f"{steps.INTERRUPTED} (the transfer was rejected by {who})")
@@ -43,7 +43,7 @@ class TransferRejected(Terminal):
 
 
 class ApproveTransfer(KeepsAnswer):
-    """Waits for a person, then checks the folder at the slave's location; skipped where nothing travels as files."""
+    """Waits for a person, then checks the folder at the slave's location; skipped in a run without files."""
 
     template_fields = ()
 
@@ -59,14 +59,14 @@ class ApproveTransfer(KeepsAnswer):
             folder = transfer_form.written(context)
             self.subject = f"{task}: {transfer_steps.WAITING.format(folder)}"
             there = transfer_form.arrived(task.replication, task.slave.name, context)
-            _say_at_gate(task, APPROVAL, transfer_steps.WAITING.format(folder))
+            _set_gate_reason(task, APPROVAL, transfer_steps.WAITING.format(folder))
             self.body = _question(task, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)
 
     def execute_complete(
         self, context: Context, event: dict[str, object], answers: list[dict[str, str]] | None = None
     ) -> object:
-        """Somebody answered."""
+        """Airflow calls it with the answer."""
         with as_airflow(context):
             who, approved = answered(event)
             answer = APPROVE if approved else REJECT
@@ -81,7 +81,8 @@ class ApproveTransfer(KeepsAnswer):
         return self._ask_again(context, given)
 
     def _examine(self, task: TaskContext, log_url: str) -> str | None:
-        """What keeps the folder from being imported. Raises what no carrying will mend."""
+        """Why the folder cannot be imported; None if it can. Raises errors that another copy of the folder cannot
+        mend."""
         update = update_of(task)
         try:
             if not transfer_steps.left_to_import(update):
@@ -93,20 +94,20 @@ class ApproveTransfer(KeepsAnswer):
             raise
         except (Transient, Terminal) as wrong:
             log.error("%s", wrong)
-            self._leave_word(task, f"{wrong}\nAll of it: {log_url}")
-            _say_at_gate(task, APPROVAL, str(wrong))
+            self._note_on_slave(task, f"{wrong}\nAll of it: {log_url}")
+            _set_gate_reason(task, APPROVAL, str(wrong))
             return str(wrong)
-        _say_at_gate(task, "initial update", transfer_steps.IMPORTING)
+        _set_gate_reason(task, "initial update", transfer_steps.IMPORTING)
         log.info(
             "%s: %s at %s checked, all as sent", task, counted(len(manifest.blocks), "file"), transfer_folder.location
         )
         return None
 
-    def _leave_word(self, task: TaskContext, text: str) -> None:
+    def _note_on_slave(self, task: TaskContext, text: str) -> None:
         try:
             steps.note(update_of(task), text)
         except SluiceError as error:
-            log.warning("%s: could not leave word on the slave: %s", task, error)
+            log.warning("%s: the slave's message could not be written: %s", task, error)
 
     def _ask_again(self, context: Context, answers: list[dict[str, str]]) -> NoReturn:
         log.info("Mend what is listed above, then approve again.")
@@ -117,8 +118,8 @@ class ApproveTransfer(KeepsAnswer):
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
 
 
-def _say_at_gate(task: TaskContext, by: str, reason: str) -> None:
-    """Says what the slave waits for. Nothing where the gate is open, as beside the load of a part."""
+def _set_gate_reason(task: TaskContext, by: str, reason: str) -> None:
+    """Replaces the reason of the gate's closure. Does nothing if the gate is open, as during the load of a part."""
     gate = Gate(task.redis, task.prefix, task.slave.name)
     if any(closure.name == INITIAL_UPDATE for closure in gate.closures()):
         gate.close(INITIAL_UPDATE, by, reason)

@@ -1,4 +1,4 @@
-"""What a person answered to a question of Airflow (required actions)."""
+"""The answer of a person to one of Airflow's required actions."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ APPROVE, REJECT = "Approve", "Reject"
 
 
 def answered(event: Mapping[str, Any]) -> tuple[str, bool]:
-    """Who answered, and whether they approved; also for the log. `event`: what the operator's trigger gives."""
+    """Person, and whether they approved; logs both. `event`: the event of the operator's trigger."""
     user = event.get("responded_by_user") or {}
     who = str(user.get("name") or user.get("id") or "somebody")
     (chosen,) = event["chosen_options"]

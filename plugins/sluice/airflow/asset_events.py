@@ -1,12 +1,12 @@
-"""Events of Airflow's assets: other DAGs wait for a slave to be NORMAL, or to be verified as of a moment.
+"""Events of Airflow's assets: other DAGs can wait until a slave is NORMAL, or verified as of some time.
 
-| alias | an event says | extra |
+| alias | meaning of an event | extra |
 |---|---|---|
 | `sluice-normal` | an initial update has ended: every reader sees a state that the master had | |
 | `sluice-verified` | all tables of the slave were found identical | `as_of` of the oldest, `tables` |
 
-`as_of` is a time of the master. Each event is one of the slave's own asset, such as `sluice://DEMO_/dr1/verified`, and
-of the alias.
+`as_of` is a time of the master. Each event belongs to the alias and to an asset of the slave, such as
+`sluice://DEMO_/dr1/verified`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,21 +18,23 @@ NORMAL = AssetAlias("sluice-normal")
 VERIFIED = AssetAlias("sluice-verified")
 
 
-def tell(context: Context, what: AssetAlias, prefix: str, slave: str, extra: Mapping[str, Any]) -> None:
-    """Airflow makes the event when the task succeeds, which must have `what` among its outlets."""
-    word = what.name.removeprefix("sluice-")
-    asset = Asset(name=f"{prefix} {slave} {word}", uri=f"sluice://{prefix}/{slave}/{word}")
-    context["outlet_events"][what].add(asset, extra={"prefix": prefix, "slave": slave, **extra})
+def add_event(context: Context, alias: AssetAlias, prefix: str, slave: str, extra: Mapping[str, Any]) -> None:
+    """Adds an event, which Airflow creates when the task succeeds. The task must have `alias` among its outlets."""
+    topic = alias.name.removeprefix("sluice-")
+    asset = Asset(name=f"{prefix} {slave} {topic}", uri=f"sluice://{prefix}/{slave}/{topic}")
+    context["outlet_events"][alias].add(asset, extra={"prefix": prefix, "slave": slave, **extra})
 
 
-def tell_verified(context: Context, pairs: Iterable[Mapping[str, Any]], known: Iterable[str] = ()) -> list[str]:
-    """Tells it of each of `pairs`, as a report has them, that is identical and not among `known`. Their names."""
+def add_verified_events(context: Context, pairs: Iterable[Mapping[str, Any]], known: Iterable[str] = ()) -> list[str]:
+    """Adds an event for each identical pair of a report that is not among `known`; returns the names of these pairs."""
     others, names = set(known), []
     for pair in pairs:
         name = f"{pair['prefix']} → {pair['slave']}"
         times = [str(table["position_time"]) for table in pair["tables"] if table["position_time"]]
         if pair["outcome"] != "identical" or name in others or not times:
             continue
-        tell(context, VERIFIED, pair["prefix"], pair["slave"], {"as_of": min(times), "tables": len(pair["tables"])})
+        add_event(
+            context, VERIFIED, pair["prefix"], pair["slave"], {"as_of": min(times), "tables": len(pair["tables"])}
+        )
         names.append(name)
     return names

@@ -19,7 +19,7 @@ from sluice.model.slave_state import SlaveState
 
 
 class NotNormal(Terminal):
-    """The slave went into another state than NORMAL."""
+    """The slave ended in another state than NORMAL."""
 
     def __init__(self, replication: Replication, slave: str, state: str, message: str):
         said = f": {message}" if message else ""
@@ -28,8 +28,8 @@ class NotNormal(Terminal):
 
 
 class AwaitNormal(BaseOperator):
-    """Waits in the triggerer until the apply has passed every block's marker: TRANSITION becomes NORMAL, and tables
-    that are loading become ready."""
+    """Waits in the triggerer until the apply has passed every block's marker: then TRANSITION becomes NORMAL, and
+    loading tables become ready."""
 
     template_fields = ("prefix", "slave")
     ui_color = "#f6f1de"
@@ -53,7 +53,7 @@ class AwaitNormal(BaseOperator):
             return self._judge(context, str(state), checkpoint.message if checkpoint else "")
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
-        """What was loaded has caught up, or was given up."""
+        """The load has caught up, or was given up."""
         with as_airflow(context):
             return self._judge(context, event["state"], event["message"])
 
@@ -76,5 +76,5 @@ class AwaitNormal(BaseOperator):
         self.log.info(
             "%s → %s is NORMAL: every reader sees a state that the master had", replication.prefix, self.slave
         )
-        asset_events.tell(context, asset_events.NORMAL, str(replication.prefix), self.slave, {})
+        asset_events.add_event(context, asset_events.NORMAL, str(replication.prefix), self.slave, {})
         return state

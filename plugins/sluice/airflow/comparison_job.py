@@ -1,4 +1,4 @@
-"""A comparison runs in a process of its own: no rows pass through a worker of Airflow."""
+"""Runs a comparison in a separate process, so that no rows pass through a worker of Airflow."""
 
 import json
 import logging
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.airflow import connections, jobs, state_paths
@@ -21,9 +22,8 @@ from sluice.verify.resync import Action
 log = logging.getLogger("sluice.verify")
 
 GRACE_SECONDS = 10.0
-"""So long it has to let go of what it holds once its task is ended."""
-SAID = re.compile(r"\S+Z (?P<level>[A-Z]+) (?P<text>.*)")
-"""A line of its log."""
+"""How long the process has to end after SIGTERM."""
+LOG_LINE = re.compile(r"\S+Z (?P<level>[A-Z]+) (?P<text>.*)")
 
 
 class ComparisonEnded(Transient):
@@ -36,36 +36,40 @@ class ComparisonEnded(Transient):
 
 
 class ComparisonRefused(Terminal):
-    """What the process said that a person must mend."""
+    """The process ended with an error that a person must mend."""
 
 
-def compare(
-    task: TaskContext,
-    table: TableName,
-    actions: Iterable[str],
-    report: Path,
-    *,
-    action: Action = Action.VERIFY,
-    limit: int | None = None,
-    sample: int = 0,
-    started: str = "",
-) -> Report:
-    """The report of one table, which is written to `report`. For the others see `sluice.verify.resync`.
+@dataclass(frozen=True)
+class Comparison:
+    """One table to compare. `sluice.verify.resync` explains `limit`, `sample` and `started`."""
+
+    table: TableName
+    actions: Iterable[str]
+    """The captured actions: I, U, D."""
+    action: Action = Action.VERIFY
+    limit: int | None = None
+    sample: int = 0
+    started: str = ""
+
+
+def compare(task: TaskContext, one: Comparison, report: Path) -> Report:
+    """Compares one table; returns its report, which the process writes to the file `report`.
 
     Raises `ComparisonEnded`, `ComparisonRefused`.
     """
     run({
         "prefix": str(task.prefix), "slave": task.slave.name, "redis_url": connections.redis_url(),
         "connections": {name: info.to_dict() for name, info in task.connections.items()},
-        "spark": connections.spark(), "table": [table.schema, table.name], "actions": "".join(sorted(actions)),
-        "action": str(action), "limit": limit, "sample": sample, "started": started, "report": str(report),
+        "spark": connections.spark(), "table": [one.table.schema, one.table.name],
+        "actions": "".join(sorted(one.actions)), "action": str(one.action), "limit": one.limit, "sample": one.sample,
+        "started": one.started, "report": str(report),
     })  # fmt: skip
     found: Report = json.loads(report.read_text())
     return found
 
 
 def run(payload: Mapping[str, object]) -> None:
-    """Runs `spark_jobs.resync` to its end, its log in this one. Where this process dies, it does as well.
+    """Runs `spark_jobs.resync` to its end and copies its log into this process's. It dies with this process.
 
     Raises `ComparisonEnded`, `ComparisonRefused`.
     """
@@ -100,8 +104,8 @@ def run(payload: Mapping[str, object]) -> None:
 
 
 def _forward(line: str) -> str:
-    """Into this process's log, under its own level; the text."""
-    found = SAID.fullmatch(line)
+    """Logs a line of the process under the line's own level; returns its text."""
+    found = LOG_LINE.fullmatch(line)
     level = logging.getLevelName(found["level"]) if found else logging.INFO
     text = found["text"] if found else line
     log.log(level if isinstance(level, int) else logging.INFO, "%s", text)

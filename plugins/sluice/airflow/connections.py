@@ -1,4 +1,4 @@
-"""From Airflow's connections to what the services want. Passwords go nowhere else from here."""
+"""Converts Airflow's connections to what the services need. Passwords go nowhere else from here."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ class ConnectionMissing(Terminal):
 
 
 class ConnectionsUnavailable(Transient):
-    """Airflow did not answer when it was asked for a connection."""
+    """Airflow did not answer a request for a connection."""
 
     def __init__(self, conn_id: str, reason: str):
         super().__init__(f"Airflow did not give out the connection {conn_id!r}: {reason}")
@@ -39,7 +39,7 @@ class ConnectionsUnavailable(Transient):
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
-    """conn_id → how to reach it, for the master, unless it is nothing but a recorded stream, and those `slaves`.
+    """Connections by conn_id: of the master, unless it is only a recorded stream, and of `slaves`.
 
     Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
     """
@@ -56,11 +56,11 @@ def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
 
 
 async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
-    """The same inside a trigger; the event loop goes on meanwhile."""
+    """The same inside a trigger, without blocking the event loop."""
     try:
         connection = await BaseHook.aget_connection(conn_id)
     except (AirflowNotFoundException, AirflowRuntimeError) as error:
-        # A trigger waits anyway: whether it is missing or Airflow is restarting, the next look tells.
+        # A trigger asks again anyway, so it need not tell a missing connection from a restart of Airflow.
         raise ConnectionsUnavailable(conn_id, str(error)) from error
     return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 
@@ -72,20 +72,20 @@ def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str
 
 
 def spark_pages() -> str:
-    """Where Spark's pages are, as the extra `pages` of `spark_default` says; empty where it does not."""
+    """The address of Spark's pages: the extra `pages` of `spark_default`, or empty."""
     try:
         found = str(BaseHook.get_connection(SPARK_CONNECTION).extra_dejson.get("pages") or "")
-    except Exception:  # without the connection, or the database of Airflow, there is no link
+    except Exception:  # without the connection, or Airflow's database, there is no link
         return ""
     return found if found.startswith(("http://", "https://")) else ""
 
 
 def spark() -> dict[str, object]:
-    """Fields of `spark_jobs.endpoint.Endpoint`, from the connection `spark_default`; none where there is none.
+    """Fields of `spark_jobs.endpoint.Endpoint`, from the connection `spark_default`; empty without the connection.
 
-    Of type `spark_connect` it is an endpoint of Spark Connect, as the provider's hook reads it. Of type `spark` it is a
-    master, for which a job starts a Connect server of its own: the password is the secret that a cluster shares with
-    its drivers, and the extras are settings of that server, in `conf` or as `spark.…` keys.
+    A connection of type `spark_connect` is an endpoint of Spark Connect, as the provider's hook reads it. One of type
+    `spark` is a Spark master, for which a job starts its own Connect server: the password is the secret that the
+    cluster shares with its drivers, and the extras are settings of that server, in `conf` or as `spark.…` keys.
     """
     try:
         connection = BaseHook.get_connection(SPARK_CONNECTION)
@@ -129,7 +129,7 @@ def _connect_url(connection: Connection) -> str:
 
 
 def s3(conn_id: str | None, used_for: str) -> S3Access:
-    """How to reach S3, from a connection of type `aws`; without one, boto3 looks around itself.
+    """Access to S3 from a connection of type `aws`; without one, boto3 finds its own credentials.
 
     Extras: `endpoint_url`, `region_name`, `aws_session_token`. Raises as `info` does.
     """
@@ -149,7 +149,7 @@ def s3(conn_id: str | None, used_for: str) -> S3Access:
 
 
 def file_key(conn_id: str | None, used_for: str) -> str | None:
-    """The key that carried files are encrypted with, in base64: the password of a connection. None without one."""
+    """The key of encrypted files in base64: the password of a connection. None without a connection."""
     if conn_id is None:
         return None
     password = _connection(conn_id, used_for).password
@@ -159,7 +159,7 @@ def file_key(conn_id: str | None, used_for: str) -> str | None:
 
 
 def redis_url() -> str:
-    """Where Redis is; its password is hidden in logs from now on. Raises `StoreNotConfigured`."""
+    """The address of Redis. From now on logs mask its password. Raises `StoreNotConfigured`."""
     from airflow.sdk.log import mask_secret
 
     address = redis_store.url()
@@ -176,7 +176,7 @@ def _connection(conn_id: str, used_for: str) -> Connection:
 
 
 def _why_not(conn_id: str, used_for: str, error: Exception) -> Terminal | Transient:
-    """Airflow says "not defined" also when its API server did not answer: ask again, and look."""
+    """Airflow also says "not defined" if its API server did not answer: asks again to tell the two apart."""
     from airflow.sdk.exceptions import ErrorType
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection

@@ -1,4 +1,4 @@
-"""Compares what no change says: tables that are captured, and definitions of master and slaves. Changes nothing."""
+"""Compares configured with captured tables, and definitions of the master with those of slaves. Changes nothing."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ log = logging.getLogger("sluice.airflow")
 
 
 def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
-    """Notes for pages and `notify.tell` what differs on the master and `slaves`; how many, None: nothing is installed.
+    """Stores the differences for pages and notices; returns their number, None if nothing is installed.
 
-    The log names each with what mends it. Raises what the master cannot do; of a slave that is logged.
+    The log lists each difference with its remedy. An error of a slave is logged; an error of the master is raised.
     """
     vendor, schema = task.replication.master.vendor, task.replication.master.schema
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -53,18 +53,18 @@ def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
     return number
 
 
-def compare_and_tell(task: TaskContext, slaves: Iterable[str]) -> None:
-    """The same, and people are told what needs them, also where the comparison fails. Raises as `compare`."""
+def compare_and_notify(task: TaskContext, slaves: Iterable[str]) -> None:
+    """Calls `compare`, then sends notices, even if the comparison fails. Raises as `compare`."""
     try:
         compare(task, slaves)
     finally:
-        notify.tell_of_run(task)
+        notify.send_notices_of_run(task)
 
 
 def _compare_captured(
     task: TaskContext, existing: list[TableName], captured: Mapping[TableName, str | None], now: str
 ) -> int:
-    """Notes which tables are not captured; how many."""
+    """Stores which tables are not captured; returns their number."""
     try:
         lost = definition_gaps.not_captured(task.replication, existing, captured)
     except SluiceError as failure:

@@ -1,4 +1,4 @@
-"""Sluice's errors as Airflow understands them: a Terminal one ends the task, a Transient one is tried again."""
+"""Translates Sluice's errors for Airflow: a Terminal error fails the task, a Transient one is retried."""
 
 import logging
 from collections.abc import Iterator
@@ -12,39 +12,39 @@ from sluice.errors import Terminal, Transient
 log = logging.getLogger("sluice.airflow")
 
 UNFORESEEN_TRIES = 3
-"""How often a task is tried whose error nobody foresaw."""
-SAID = "The reason is in the line above."
-"""Text of Airflow's exception, whose log follows ours: the reason is told once."""
+"""Tries of a task that fails with an unexpected error."""
+SEE_ABOVE = "The reason is in the line above."
+"""Text of Airflow's exception, which Airflow logs below our line with the reason."""
 XCOM_KEY = "failure"
-"""Where a task leaves why it failed, for the task that settles the update."""
+"""XCom key: why a task failed. The teardown of an initial update reads it."""
 
 
 @contextmanager
 def as_airflow(context: Context) -> Iterator[None]:
-    """Around the body of every task."""
+    """Surrounds the body of every task."""
     try:
         yield
     except Terminal as error:
-        _leave(context, str(error))
-        # Of what was raised on purpose the message says all; Airflow would print the traceback of every cause.
-        raise AirflowFailException(SAID) from None
+        _report(context, str(error))
+        # The message says everything; without `from None` Airflow would print the traceback of every cause.
+        raise AirflowFailException(SEE_ABOVE) from None
     except Transient as error:
-        _leave(context, str(error))
-        raise AirflowException(SAID) from None
+        _report(context, str(error))
+        raise AirflowException(SEE_ABOVE) from None
     except Exception as error:
         if type(error).__module__.startswith("airflow."):
-            raise  # Airflow's own ways of leaving a task
+            raise  # such as TaskDeferred
         text = f"{type(error).__name__}: {error}"
-        _leave(context, text)
+        _report(context, text)
         if context["ti"].try_number >= UNFORESEEN_TRIES:
-            raise AirflowFailException(SAID) from error
-        raise AirflowException(SAID) from error
+            raise AirflowFailException(SEE_ABOVE) from error
+        raise AirflowException(SEE_ABOVE) from error
 
 
-def _leave(context: Context, text: str) -> None:
-    """Says it in the task log, above what Airflow logs of the exception, and hands it to the task that settles."""
+def _report(context: Context, text: str) -> None:
+    """Logs the reason above Airflow's lines about the exception, and pushes it to XCom."""
     log.error("%s", text)
     try:
         context["ti"].xcom_push(key=XCOM_KEY, value=text[:2000])
-    except Exception:  # what is to be reported matters more than the report
+    except Exception:  # the error itself matters more than its report
         return

@@ -1,8 +1,8 @@
-"""A job: one detached Spark driver, and what the registry keeps of it.
+"""A job: one detached Spark driver, and its record in the registry.
 
-A record is written once when the job is launched, and again only when another run takes the job
-over. Everything that happens later lives in files beside it (see `state_paths`), each with one writer,
-so that any process on any host that shares the folder can tell how the job is.
+The record is written when the job is launched, and again only when another run takes the job over. Later events are in
+files beside it (see `state_paths`), each with one writer, so that any process on any host that shares the folder can
+read the state of the job.
 """
 
 import json
@@ -19,7 +19,7 @@ from sluice.airflow import state_paths
 from sluice.airflow.process_identity import ProcessIdentity
 
 SILENT_SECONDS = 60.0
-"""A job of another host that did not touch its `.alive` file for so long is lost."""
+"""A job of another host counts as lost if its `.alive` file was not touched for this time."""
 
 
 class Kind(StrEnum):
@@ -31,13 +31,11 @@ class Kind(StrEnum):
 
 
 class JobState(StrEnum):
-    """How a job is."""
-
     RUNNING = "RUNNING"
     ENDED = "ENDED"
     """Its runner wrote how it ended."""
     LOST = "LOST"
-    """It is gone without a word: its runner was killed, or the host went down."""
+    """It is gone without a result: its runner was killed, or the host went down."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Owner:
     task_id: str
     try_number: int = 1
     max_tries: int = 0
-    """Airflow raises it when a person clears the task, and never otherwise."""
+    """Airflow raises it only when a person clears the task."""
 
     def same_task(self, other: "Owner") -> bool:
         return (self.dag_id, self.run_id, self.task_id) == (other.dag_id, other.run_id, other.task_id)
@@ -60,21 +58,21 @@ class Owner:
 
 @dataclass(frozen=True)
 class Result:
-    """How a job ended, as its runner saw it."""
+    """How a job ended, written by its runner."""
 
     rc: int
     """Exit status; 128 + n for signal n."""
     ended: float
     """Seconds since the epoch."""
     message: str
-    """Its last words: the last error line, else the last line."""
+    """The last error in its log, else the last line."""
     asked: bool = False
-    """Whether somebody sent the runner a signal to end it."""
+    """Whether the runner was told to end the job."""
 
 
 @dataclass(frozen=True)
 class StopRequest:
-    """Somebody wants the job to end and not to be started again."""
+    """A request to end the job and not to start it again."""
 
     by: str
     reason: str
@@ -93,7 +91,7 @@ class Job:
     launched: float
     """Seconds since the epoch."""
     attempt: int = 0
-    """How many jobs in a row died young before this one."""
+    """Number of jobs in a row that died young before this one."""
 
     @property
     def pair(self) -> str:
@@ -106,19 +104,19 @@ class Job:
     def file(self, suffix: str) -> Path:
         return file_of(self.id, suffix)
 
-    # -- how it is
+    # -- state
 
     def state(self) -> JobState:
-        """Reads the files; a handful of system calls."""
+        """Reads the files, with a handful of system calls."""
         if self.file("result").exists():
             return JobState.ENDED
-        if self.runner.alive() if self.runner.local else self._heard():
+        if self.runner.alive() if self.runner.local else self._recently_touched():
             return JobState.RUNNING
-        # It may have ended between the two looks.
+        # The job may have ended between the two checks.
         return JobState.ENDED if self.file("result").exists() else JobState.LOST
 
     def result(self) -> Result | None:
-        """How it ended, None when it did not say."""
+        """How the job ended; None while it runs or if it is lost."""
         values = read_values(self.file("result"))
         return Result(**values) if values else None
 
@@ -127,7 +125,7 @@ class Job:
         return StopRequest(**values) if values else None
 
     def gone_since(self) -> float:
-        """Seconds since the epoch at which a job that no longer runs was last known to live."""
+        """When an ended job was last known to run, in seconds since the epoch."""
         result = self.result()
         if result:
             return result.ended
@@ -136,7 +134,7 @@ class Job:
         except OSError:
             return self.launched
 
-    def _heard(self) -> bool:
+    def _recently_touched(self) -> bool:
         try:
             return time.time() - self.file("alive").stat().st_mtime < SILENT_SECONDS
         except OSError:
@@ -145,7 +143,7 @@ class Job:
     # -- the record
 
     def save(self) -> None:
-        # Plain pid and start time, too, for a program that ends all jobs and knows nothing else of us.
+        # Plain pid and start time are for programs that end all jobs without this module.
         plain = {"pid": self.runner.pid, "started": self.runner.created()}
         write_private(self.file("json"), {**asdict(self), **plain})
 
@@ -156,13 +154,13 @@ class Job:
         return job
 
     def request_stop(self, by: str, reason: str) -> None:
-        """Leaves the request; its runner sees it within a second, on whatever host."""
+        """Writes the request; the runner sees it within a second, on any host."""
         if not self.file("stop").exists():
             write_private(self.file("stop"), asdict(StopRequest(by, reason, time.time())))
 
     @classmethod
     def read(cls, job_id: str) -> "Job | None":
-        """The record, None when there is none or it is damaged."""
+        """The record; None if it is missing or damaged."""
         values = read_values(file_of(job_id, "json"))
         if values is None:
             return None
@@ -182,7 +180,7 @@ def new_id(kind: Kind, prefix: str, slave: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """Any text as a part of a file name."""
+    """Escapes a text as a part of a file name."""
     return "".join(letter if letter.isalnum() or letter in "_." else f"%{ord(letter):x}" for letter in text)
 
 
@@ -191,7 +189,7 @@ def file_of(job_id: str, suffix: str) -> Path:
 
 
 def write_private(path: Path, values: dict[str, object]) -> None:
-    """A JSON file of mode 0600 that appears whole or not at all."""
+    """Writes a JSON file of mode 0600 atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(values, file)

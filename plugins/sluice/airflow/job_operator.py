@@ -1,4 +1,4 @@
-"""Tasks that keep a detached job: they launch it or join it, and wait in the triggerer, without a worker."""
+"""Tasks that keep a detached job running: they launch or join it, and wait in the triggerer, without a worker."""
 
 import time
 from datetime import timedelta
@@ -33,14 +33,15 @@ from sluice.model.vendors import REDO_VENDOR
 from sluice.redo.supervisor import Supervisor
 
 HANDLE = "job"
-"""Key of the task's state store under which the job's id can be read, by the REST API too."""
+"""Key of the job's id in the task's state store, which the REST API shows, too."""
 END_SECONDS = 30.0
 """How long a task waits for the end of a job that it replaces."""
 LINES_SHOWN = 30
+"""Lines of a job's log that the log of its task repeats."""
 
 
 class JobEnded(Terminal):
-    """A job asks for a person, or has crashed too often."""
+    """A job needs a person, or has crashed too often."""
 
     def __init__(self, job_id: str, why: str):
         super().__init__(f"{why} (job {job_id})")
@@ -56,7 +57,7 @@ class AlreadyLoading(Terminal):
 
 
 class StillApplying(Transient):
-    """A job that was taken for dead still holds the lease."""
+    """A job that seemed dead still holds the lease."""
 
     def __init__(self, prefix: str, slave: str, holder: str):
         super().__init__(
@@ -67,16 +68,13 @@ class StillApplying(Transient):
 class SparkJobOperator(BaseOperator):
     """Runs the Spark job `kind` of a pair, detached from Airflow's processes.
 
-    The job survives the death of every component of Airflow: the triggerer that takes over goes on
-    watching, a retry joins it again. When it dies it is launched anew with back-off. It ends only
-    when a person clears or marks the task or its run.
+    The job survives the death of every component of Airflow: another triggerer watches it, a retry joins it again. A
+    dead job is launched again with back-off. The job ends only when a person clears or marks the task or its run.
     """
 
     kind: ClassVar[Kind]
-    module: ClassVar[str | None] = None
-    """The job's module where it is not `spark_jobs.<kind>`."""
     adopts: ClassVar[bool]
-    """Whether a job that outlived its run is watched on; else it is replaced."""
+    """Whether a new run watches a job that outlived its run; otherwise it replaces the job."""
     template_fields = ("prefix", "slave")
     ui_color = "#e8f4ee"
 
@@ -89,12 +87,12 @@ class SparkJobOperator(BaseOperator):
     # -- Airflow's entry points
 
     def execute(self, context: Context) -> NoReturn:
-        """Launches the job, or joins the one that runs, and defers."""
+        """Launches the job, or joins the running one, and defers."""
         with as_airflow(context):
             self._begin(context, attempt=0, first=True)
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
-        """The job is gone: finishes, fails, or launches it again and defers. Or it asks for something, and goes on."""
+        """Handles the trigger's event: finishes, fails, launches the job again, or compares definitions for it."""
         with as_airflow(context):
             following = Next(event["next"])
             if following is Next.FAIL:
@@ -102,29 +100,29 @@ class SparkJobOperator(BaseOperator):
             if following is Next.RESTART:
                 self._report(event["job_id"], event["why"])
                 self._begin(context, attempt=event["attempt"], first=False)
-            if following is Next.TELL:
+            if following is Next.COMPARE:
                 self._show(event["job_id"])
-                self.tell(context)
+                self.compare_definitions(context)
                 job = Job.read(event["job_id"])
                 if job is not None and job.state() is not JobState.RUNNING:
-                    # It ended meanwhile. Its result says whether it is launched again.
+                    # The job ended meanwhile. The trigger decides from its result what follows.
                     self.defer(trigger=JobTrigger.of(job, earliest_resume()), method_name="resume")
                 self._begin(context, attempt=event["attempt"], first=False)
         return str(event["why"])
 
     def on_kill(self) -> None:
-        """A person ends the task in the moments when it is not deferred."""
+        """Airflow calls it when a person ends the task while it is not deferred."""
         if self._job is not None:
             jobs.stop(self._job, "Airflow", "its task was ended")
 
-    # -- what the kinds of job differ in
+    # -- differences between kinds of jobs
 
     def subject(self, replication: config.Replication) -> str:
-        """The slave that the job is for. Raises `UnknownSlave`."""
+        """The job's slave. Raises `UnknownSlave`."""
         return replication.slave(self.slave).name
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
-        """What the job reads on its standard input; passwords are in it."""
+        """The job's standard input, passwords included."""
         return {
             "prefix": str(replication.prefix),
             "slave": self.slave,
@@ -134,14 +132,14 @@ class SparkJobOperator(BaseOperator):
         }
 
     def leave(self, job: Job) -> NoReturn:
-        """Another live run watches the pair's job."""
+        """Called if another live run watches the pair's job; raises."""
         raise NotImplementedError
 
     def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
-        """What must hold before a job is launched, the `first` of this task or a later one; may raise."""
+        """Checks preconditions of a launch; `first`: of this task. May raise."""
 
-    def tell(self, context: Context) -> None:
-        """The job asks for a comparison of definitions; must not raise."""
+    def compare_definitions(self, context: Context) -> None:
+        """Called when the job asks for a comparison of definitions; must not raise."""
 
     # -- the work
 
@@ -154,10 +152,10 @@ class SparkJobOperator(BaseOperator):
             running = jobs.live(self.kind, prefix, slave)
             self._job = self._joined(running, owner)
             if self._job is None:
-                self._clear_away(prefix, slave)
+                self._kill_leftovers(prefix, slave)
                 self.before_launch(replication, context, first)
                 payload = self.payload(replication, context)
-                self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt, self.module)
+                self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt)
                 self.log.info(
                     "Launched the %s of %s → %s: job %s, process %d, log %s",
                     self.kind, prefix, slave, self._job.id, self._job.runner.pid, self._job.log,
@@ -166,7 +164,7 @@ class SparkJobOperator(BaseOperator):
         self.defer(trigger=JobTrigger.of(self._job, earliest_resume()), method_name="resume")
 
     def _joined(self, running: Job | None, owner: Owner) -> Job | None:
-        """The running job when this task watches it from here on; None when one is to be launched."""
+        """The running job if this task is to watch it; None if a job is to be launched."""
         stopping = running is not None and running.stop_request() is not None
         watched = running is not None and not running.owner.same_task(owner) and is_active(running.owner)
         decision = decide_takeover(owner, running.owner if running else None, stopping, watched, self.adopts)
@@ -188,7 +186,8 @@ class SparkJobOperator(BaseOperator):
         return running.owned_by(owner)
 
     def _show(self, job_id: str) -> None:
-        """Into the log of the task itself: Airflow begins the triggerer's log anew with each trigger."""
+        """Repeats the end of the job's log in the task's own log: Airflow replaces the triggerer's log at each
+        trigger."""
         for line in last_lines(job_id, LINES_SHOWN):
             self.log.info("| %s", line)
 
@@ -196,9 +195,9 @@ class SparkJobOperator(BaseOperator):
         self._show(job_id)
         self.log.warning("The job %s is gone. %s", job_id, why)
 
-    def _clear_away(self, prefix: str, slave: str) -> None:
+    def _kill_leftovers(self, prefix: str, slave: str) -> None:
         last = jobs.last(self.kind, prefix, slave)
-        if last is not None and (left := jobs.clear_away(last)):
+        if last is not None and (left := jobs.kill_leftovers(last)):
             self.log.warning(
                 "Killed %s that the lost job %s left behind.", counted(left, "process", "processes"), last.id
             )
@@ -224,7 +223,7 @@ class ApplyOperator(SparkJobOperator):
 
         holder = foreign_holder(replication, self.slave)
         if holder is not None and not first:
-            # Our own job may only have been out of hearing. Nobody else watches it: this task must not end.
+            # The holder may be our own job, silent for a while. Only this task watches it, so it must not end.
             raise StillApplying(str(replication.prefix), self.slave, str(holder))
         if holder is not None:
             self._skip(
@@ -234,28 +233,28 @@ class ApplyOperator(SparkJobOperator):
         if first:
             self._preflight(TaskContext(replication, self.slave, context, (self.slave,)))
 
-    def tell(self, context: Context) -> None:
-        """Compares definitions with this slave, and tells people; whatever comes of it, the apply goes on."""
+    def compare_definitions(self, context: Context) -> None:
+        """Compares definitions with this slave and sends notices. The apply goes on in any case."""
         try:
             task = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
-            definition_comparison.compare_and_tell(task, [self.slave])
+            definition_comparison.compare_and_notify(task, [self.slave])
         except Exception:
             self.log.exception("Definitions are not compared; housekeeping will do it.")
 
     def _preflight(self, task: TaskContext) -> None:
-        """An account that is refused fails the task at once, before a job is launched; outages are the job's affair."""
+        """Fails the task before a launch if an account is refused. An outage is left to the job."""
         try:
             preflight_check.warn(task, task.slave_names)
         except Transient as outage:
             self.log.warning("%s", outage)
 
     def _skip(self, reason: str) -> NoReturn:
-        self.log.warning("%s", reason)  # Airflow logs no more than that it skips
+        self.log.warning("%s", reason)  # Airflow does not log the reason
         raise AirflowSkipException(reason)
 
 
 class CaptureRedoOperator(SparkJobOperator):
-    """Keeps the programs running that read a master's redo logs. A second run for the same master ends at once."""
+    """Keeps the readers of a master's redo logs running. A second run for the same master ends at once."""
 
     kind = Kind.CAPTURE
     adopts = True
@@ -264,12 +263,12 @@ class CaptureRedoOperator(SparkJobOperator):
         super().__init__(slave=CAPTURE, **kwargs)
 
     def subject(self, replication: config.Replication) -> str:
-        """Of all slaves. Raises `NotRedo`."""
+        """A constant: the job serves all slaves. Raises `NotRedo`."""
         Supervisor(replication, redis_store.connect(connections.redis_url()))
         return CAPTURE
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
-        """Without Spark; of databases the master alone, which may be asked for its archived logs."""
+        """Without Spark; of databases only the master, for its list of archived logs."""
         conn_id = replication.redo.conn_id if replication.redo is not None else None
         master = (
             {conn_id: connections.info(conn_id, REDO_VENDOR, str(replication.source)).to_dict()}
@@ -298,18 +297,19 @@ class LoadOperator(SparkJobOperator):
     kind = Kind.LOAD
     adopts = False
     step: ClassVar[str] = "export"
-    """What the job does with the folder where blocks travel as files."""
+    """What the job does with the folder of a transfer by files."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self._others: list[str] = []
-        """Slaves that it is read for as well."""
+        """Further slaves that the same read serves."""
 
     def _connections(self, replication: config.Replication) -> dict[str, Any]:
         return connections.all_of(replication, self.slave, *self._others)
 
     def execute(self, context: Context) -> Any:
-        """As every job; for several slaves by the one that leads, and not at all where such a run has exported."""
+        """As every job. For several slaves the first one leads. Nothing is left to export if a run for several did
+        so."""
         exported = continues_for_one_slave(context) and transfer_form.by_files(context)
         if exported and self.step == "export":
             return f"exported by run {update_id(context)}"
@@ -326,7 +326,7 @@ class LoadOperator(SparkJobOperator):
         raise AlreadyLoading(job)
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
-        """With the name of the update that the job loads for, and the folder where blocks travel as files."""
+        """With the id of the update, and the folder of a transfer by files."""
         values = {**super().payload(replication, context), "update_id": update_id(context), "others": self._others}
         values["choice"] = Selection.from_dict(context["params"]).to_dict()
         if transfer_form.by_files(context):
@@ -334,17 +334,17 @@ class LoadOperator(SparkJobOperator):
         return values
 
     def folder(self, replication: config.Replication, context: Context) -> Location:
-        """The folder that blocks are written to."""
+        """The folder of the blocks."""
         return transfer_form.written(context)
 
 
 class ImportOperator(LoadOperator):
-    """Loads the blocks of an initial update from the files that were carried to the slave's location."""
+    """Loads the blocks of an initial update from files at the slave's location."""
 
     step = "import"
 
     def execute(self, context: Context) -> Any:
-        """Opens the gate, then launches the job or joins it; ends at once where the slave's machine has loaded all."""
+        """Opens the gate, then launches or joins the job. Ends at once if everything was imported by hand."""
         if not transfer_form.by_files(context) or has_several_slaves(context):
             raise AirflowSkipException("There is nothing to import in this run.")
         with as_airflow(context):

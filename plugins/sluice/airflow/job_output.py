@@ -1,7 +1,6 @@
-"""Reading a job's log as it grows, across rotations and across restarts of the reader.
+"""Reads a job's log while it grows, across rotations and restarts of the reader.
 
-The place reached is kept beside the record, so that a line goes into the task log once, whichever
-triggerer copies it.
+The reader's position is kept beside the job's record, so that a line is copied to the task log once, by any triggerer.
 """
 
 import contextlib
@@ -13,19 +12,19 @@ from sluice.airflow.job import file_of, read_values, write_private
 from sluice.airflow.jobs import log_of
 
 CHUNK_BYTES = 256_000
-"""At most so much at a time: what is more comes with the next look."""
+"""Bytes that one call of `read` takes at most."""
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in a log that is renamed when it is full: the file by its inode, and the byte in it."""
+    """A position in a rotated log: inode of the file, and offset in it."""
 
     inode: int = 0
     offset: int = 0
 
 
 class JobOutput:
-    """What a job says, from where the last reader stopped."""
+    """The log of a job, from the position of the last reader."""
 
     def __init__(self, job_id: str):
         self.path = log_of(job_id)
@@ -34,7 +33,7 @@ class JobOutput:
         self.cursor = Cursor(**values) if values else Cursor()
 
     def read(self, *, rest: bool = False) -> list[str]:
-        """New whole lines, oldest first; `rest` adds a last line that has no end. `keep` afterwards."""
+        """New whole lines, oldest first. `rest` adds an unfinished last line. Call `keep` afterwards."""
         path, inode = self._place()
         if path is None:
             return []
@@ -50,23 +49,23 @@ class JobOutput:
         if (rest and not full) or (end == 0 and (full or old)):
             end = len(chunk)
         if end == 0 and path != self.path:
-            # The rotated file is read to its end: go on with the one after it.
+            # The rotated file is read to its end: continue with the next one.
             self.cursor = Cursor(self._next_inode(path), 0)
             return self.read(rest=rest)
         self.cursor = Cursor(inode, offset + end)
         return [line.rstrip("\r") for line in chunk[:end].decode(errors="replace").split("\n") if line.strip()]
 
     def keep(self) -> None:
-        """Remembers the place reached."""
+        """Stores the position."""
         with contextlib.suppress(OSError):
             write_private(self._file, asdict(self.cursor))
 
     def _files(self) -> list[Path]:
-        """The log and its rotated forms, newest first."""
+        """The log and its rotated files, newest first."""
         return [self.path, *(self.path.with_name(f"{self.path.name}.{number}") for number in range(1, 10))]
 
     def _place(self) -> tuple[Path | None, int]:
-        """The file to read: the one the cursor names, else the newest."""
+        """File to read and its inode: the file of the cursor, else the newest."""
         inodes = [(file, inode) for file in self._files() if (inode := _inode(file))]
         for file, inode in inodes:
             if inode == self.cursor.inode:
@@ -79,7 +78,7 @@ class JobOutput:
 
 
 def last_lines(job_id: str, count: int) -> list[str]:
-    """The end of what a job said."""
+    """The last lines of a job's log."""
     try:
         with open(log_of(job_id), "rb") as file:
             size = file.seek(0, os.SEEK_END)

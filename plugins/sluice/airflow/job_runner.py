@@ -1,14 +1,13 @@
-"""The process above a Spark driver: starts it, keeps its log, ends it, and writes down how it ended.
+"""The parent process of a Spark driver: starts it, writes its log, ends it, and records how it ended.
 
     python -m sluice.airflow.job_runner JOB_ID MODULE ARGUMENT…
 
-The payload (connections, passwords included) arrives on standard input and is handed on the same
-way. The runner starts the driver only when the payload ended properly, which the launcher does
-after writing the record: so no job runs without a record.
+The payload (connections, passwords included) arrives on standard input and is passed to the driver the same way. The
+runner starts the driver only after a complete payload. The launcher completes it after writing the record, so no job
+runs without a record.
 
-It leads its own session. Whatever the driver starts stays in it, and is killed when the driver is
-gone. Should the runner itself be killed, the kernel kills the driver (Linux), whose JVM and Python
-workers end with it.
+The runner leads its own session. All descendants of the driver stay in it, and are killed when the driver has ended. If
+the runner is killed, the kernel kills the driver (on Linux), whose JVM and Python workers end with it.
 """
 
 import contextlib
@@ -31,21 +30,24 @@ from sluice.airflow.process_identity import session_members
 from sluice.airflow.state_paths import job_logs_folder
 
 GRACE_SECONDS = 20.0
-"""How long a driver has to end by itself after SIGTERM."""
+"""How long a driver has to end after SIGTERM."""
 DRAIN_SECONDS = 1.0
-"""How long the last output is waited for once the driver is gone."""
+"""How long to wait for the last output of a driver that has ended."""
 LOOK_SECONDS = 0.25
+"""Between two checks of the driver, its output and the stop request."""
 LOG_BYTES = 20_000_000
+"""Size at which a log is rotated."""
 LOGS_KEPT = 3
+"""Rotated logs beside the current one."""
 
-_SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,+Z-]+ (?P<level>[A-Z]+) (?P<text>.*)")
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,+Z-]+ (?P<level>[A-Z]+) (?P<text>.*)")
 _GRAVE = frozenset({"ERROR", "CRITICAL", "FATAL"})
 
 
 class JobLog:
-    """The log file of a job: appended, rotated by size, its last words remembered.
+    """The log file of a job, rotated by size. Remembers the last error and the last lines.
 
-    A full disk must not stop the job: what cannot be written is dropped.
+    A full disk must not stop the job: output that cannot be written is dropped.
     """
 
     def __init__(self, path: Path, limit: int = LOG_BYTES):
@@ -66,8 +68,8 @@ class JobLog:
             if os.fstat(self._file).st_size >= self.limit and chunk.endswith(b"\n"):
                 self._rotate()
 
-    def last_words(self) -> str:
-        """The last error that was logged, else the last line that says anything."""
+    def closing_message(self) -> str:
+        """The last error in the log, else the last line that is not blank."""
         if self._rest:
             self._remember(self._rest)
             self._rest = b""
@@ -75,14 +77,14 @@ class JobLog:
             return self._grave
         for line in reversed(self._tail):
             if line.strip():
-                said = _SAID.match(line)
+                said = _LOG_LINE.match(line)
                 return (said["text"] if said else line).strip()[:2000]
         return ""
 
     def _remember(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
         self._tail.append(text)
-        said = _SAID.match(text)
+        said = _LOG_LINE.match(text)
         if said and said["level"] in _GRAVE:
             self._grave = said["text"].strip()[:2000]
 
@@ -95,7 +97,7 @@ class JobLog:
             newer = self.path.with_name(f"{self.path.name}.{number - 1}") if number > 1 else self.path
             if newer.exists():
                 newer.replace(older)
-        # Opened before the old one is closed: where that fails, its number could by then be another file's.
+        # Open the new file first: after a failure a closed descriptor's number could belong to another file.
         full = self._file
         self._open()
         os.close(full)
@@ -112,21 +114,21 @@ class Runner:
         self.command = command
         self.payload = payload
         self.stopping_since: float | None = None
-        """When the end was first asked for."""
+        """When the end was first requested; by the monotonic clock."""
         self._terminated = False
         self._beaten = 0.0
 
     def run(self) -> int:
-        """The driver's exit status; everything about it is on disk by then."""
+        """Runs the driver, writes the result, returns the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.alive.touch(mode=0o600)
         rc = self._drive()
         stopped = self.stopping_since is not None
-        # A driver that was told to end and did so without a word is not one that was through.
+        # A driver that exits with 0 after a request to end has not done all its work.
         rc = 128 + signal.SIGTERM if stopped and rc == 0 else rc
-        write_private(self.result, asdict(Result(rc, time.time(), self.log.last_words(), stopped)))
+        write_private(self.result, asdict(Result(rc, time.time(), self.log.closing_message(), stopped)))
         return rc
 
     def _drive(self) -> int:
@@ -152,7 +154,7 @@ class Runner:
             while driver.poll() is None:
                 self._copy(selector, LOOK_SECONDS)
                 self._beat(driver)
-            # Its children may hold the pipe open: take what is there, then end them.
+            # The driver's children may hold the pipe open: read what is there, then kill them.
             deadline = time.monotonic() + DRAIN_SECONDS
             while time.monotonic() < deadline and self._copy(selector, 0.1):
                 continue
@@ -160,8 +162,8 @@ class Runner:
         return driver.returncode if driver.returncode >= 0 else 128 - driver.returncode
 
     def _copy(self, selector: selectors.DefaultSelector, seconds: float) -> bool:
-        """Moves output to the log, waiting so long for it; False when none came."""
-        if not selector.get_map():  # the driver closed its output and lives on
+        """Copies output to the log, waits up to `seconds` for it; whether there was any."""
+        if not selector.get_map():  # the driver has closed its output and still runs
             time.sleep(seconds)
             return False
         for key, _ in selector.select(seconds):
@@ -206,7 +208,7 @@ def _kill_session() -> None:
 
 
 def _die_with_runner() -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL, where there is such a thing."""
+    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL, if the system has it."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(1, signal.SIGKILL)
@@ -218,8 +220,8 @@ def main() -> int:
     try:
         json.loads(payload)
     except ValueError:
-        return 64  # the launcher died half-way: it has no record of us
-    # Nobody reads our own output any more; a stray write must not end us.
+        return 64  # the launcher died before it wrote the record
+    # Nobody reads this process's output any more, and a stray write must not end it.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)

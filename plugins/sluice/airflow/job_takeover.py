@@ -1,4 +1,4 @@
-"""What a task does about the job that already runs for its pair, if any."""
+"""Decides what a task does about the running job of its pair, if there is one."""
 
 from enum import StrEnum
 
@@ -6,26 +6,24 @@ from sluice.airflow.job import Owner
 
 
 class Takeover(StrEnum):
-    """The ways a task can begin."""
-
     LAUNCH = "launch"
-    """Nothing runs: launch a job."""
+    """No job runs: launch one."""
     REATTACH = "reattach"
-    """Our job survived whatever ended the last try: watch it again."""
+    """The job of an earlier try still runs: watch it again."""
     REPLACE = "replace"
-    """Its end was asked for, or a person cleared the task: wait for its end, then launch."""
+    """The job is ending, or a person cleared the task: wait for its end, then launch another one."""
     ADOPT = "adopt"
-    """It outlived its run: watch it from here."""
+    """The job outlived its run: watch it from now on."""
     LEAVE = "leave"
-    """A live run watches it: there is nothing to do."""
+    """Another live run watches the job: do nothing."""
 
 
 def decide_takeover(mine: Owner, live: Owner | None, stopping: bool, watched: bool, adopts: bool) -> Takeover:
-    """`live` owns the running job, `stopping`: its end was asked for, `watched`: its run is still active.
+    """`live` owns the running job. `stopping`: its end was requested. `watched`: its run is still active.
 
-    `adopts`: jobs of this kind may change their run. An apply may; a load belongs to its update.
-    Clearing a deferred task starts the next try before the triggerer stops the old job; the raised
-    `max_tries` tells that from a retry after an accident.
+    `adopts`: jobs of this kind may change their run. An apply may; a load belongs to its update. Clearing a deferred
+    task starts the next try before the triggerer stops the old job; a raised `max_tries` tells this from a retry after
+    a crash.
     """
     if live is None:
         return Takeover.LAUNCH

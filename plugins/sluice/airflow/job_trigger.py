@@ -1,4 +1,4 @@
-"""Watches a job from the triggerer: copies what it says into the task log, and tells when it is gone."""
+"""Watches a job from the triggerer: copies its log into the task log, and fires when the job has ended."""
 
 import asyncio
 import logging
@@ -18,19 +18,19 @@ from sluice.model.comparison_trigger import COMPARE_AND_TELL
 
 POLL_SECONDS = 1.0
 ANSWER_SECONDS = 15.0
-"""So long Airflow may take to say what became of a task. It gives `on_kill` 30 s in all, and on a busy machine a
-triggerer that was never asked before takes some of them."""
+"""How long Airflow may take to answer what state a task is in. `on_kill` has 30 s in all, and the first such question
+of a triggerer takes some of them on a busy machine."""
 LINES_A_LOOK = 500
-"""So many lines go into the task log with each look: writing them holds the event loop up."""
-_SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
+"""Lines copied into the task log at a time: writing them blocks the event loop."""
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
 
 
 class JobTrigger(BaseTrigger):
-    """Ends with an event `{"job_id", "next", "why", "attempt"}` when the job ended and its back-off passed, or when the
-    job asks for a comparison of definitions.
+    """Fires an event `{"job_id", "next", "why", "attempt"}` when the job has ended and its back-off has passed, or when
+    the job asks for a comparison of definitions.
 
-    The arguments live in Airflow's database: a later release must still understand them. They hold
-    all that is needed to go on when the job's record is lost.
+    Airflow stores the arguments in its database: a later release must still understand them. They suffice to go on if
+    the job's record is lost.
     """
 
     def __init__(self, job_id: str, kind: str, launched: float, attempt: int = 0, earliest: float = 0.0):
@@ -57,13 +57,13 @@ class JobTrigger(BaseTrigger):
         return "sluice.airflow.job_trigger.JobTrigger", values
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Everything that touches a file runs in a thread: the event loop is shared by all triggers."""
+        """Accesses files in threads only: all triggers share the event loop."""
         output = await asyncio.to_thread(JobOutput, self.job_id)
         while await asyncio.to_thread(self._runs):
             await self._copy(output)
             if self._compares:
                 await wait_until(self.earliest)
-                yield self._event(Next.TELL, COMPARE_AND_TELL, self.attempt)
+                yield self._event(Next.COMPARE, COMPARE_AND_TELL, self.attempt)
                 return
             await asyncio.sleep(POLL_SECONDS)
         await self._copy(output, rest=True)
@@ -81,7 +81,7 @@ class JobTrigger(BaseTrigger):
         yield self._event(verdict.next, verdict.why, verdict.attempt)
 
     async def on_kill(self) -> None:
-        """A person cleared or marked the task: the job must end. Returns before it has."""
+        """A person cleared or marked the task: requests the job's end and returns at once."""
         if await self._handed_over():
             self.log.info("Another triggerer watches the job %s from here on.", self.job_id)
             return
@@ -99,13 +99,13 @@ class JobTrigger(BaseTrigger):
         return job is not None and job.state() is JobState.RUNNING
 
     def _verdict(self) -> tuple[Verdict, float]:
-        """What follows, and when the job went (seconds since the epoch)."""
+        """What follows, and when the job ended (seconds since the epoch)."""
         job = Job.read(self.job_id)
         gone = job.gone_since() if job else time.time()
         return judge(self.kind, job.result() if job else None, gone - self.launched, self.attempt), gone
 
     async def _copy(self, output: JobOutput, *, rest: bool = False) -> bool:
-        """Copies what is new, a flood only in part; whether there was anything."""
+        """Copies new lines, at most `LINES_A_LOOK` of them; whether there were any."""
         copied = left_out = 0
         while lines := await asyncio.to_thread(output.read, rest=rest):
             shown = lines[: max(0, LINES_A_LOOK - copied)]
@@ -121,7 +121,8 @@ class JobTrigger(BaseTrigger):
         return copied + left_out > 0
 
     async def _handed_over(self) -> bool:
-        """Airflow also calls `on_kill` when it gives a trigger to another triggerer: the task stays deferred then."""
+        """Whether another triggerer takes the trigger: Airflow calls `on_kill` then, too, but the task stays
+        deferred."""
         from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
         task = self.task_instance
@@ -137,15 +138,15 @@ class JobTrigger(BaseTrigger):
                 states=["deferred"],
             )
             deferred = await asyncio.wait_for(answer, ANSWER_SECONDS)
-        except Exception as error:  # not knowing, the person's wish counts; a job too few is started again
-            self.log.warning("Airflow does not tell the state of the task: %s", str(error) or "it does not answer")
+        except Exception as error:  # in doubt end the job: it is started again if that was wrong
+            self.log.warning("Airflow does not give the state of the task: %s", str(error) or "it does not answer")
             return False
         return bool(deferred)
 
 
 def parse_line(line: str) -> tuple[int, str]:
-    """Level and text of a line of a job's log; the task log adds its own time."""
-    said = _SAID.match(line)
+    """Level and text of a line of a job's log. Its time is dropped: the task log adds one."""
+    said = _LOG_LINE.match(line)
     if said is None:
         return logging.INFO, line
     return logging.getLevelNamesMapping().get(said["level"], logging.INFO), said["text"]

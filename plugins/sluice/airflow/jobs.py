@@ -22,7 +22,10 @@ _PASSED_ON = (
     "SLUICE_REPLICATIONS", "SLUICE_SQL", "SLUICE_STACK",
 )  # fmt: skip
 """Environment that a job inherits. Airflow's own settings, its secrets among them, stay behind."""
+MODULE = "spark_jobs.{kind}"
+"""The module that a job runs."""
 LAUNCH_SECONDS = 10.0
+"""How long a launch waits for the first sign of life."""
 
 
 class JobDidNotStart(Transient):
@@ -46,7 +49,7 @@ class JobWouldNotEnd(Transient):
 
 @contextlib.contextmanager
 def exclusive(kind: Kind, prefix: str, slave: str) -> Iterator[None]:
-    """One at a time looks for a live job of a pair and launches one: a lock that its holder's death frees."""
+    """A lock a pair: hold it to look for a live job and to launch one. The death of its holder frees it."""
     path = state_paths.jobs_folder() / f"{kind}-{file_name(prefix)}-{file_name(slave)}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -56,23 +59,15 @@ def exclusive(kind: Kind, prefix: str, slave: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def launch(
-    kind: Kind,
-    prefix: str,
-    slave: str,
-    owner: Owner,
-    payload: Mapping[str, object],
-    attempt: int = 0,
-    module: str | None = None,
-) -> Job:
+def launch(kind: Kind, prefix: str, slave: str, owner: Owner, payload: Mapping[str, object], attempt: int = 0) -> Job:
     """Starts `python -m spark_jobs.<kind> --prefix … --slave …`, detached, `payload` as JSON on its standard input.
 
-    Hold `exclusive` around it. `module` replaces the default one. Raises `JobDidNotStart`.
+    Call it inside `exclusive`. Raises `JobDidNotStart`.
     """
     job_id = new_id(kind, prefix, slave)
     arguments = ["--prefix", prefix, "--slave", slave]
     runner = subprocess.Popen(
-        [sys.executable, "-m", "sluice.airflow.job_runner", job_id, module or f"spark_jobs.{kind}", *arguments],
+        [sys.executable, "-m", "sluice.airflow.job_runner", job_id, MODULE.format(kind=kind), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -121,25 +116,25 @@ def all_jobs() -> list[Job]:
 
 
 def live(kind: Kind, prefix: str, slave: str) -> Job | None:
-    """The job of that kind that runs for the pair, the newest should there be several."""
+    """The running job of that kind of the pair; the newest if there are several."""
     matching = (job for job in all_jobs() if (job.kind, job.prefix, job.slave) == (kind, prefix, slave))
     return next((job for job in reversed(list(matching)) if job.state() is JobState.RUNNING), None)
 
 
 def last(kind: Kind, prefix: str, slave: str) -> Job | None:
-    """The newest job of that kind for the pair, however it is."""
+    """The newest job of that kind of the pair, in any state."""
     matching = [job for job in all_jobs() if (job.kind, job.prefix, job.slave) == (kind, prefix, slave)]
     return matching[-1] if matching else None
 
 
 def stop(job: Job, by: str, reason: str) -> None:
-    """Asks a job to end, and returns at once: its runner sends SIGTERM, and SIGKILL after a grace period."""
+    """Asks a job to end and returns at once. Its runner sends SIGTERM, and SIGKILL after a grace period."""
     job.request_stop(by, reason)
     job.runner.send(signal.SIGTERM)
 
 
 def await_end(job: Job, seconds: float) -> None:
-    """Waits until a stopped job is gone with all its processes. Raises `JobWouldNotEnd`."""
+    """Waits until all processes of a stopped job have ended. Raises `JobWouldNotEnd`."""
     deadline = time.monotonic() + seconds
     while job.state() is JobState.RUNNING or job.runner.alive():
         if time.monotonic() > deadline:
@@ -147,11 +142,11 @@ def await_end(job: Job, seconds: float) -> None:
                 raise JobWouldNotEnd(job, seconds)
             deadline = time.monotonic() + 5
         time.sleep(0.1)
-    clear_away(job)
+    kill_leftovers(job)
 
 
-def clear_away(job: Job) -> int:
-    """Kills what a dead runner left behind; returns how many processes that were."""
+def kill_leftovers(job: Job) -> int:
+    """Kills the processes that a dead runner left behind; returns their number."""
     return job.runner.kill_session() if job.state() is not JobState.RUNNING else 0
 
 

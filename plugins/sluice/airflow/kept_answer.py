@@ -1,4 +1,4 @@
-"""Questions to people whose answer outlives a retry of the task that asks."""
+"""Questions to people, whose answer survives a retry of the task."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,11 @@ from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
 
 
 class KeepsAnswer(HITLOperator):
-    """Asks nobody a second time who has answered.
+    """Uses an answer that was given to an earlier try.
 
-    An answer may come before the scheduler has heard that the task waits, such as a script's. The scheduler then takes
-    the task for failed and tries it again, and Airflow's own operator would forget the answer and ask anew. A person
-    who clears the task is asked anew.
+    An answer may arrive before the scheduler knows that the task waits, for example from a script. The scheduler then
+    takes the task for failed and retries it, and Airflow's own operator would drop the answer and ask again. After a
+    person cleared the task, the question is asked again.
     """
 
     def execute(self, context: Context) -> object:
@@ -24,7 +24,7 @@ class KeepsAnswer(HITLOperator):
         return self.execute_complete(context, dict(given))
 
     def _given(self, context: Context) -> Mapping[str, object] | None:
-        """The answer to an earlier try, as the operator's trigger gives it."""
+        """The answer to an earlier try, in the format of the operator's trigger."""
         ti = context["ti"]
         cleared = ti.max_tries != self.retries
         if ti.try_number == 1 or cleared:
@@ -45,4 +45,4 @@ class KeepsAnswer(HITLOperator):
 
 
 class KeepsApproval(KeepsAnswer, ApprovalOperator):
-    """An approval, or a rejection that skips what follows."""
+    """An approval; a rejection skips the tasks downstream."""

@@ -1,4 +1,4 @@
-"""Whether somebody outside this Airflow holds the lease of a slave."""
+"""Finds a process outside this Airflow that holds the lease of a slave."""
 
 import socket
 import time
@@ -11,10 +11,10 @@ from sluice.coordination.lease import Holder, holder, key
 
 
 def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
-    """The process that holds the lease and renews it; None when nobody does.
+    """The process that holds and renews the lease; None if there is none, or if Redis is down, for which the job waits.
 
-    A dead process holds its lease until it expires: one of this host is told by its pid, one of
-    another by waiting for the expiry. Redis away means None: the job itself will wait for it.
+    The lease of a dead process lasts until it expires. A process of this host is known to be dead by its pid, one of
+    another host by waiting for the expiry.
     """
     client = redis_store.connect()
     name = key(replication.prefix, slave)
@@ -29,7 +29,7 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
         if found is None or (found.host == socket.gethostname() and ProcessIdentity.of(found.pid) is None):
             return None
         if first is not None and found != first:
-            return found  # somebody took it just now
+            return found  # another process took the lease just now
         first = found
         if time.monotonic() > deadline:
             return found

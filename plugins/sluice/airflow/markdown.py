@@ -1,12 +1,12 @@
-"""Texts of others in what Airflow shows as Markdown: questions. Nothing in them becomes a link or a heading."""
+"""Quotes foreign texts in Markdown that Airflow shows, so that nothing in them becomes a link or a heading."""
 
 import re
 
 
 def code(text: str) -> str:
-    """A piece of a line, shown as it is written."""
+    """The text as inline code."""
     fence = "`" * (_longest_run(text) + 1)
-    # A blank line would end the paragraph, and the code with it.
+    # A blank line would end the paragraph and with it the code.
     line = " ".join(text.split())
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"

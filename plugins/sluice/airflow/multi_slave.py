@@ -1,9 +1,9 @@
-"""An initial update of several slaves: what one run does for all of them, and the runs in which each goes on.
+"""An initial update of several slaves: one run does the common part, then each slave continues in a run of its own.
 
-The run of the list reads the master once: over the wire into all slaves, or into one folder. Up to there it takes each
-step for one slave after another; a slave that fails is left out, INCONSISTENT with the reason. From there on each slave
-has a run of its own, which finds the steps before done: its approval, its import, its end are its own business. Over
-the wire that run also loads what the slave did not get, or all of it where the slave could not be reached.
+The common run reads the master once: online into all slaves, or into one folder. Until then it does each step for one
+slave after another; a slave that fails is left out, INCONSISTENT with the reason. The run of one slave finds these
+steps done and goes on with approval, import and end. Online, it also loads what the slave did not get, which is
+everything if the slave could not be reached.
 """
 
 import logging
@@ -32,20 +32,18 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.airflow")
 
 MEMBERS = "members"
-"""XCom key: the slaves that a step was done for."""
+"""XCom key: the slaves for which a step was done."""
+AWAITED = "awaited"
+"""XCom key: the slaves that could not be reached; runs of their own wait for them."""
 TRIES = 4
-"""A slave that cannot be reached is left out after so many tries of a step."""
+"""Tries of a step before an unreachable slave is left out."""
 POLL_SECONDS = 15.0
 
 Made = TypeVar("Made")
 
 
-AWAITED = "awaited"
-"""XCom key: the slaves that could not be reached, and are awaited by runs of their own."""
-
-
 class NotForSeveral(Terminal):
-    """What the form chooses cannot be done for several slaves by one run."""
+    """The form's choice cannot be done for several slaves in one run."""
 
     def __init__(self, reason: str):
         super().__init__(
@@ -61,7 +59,7 @@ class NoSlaveLeft(Terminal):
 
 
 class NoSlaveReached(Transient):
-    """None of the slaves can be reached; they are awaited."""
+    """None of the slaves can be reached; the update waits."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__(f"None of the slaves can be reached: {', '.join(names)}. The update waits for them.")
@@ -77,7 +75,6 @@ class SlavesMissing(Terminal):
 
 
 def has_several_slaves(context: Context) -> bool:
-    """Whether the run is for several slaves."""
     return len(listed(context["params"].get("slave"))) > 1
 
 
@@ -95,29 +92,29 @@ def check(task: TaskContext) -> None:
 
 
 def continues_for_one_slave(context: Context) -> bool:
-    """Whether the run goes on for one slave with what a run for several has begun."""
+    """Whether the run continues an update of several slaves for one of them."""
     return bool(context["params"].get(UPDATE))
 
 
 def members(context: Context) -> list[str]:
-    """The slaves that got through the last step; the first one leads."""
+    """The slaves for which the last step was done; the first one leads."""
     return _last_left(context, MEMBERS) or list(listed(context["params"].get("slave")))
 
 
 def awaited(context: Context) -> list[str]:
-    """The slaves that could not be reached by any step so far."""
+    """The slaves that could not be reached so far."""
     return _last_left(context, AWAITED)
 
 
 def _last_left(context: Context, key: str) -> list[str]:
-    """What the last step that is done for each slave left under `key`."""
+    """The XCom `key` of the last step that was done for each slave."""
     found = (context["ti"].xcom_pull(task_ids=task_id, key=key) for task_id in ("plan", "create_tables", "begin"))
     return next(([str(name) for name in names] for names in found if names), [])
 
 
 def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
-    """Does the step for each slave. Of several, those that fail are left out; over the wire, those that cannot be
-    reached have runs of their own, which await them. Raises `NoSlaveLeft`, and what a single one raises."""
+    """Does the step for each slave; results by slave. Of several slaves, those that fail are left out; online, runs of
+    their own wait for those that cannot be reached. Raises `NoSlaveLeft`, `NoSlaveReached`, and errors of `action`."""
     if task.slave_name is not None:
         return {task.slave_name: action(task)}
     done: dict[str, Made] = {}
@@ -134,7 +131,7 @@ def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, 
                 raise
             if outage and not transfer_form.by_files(task.context):
                 log.warning("%s: goes on in a run of its own, which awaits it: %s", one, error)
-                say_waiting(one, error)
+                note_waiting(one, error)
                 unreached.append(name)
                 continue
             log.error("%s: left out: %s", one, error)
@@ -149,8 +146,8 @@ def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, 
     return done
 
 
-def say_waiting(task: TaskContext, outage: SluiceError | None) -> None:
-    """For pages and `./sluice status`: the update waits for its slave; None: not any more. Never raises."""
+def note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
+    """Shows in pages and `./sluice status` that the update waits for its slave; None: no longer. Never raises."""
     try:
         status = Status(task.redis, task.prefix, task.slave.name)
         said, waits = status.read(), f"Initial update {task.update_id} waits: "
@@ -162,7 +159,7 @@ def say_waiting(task: TaskContext, outage: SluiceError | None) -> None:
 
 
 def give_up(task: TaskContext, reason: str) -> None:
-    """The slave is INCONSISTENT, if this update has begun with it; never raises."""
+    """Makes the slave INCONSISTENT if this update has begun with it; never raises."""
     try:
         steps.cancel(update_of(task), task.redis, reason)
     except SluiceError as error:
@@ -171,8 +168,8 @@ def give_up(task: TaskContext, reason: str) -> None:
 
 @step
 def share(task: TaskContext) -> list[dict[str, object]]:
-    """Where the update is for several slaves: lists the runs in which it goes on, one for each that has the folder, or
-    was not left out."""
+    """For several slaves: lists the runs that continue the update, one for each slave that has the folder, or that was
+    not left out."""
     if task.slave_name is not None:
         return []
     conf = {**task.context["params"], UPDATE: task.update_id}
@@ -186,9 +183,9 @@ def share(task: TaskContext) -> list[dict[str, object]]:
 
 
 def unfinished(task: TaskContext, states: Mapping[str, object], reason: str) -> dict[str, str]:
-    """Of a run for several slaves those that it did not bring to the end, and why.
+    """The slaves of a run for several that it did not complete, with reasons.
 
-    A slave that has no run of its own is given up, for `reason` where it was not left out before.
+    A slave without a run of its own is given up for `reason`, unless it was left out before.
     """
     ti = task.context["ti"]
     runs = {entry["conf"]["slave"]: index for index, entry in enumerate(ti.xcom_pull(task_ids="share") or [])}
@@ -209,14 +206,14 @@ def _is(key: str, index: int) -> bool:
 
 
 def each_slave(runs: Any) -> object:
-    """A task for each of `runs`, what `share` gives."""
+    """A task for each of `runs`, the result of `share`."""
     return EachSlave.partial(
         task_id="each_slave", map_index_template="{{ task.conf['slave'] }}", **RETRY
     ).expand_kwargs(runs)
 
 
 class EachSlave(TriggerDagRunOperator):
-    """Starts the run in which the update goes on for one slave, and waits for its end."""
+    """Starts the run that continues the update for one slave, and waits for its end."""
 
     def __init__(self, **kwargs: Any):
         settings = {"trigger_dag_id": UPDATE_DAG, "logical_date": None, "wait_for_completion": True, "deferrable": True,
@@ -224,7 +221,7 @@ class EachSlave(TriggerDagRunOperator):
         super().__init__(**settings)
 
     def execute_complete(self, context: Context, event: Any) -> None:
-        """The run is over. One that failed does not succeed by being waited for again."""
+        """Airflow calls it when the run has ended. A failed run fails this task for good: a retry would not help."""
         try:
             super().execute_complete(context, event)
         except AirflowException as failed:

@@ -1,7 +1,7 @@
-"""Tables that join with rows: what is said of them before anything is done, and the loads that are started.
+"""Tables that join with rows: announces them in the plan, and starts their loads.
 
-A load is a run of `initial_update` of its own for each slave that is NORMAL, of these tables alone. Which tables those
-are, the slave knows (CHECKPOINT), together with what ITEMS holds that it has not applied yet.
+Each NORMAL slave gets a run of `initial_update` for these tables alone. CHECKPOINT on the slave, together with the
+changes in ITEMS that are not applied yet, tells which tables that are.
 """
 
 import logging
@@ -43,11 +43,11 @@ class UpdatesPaused(Terminal):
 
 
 def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
-    """What joins by the steps of `report`, which are still to be taken, and what becomes of it on each slave."""
+    """Lines about the tables that the planned steps of `report` add, and about what happens to them on each slave."""
     tables = [each.table for each in report.steps if isinstance(each, Add)]
     if not tables:
         return []
-    # A run that loads all tables of a slave brings these, too.
+    # A run that loads all tables of a slave loads these, too.
     whole = () if Selection.from_dict(task.context["params"]).partial else task.slave_names
     slaves = [_slave(task, name) for name in task.replication.slaves if name not in whole]
     lacking = [slave for slave in slaves if not slave.whole_later]
@@ -67,12 +67,12 @@ def new_tables(task: TaskContext) -> list[dict[str, object]]:
 
 @step
 def remaining_tables(task: TaskContext) -> list[dict[str, object]]:
-    """The same for the slave of this update: tables that joined meanwhile, or that it did not choose."""
+    """The same for the slave of this update: tables that joined meanwhile, or that the form did not choose."""
     return _loads(task, task.slave_names)
 
 
 def load_new_tables(entries: Any, task_id: str = "load_new_tables") -> object:
-    """A task for each of `entries`, what the steps above give."""
+    """A task for each of `entries`, the result of the steps above."""
     return LoadNewTables.partial(task_id=task_id, map_index_template="{{ task.conf['slave'] }}", **RETRY).expand_kwargs(
         entries
     )
@@ -101,12 +101,12 @@ class LoadNewTables(TriggerDagRunOperator):
                 super().execute(context)
             except DagIsPaused:
                 raise UpdatesPaused from None
-            except DagRunTriggerException:  # the operator's way to have Airflow start the run
+            except DagRunTriggerException:  # the operator raises it to have Airflow start the run
                 self._note(context)
                 raise
 
     def _note(self, context: Context) -> None:
-        """Says to people that the load was started."""
+        """Stores that the load was started, for pages and notices."""
         conf = cast("dict[str, Any]", self.conf)
         load = StartedLoad(str(self.trigger_run_id), tuple(TableName.parse(table) for table in conf["tables"]))
         task = TaskContext.of(context)
@@ -138,7 +138,7 @@ def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
             continue
         stopped = next((each for each in Gate(task.redis, task.prefix, name).closures() if each.name == ERROR), None)
         if stopped is not None:
-            # A load starts the apply, which would overwrite what a person is to look at first.
+            # A load starts the apply, which would overwrite what a person must see first.
             remedy = how_to_load(task.prefix, name, tables)
             log.warning("%s → %s: the apply has stopped: %s Then: %s", task.prefix, name, stopped.with_remedy, remedy)
             continue
@@ -148,7 +148,7 @@ def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _to_load(task: TaskContext, name: str) -> list[TableName]:
-    """The tables that a slave must load; none unless it is NORMAL. A stream brings the rows of tables that join."""
+    """The tables that a slave must load; none unless it is NORMAL. A stream contains the rows of joining tables."""
     if task.replication.master.stream:
         return []
     checkpoint = task.checkpoint(task.replication.slave(name))

@@ -1,4 +1,4 @@
-"""What needs a person, in words. Each notice has a key that names the very occasion, so that it is told once."""
+"""Texts of notices about what needs a person. The key of a notice identifies the occasion, so that it is sent once."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture, how_to_load
 
 LISTED = 20
-"""Tables that a notice names."""
+"""Tables that a notice names at most."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What a person is told. In a notifier's arguments it stands as `notice`: `{{ notice.subject }}`."""
+    """A message to a person. Arguments of a notifier use it as `notice`: `{{ notice.subject }}`."""
 
     key: str
     subject: str
@@ -33,18 +33,18 @@ class Notice:
     text: str
     """What was found, and what to do; several lines."""
     link: str = ""
-    """Where to read on."""
+    """Address of a page with more."""
 
     @property
     def html(self) -> str:
-        """The same as HTML, for e-mail."""
+        """The notice as HTML, for e-mail."""
         return environment().get_template("notice.html").render(notice=self)
 
 
 def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Callable[[str], str]) -> list[Notice]:
-    """Tables whose last comparison found them different, or found nothing; one notice a run and outcome.
+    """Tables that differed in their last comparison or could not be compared; one notice a run and outcome.
 
-    `seen`: as `coordination.verification_log` has it. `link`: where the report of a run is.
+    `seen`: content of `coordination.verification_log`. `link`: gives the address of a run's report.
     """
     notices = []
     for outcome, subject, remedy in (
@@ -78,7 +78,7 @@ def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Calla
 
 
 def of_age(pair: str, seen: Mapping[str, Mapping[str, object]], days: int, now: datetime) -> list[Notice]:
-    """Tables that were not found identical for `days` days; told again each time so many more have passed."""
+    """Tables that were not found identical for `days` days; a new occasion every `days` days."""
     if not days:
         return []
     ages = {table: now - datetime.fromisoformat(last) for table, one in seen.items() if (last := _last(one))}
@@ -115,7 +115,7 @@ def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
 def of_tables(
     pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None, started: StartedLoad | None = None
 ) -> list[Notice]:
-    """Tables that a slave has not loaded and that nobody loads, told again when there are others."""
+    """Tables that a slave has not loaded and that no run loads; a new occasion when the tables change."""
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
         return []
     lacking = remaining(checkpoint.tables, started)
@@ -133,7 +133,7 @@ def of_tables(
 
 
 def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
-    """Tables that differ because a change of the master could not be followed; told again for each further one."""
+    """Tables that differ because the slave could not follow a change; a new occasion for each such change."""
     if not rejects:
         return []
     return [
@@ -146,7 +146,7 @@ def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
 
 
 def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
-    """Indexes and constraints that only the master has, or only the slave; told again when there are others."""
+    """Indexes and constraints that only the master or only the slave has; a new occasion when they change."""
     if not found:
         return []
     return [
@@ -159,8 +159,7 @@ def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
 
 
 def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
-    """ITEMS that comes near its limit, told again when it was below in between; the slave that cannot be dropped then;
-    slaves that were dropped."""
+    """ITEMS near its limit, a new occasion each time; a slave that should be dropped and cannot be; dropped slaves."""
     near = f"{prefix}: changes that wait on the master come near items_limit"
     warned = [Notice(f"{prefix}: items: {found.since}", near, found.warning)] if found.warning else []
     full = [
@@ -178,7 +177,7 @@ def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
 
 
 def of_capture(prefix: Prefix, found: Sequence[Found]) -> list[Notice]:
-    """Tables of the master that are not captured; told again when there are others."""
+    """Tables of the master that are not captured; a new occasion when they change."""
     if not found:
         return []
     return [
@@ -191,7 +190,7 @@ def of_capture(prefix: Prefix, found: Sequence[Found]) -> list[Notice]:
 
 
 def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
-    """An apply that stopped at something that a person must mend."""
+    """An apply that stopped at an error which a person must mend."""
     return [
         Notice(
             f"{pair}: stopped: {closure.at}",
@@ -211,15 +210,15 @@ LASTING = {
     "queue": "the queue is long",
     "redo": "redo logs are not read, or soon cannot be",
 }
-"""What is red on the monitor, and told once until it is mended; all else that is red has a notice of its own."""
+"""Subjects of critical messages of the monitor that have no notice of their own. They are sent once until mended."""
 RESTART_SECONDS = 120.0
-"""An apply that is silent for less may be on its way up."""
+"""An apply that is silent for less may be restarting."""
 
 
-def of_lamp(name: str, messages: Iterable[Message], silent: float | None = None) -> list[Notice]:
-    """What the monitor shows in red of a slave or a master.
+def of_messages(name: str, messages: Iterable[Message], silent: float | None = None) -> list[Notice]:
+    """Critical messages of a slave or a master.
 
-    `silent`: seconds since the apply has said something; None where it is not known that it ever did.
+    `silent`: seconds since the apply's last status; None if it has none.
     """
     return [
         Notice(lasting_key(name, message.lasting), f"{name}: {LASTING[message.lasting]}", message.text)
@@ -231,12 +230,12 @@ def of_lamp(name: str, messages: Iterable[Message], silent: float | None = None)
 
 
 def lasting_key(name: str, word: str) -> str:
-    """Of a notice that is forgotten when it is mended, so that the next occasion is told again."""
+    """The key of a notice that is forgotten when its cause is mended, so that the next occasion is sent again."""
     return f"{name}: red: {word}"
 
 
 def _last(seen: Mapping[str, object]) -> str:
-    """When it was found identical, else when it was first known; empty where neither is."""
+    """When the table was found identical, else since when it is known, else empty."""
     return str(seen.get("time") or seen.get("since") or "")
 
 
@@ -250,6 +249,6 @@ def _listed(lines: list[str], noun: str = "table") -> list[str]:
 
 
 def _occasion(found: Iterable[Found]) -> str:
-    """Another one when anything else is lacking, or the same thing once more."""
+    """A digest that changes when other things are lacking, or the same thing again."""
     text = "\n".join(sorted(f"{one.since} {one.what}" for one in found))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""Tells people what needs them, by the notifiers of the configuration, each occasion once.
+"""Sends notices with the notifiers of the configuration, once an occasion.
 
-What could not be told is told by the next run of `housekeeping`. Without notifiers it stands in the task's log.
+The next run of `housekeeping` repeats what failed. Without notifiers the notices are in the task's log only.
 """
 
 import inspect
@@ -39,11 +39,11 @@ DEFAULTS = {
     "message": "{{ notice.subject }}\n{{ notice.text }}\n{{ notice.link }}",
     "summary": "{{ notice.subject }}",
 }
-"""Arguments in which notifiers take what is to be said, where the configuration gives them nothing else."""
+"""Defaults of the arguments that take a notifier's text, unless the configuration sets them."""
 
 
 class NotifierUnusable(Terminal):
-    """The configuration names a notifier that cannot be made."""
+    """The configuration names a notifier that cannot be created."""
 
     def __init__(self, path: str, reason: str):
         super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
@@ -51,11 +51,11 @@ class NotifierUnusable(Terminal):
 
 
 class NotNotified(Transient):
-    """Notifiers that failed; the next run of `housekeeping` tries them again."""
+    """Notifiers failed; the next run of `housekeeping` tries them again."""
 
 
-def tell(task: TaskContext) -> str:
-    """Tells what needs a person about the slaves of a replication. Raises `NotNotified` when a notifier fails."""
+def send_notices(task: TaskContext) -> str:
+    """Sends the notices of a replication; returns how many in words. Raises `NotNotified` if a notifier fails."""
     found = list(needs(task))
     notified = Notified(task.redis, task.prefix)
     failures = []
@@ -68,8 +68,8 @@ def tell(task: TaskContext) -> str:
                 continue
             try:
                 _send(notifier, notice, task.context)
-            except Exception as failure:  # a notifier is anybody's code
-                log.exception("%s: %s did not tell it", task, notifier.path)
+            except Exception as failure:  # a notifier is foreign code
+                log.exception("%s: %s did not send the notice", task, notifier.path)
                 failures.append(f"{notifier.path}: {failure}")
                 continue
             notified.note(key)
@@ -89,23 +89,23 @@ def _forget_mended(task: TaskContext, notified: Notified, found: set[str]) -> No
                 notified.forget(f"{notifier.path} {key}")
 
 
-def tell_of_run(task: TaskContext) -> None:
-    """The same at the end of a run that has found something; a notifier that fails must not hide what it found."""
+def send_notices_of_run(task: TaskContext) -> None:
+    """The same at the end of a run, without raising: a failing notifier must not hide what the run found."""
     try:
-        tell(task)
+        send_notices(task)
     except SluiceError as failure:
         log.warning("%s", failure)
 
 
 def needs(task: TaskContext) -> Iterable[Notice]:
-    """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
+    """Everything that needs a person; for a slave that does not answer, from Redis. Raises `StoreUnreachable`."""
     options, now = task.replication.verify, datetime.now(UTC)
     known = known_pairs.read(task.redis, {task.prefix: list(task.replication.slaves)})
-    yield from notices.of_lamp(str(task.prefix), master_messages(task.replication, known.master(task.prefix), now))
+    yield from notices.of_messages(str(task.prefix), master_messages(task.replication, known.master(task.prefix), now))
     for name in task.replication.slaves:
         shown = row(task.replication, name, known.slave(task.prefix, name), now)
         silent = (now - shown.said).total_seconds() if shown.said else None
-        yield from notices.of_lamp(shown.pair, shown.messages, silent)
+        yield from notices.of_messages(shown.pair, shown.messages, silent)
     yield from notices.of_capture(task.prefix, Lacks(task.redis, task.prefix).read())
     yield from notices.of_items(task.prefix, ItemsState(task.redis, task.prefix).read())
     for slave in task.replication.slaves.values():
@@ -130,7 +130,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
 
 
 def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
-    """What REJECTS says of tables that differ; nothing where the slave does not answer."""
+    """Rejects of the slave that make tables differ; none if the slave does not answer."""
     try:
         with task.at(slave) as session:
             found: list[Reject] = RejectStore(session, task.prefix, slave.schema, slave.name).differing()
@@ -141,7 +141,7 @@ def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
 
 
 def made(notifier: NotifierConfig) -> Any:
-    """An Airflow notifier as the configuration describes it. Raises `NotifierUnusable`."""
+    """Creates the Airflow notifier of the configuration. Raises `NotifierUnusable`."""
     module, _, name = notifier.path.rpartition(".")
     try:
         kind = getattr(import_module(module), name)

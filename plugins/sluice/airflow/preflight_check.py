@@ -1,4 +1,4 @@
-"""The preflight inside Airflow: over the connections of a run, of the master and of its slaves."""
+"""The preflight in Airflow: checks the master and the slaves of a run over the run's connections."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -23,17 +23,17 @@ log = logging.getLogger("sluice.airflow")
 
 
 def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
-    """Raises `NotReady` with all that is lacking on the master and on `slaves`; warnings are logged.
+    """Raises `NotReady` with everything that is lacking on the master and on `slaves`; logs warnings.
 
-    Raises `Transient` where the master, or the only slave, cannot be reached; one of several is passed over.
+    Raises `Transient` if the master or the only slave cannot be reached; one of several slaves is skipped.
     """
     checks.settle(str(task), _lacks(task, slaves, light=False))
 
 
 def warn(task: TaskContext, slaves: Sequence[str]) -> None:
-    """The same for a pair that replicates already: what is lacking is warned of, and each table is left to the apply.
+    """The same for a pair that replicates already: logs what is lacking, and does not check tables.
 
-    Raises `NotReady` only where an account is refused, `Transient` where a place cannot be reached.
+    Raises `NotReady` only if an account is refused, `Transient` if a database cannot be reached.
     """
     checks.settle(str(task), _lacks(task, slaves, light=True))
 
@@ -54,21 +54,21 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():
-        # One of several is left out where it cannot be loaded; the others go on.
+        # One of several slaves is left out if it cannot be loaded; the others go on.
         left_out = len(lacking) < len(slaves) and name in lacking
         found += [lack.softened() for lack in lacks] if left_out else lacks
     return found
 
 
 def _loads_beside(task: TaskContext) -> bool:
-    """Whether the run loads rows of a master whose changes come from its redo."""
+    """Whether the run loads rows from a master whose changes come from its redo."""
     return task.replication.master.rows_beside_redo and "transfer" in task.context["params"]
 
 
 def _of_rows(task: TaskContext) -> list[Lack]:
-    """Of that master: privileges, and that its rows and the stream belong together.
+    """Checks privileges on that master, and that its rows and the stream belong together.
 
-    Raises what taking a position raises there, `Transient` while transactions run that the stream lacks.
+    Raises the errors of taking a position: `Transient` while transactions run that the stream lacks.
     """
     for name in task.slave_names:
         update = update_of(task.of_slave(name))
@@ -94,14 +94,16 @@ def _of_redis() -> list[Lack]:
 def _of_master(
     task: TaskContext, replication: Replication, sessions: ExitStack, found: list[Lack], light: bool
 ) -> Session | None:
-    """A session there, as long as `sessions` last; None where it was refused. What is lacking goes to `found`."""
+    """A session on the master, open until `sessions` closes; None if it was refused. Adds what is lacking to
+    `found`."""
     master: Session | None = None
-    with _entering(task, MASTER, replication.master, found):
+    with _noting_refusal(task, MASTER, replication.master, found):
         master = sessions.enter_context(task.master())
         info = task.info(replication.master)
         place = info.place
         found += transport.of_database(MASTER, info)
-        found += _as(checks.of_master(master, replication, place, light=light), light)
+        lacks = [lack.at(MASTER, place) for lack in checks.of_master(master, replication, light=light)]
+        found += _as(lacks, light)
         log.info("%s: reached the master %s", task, place)
     return master
 
@@ -112,13 +114,13 @@ def _of_slave(
     slave = replication.slave(name)
     found: list[Lack] = []
     try:
-        with _entering(task, slave_side(name), slave, found), task.at(slave) as session:
+        with _noting_refusal(task, slave_side(name), slave, found), task.at(slave) as session:
             info = task.info(slave)
             place = info.place
             found += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
-            lacks = checks.of_slave(session, replication, slave, place, master=master, covers=covers, light=light)
-            found += _as(lacks, light)
+            lacks = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
+            found += _as([lack.at(slave_side(name), place) for lack in lacks], light)
             log.info("%s: reached the slave %s", task, place)
     except Transient as outage:
         if len(task.slave_names) == 1:
@@ -132,21 +134,21 @@ def _as(lacks: list[Lack], light: bool) -> list[Lack]:
 
 
 @contextmanager
-def _entering(task: TaskContext, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
-    """A refusal becomes one lack among the others."""
+def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
+    """Turns a refused connection into one of the lacks."""
     try:
         yield
     except Terminal as refused:
         try:
             info = task.info(place)
         except SluiceError:
-            # There is no such connection, and the message says how to make it.
+            # The connection is missing in Airflow; the message says how to create it.
             found.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
         else:
             found.append(checks.of_refusal(side, info, refused))
 
 
 def _choice(task: TaskContext) -> Selection:
-    """What the form of an initial update chooses; of any other DAG, everything."""
+    """The selection in the form of an initial update; everything for any other DAG."""
     params: Any = task.context["params"]
     return Selection.from_dict(params) if "transfer" in params else Selection()

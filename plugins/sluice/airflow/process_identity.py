@@ -1,8 +1,7 @@
-"""Processes by identity: a pid alone may have been given to somebody else meanwhile.
+"""The identity of a process: the kernel may have given its pid to another process meanwhile.
 
-The start time comes from the kernel's tick counter, which does not move when the clock is set; with
-the boot and the pid namespace it names a process for good. Where there is no /proc (macOS) psutil
-answers.
+The start time comes from the kernel's tick counter, which does not change when the clock is set. Together with boot id
+and pid namespace it identifies a process for ever. Without /proc (macOS) psutil gives the start time.
 """
 
 import os
@@ -19,7 +18,7 @@ _PROC = Path("/proc")
 
 @cache
 def this_host() -> str:
-    """Names the place where pids mean something: host, boot and pid namespace."""
+    """Identifies the scope of a pid: host, boot and pid namespace."""
     parts = [socket.gethostname()]
     for file, read in ((_PROC / "sys/kernel/random/boot_id", Path.read_text), (_PROC / "self/ns/pid", os.readlink)):
         try:
@@ -31,7 +30,7 @@ def this_host() -> str:
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """One process of one host, for as long as anybody remembers it."""
+    """One process of one host, unique for ever."""
 
     pid: int
     started: str
@@ -40,7 +39,7 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
-        """The identity of a process of this host, None when it is gone or a zombie."""
+        """The identity of a process of this host; None if it is gone or a zombie."""
         started = _started(pid)
         return cls(pid, started, this_host()) if started else None
 
@@ -50,18 +49,18 @@ class ProcessIdentity:
         return self.host == this_host()
 
     def alive(self) -> bool:
-        """Whether that very process still runs, as seen from its own host."""
+        """Whether this same process still runs; always false on another host."""
         return self.local and _started(self.pid) == self.started
 
     def created(self) -> float | None:
-        """When it started, in seconds since the epoch by the clock of now; None when it is gone."""
+        """When it started, in seconds since the epoch by the current clock; None if it is gone."""
         try:
             return float(psutil.Process(self.pid).create_time()) if self.alive() else None
         except psutil.Error:
             return None
 
     def send(self, number: int) -> bool:
-        """Signals the process; False when it is gone or on another host."""
+        """Signals the process; False if it is gone or on another host."""
         if not self.alive():
             return False
         try:
@@ -71,10 +70,10 @@ class ProcessIdentity:
         return True
 
     def kill_session(self) -> int:
-        """SIGKILL for every other process of the session this process leads or led; returns how many there were.
+        """Kills every other process of the session that this process leads or led; returns their number.
 
-        A session's number is not given to a new process while a member lives, so that members found
-        under it are ours, unless a new leader took the number after all of them were gone.
+        The kernel gives no new process the session's number while a member lives, so members found under it belong to
+        this session, unless a new leader took the number after all of them had ended.
         """
         if not self.local or (_started(self.pid) not in (None, self.started)):
             return 0
@@ -100,13 +99,13 @@ def session_members(leader: int) -> list[int]:
 
 
 def _started(pid: int) -> str | None:
-    """Start time of a process, None when there is none or only its zombie."""
+    """Start time of a process; None if it is gone or a zombie."""
     if (_PROC / "self" / "stat").exists():
         try:
             text = (_PROC / str(pid) / "stat").read_text()
         except OSError:
             return None
-        # The name, in parentheses, may hold anything: fields are counted from the last one.
+        # The name, in parentheses, may contain anything: count fields from the last parenthesis.
         fields = text[text.rindex(")") + 2 :].split()
         return None if fields[0] in "ZX" else fields[19]
     try:

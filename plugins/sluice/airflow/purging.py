@@ -1,4 +1,4 @@
-"""Deletes from ITEMS what every slave has, and keeps it below `items_limit`."""
+"""Deletes changes from ITEMS that every slave has, and keeps ITEMS below `items_limit`."""
 
 import logging
 from collections.abc import Iterable
@@ -24,28 +24,28 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.airflow")
 
 NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.SWITCHING})
-"""In these states a slave applies from ITEMS, beyond its checkpoint, or will once its failover was aborted."""
+"""States in which a slave needs ITEMS beyond its checkpoint; SWITCHING in case its failover is aborted."""
 
 
 @dataclass
 class Needs:
-    """Which changes the slaves need that need any."""
+    """Which changes slaves and feeds still need. Keys are names of slaves, or of feeds."""
 
     positions: dict[str, Position] = field(default_factory=dict)
-    """What each has applied."""
+    """Position that each slave has applied."""
     feeds: dict[str, Position] = field(default_factory=dict)
-    """Up to where each feed has read."""
+    """Position up to which each feed has read."""
     holds: dict[str, str] = field(default_factory=dict)
-    """Why a slave cannot be counted with."""
+    """Slaves whose needs are unknown, with the reason."""
     dropped: dict[str, str] = field(default_factory=dict)
-    """Why a slave was dropped that has not learned of it."""
+    """Slaves that were dropped and could not be notified, with the reason of the drop."""
     not_dropped: dict[str, str] = field(default_factory=dict)
-    """Why a slave was not dropped although the limit is reached and it is the furthest behind."""
+    """Slaves that should be dropped and cannot be, with the reason."""
 
 
 @dataclass
 class Purge:
-    """One run for one replication. `noted`: what earlier runs left on the master, by slave."""
+    """One purge of one replication. `noted`: notes of earlier runs on the master, by slave."""
 
     task: TaskContext
     master: Session
@@ -57,44 +57,44 @@ class Purge:
         return cls(task, master, module.noted(master, task.prefix, place.schema))
 
     def run(self) -> str:
-        """What was done, in words."""
-        # Before the slaves are asked: an update that begins meanwhile takes a later start position.
+        """Purges; returns what was done, in words."""
+        # Take the position before asking slaves: an update that begins meanwhile starts at a later one.
         now = self._now()
-        needs = self._ask()
+        needs = self._read_needs()
         self._module.note_holders(self.master, self.task.prefix, self._schema, needs.holds)
         done = self._purge(now, needs)
         needed = (*needs.positions, *needs.holds)
         known = {name: needs.positions.get(name) or self._note(name).position for name in needed}
         warning = ""
         if self.task.replication.items_limit.any:
-            warning, freed = self._keep_limit(now, needs, known)
+            warning, freed = self._enforce_limit(now, needs, known)
             done += freed
         self._module.note(
             self.master, self.task.prefix, self._schema,
             {name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in {*known, *needs.dropped}},
         )  # fmt: skip
-        self._tell(Found(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
+        self._publish(Found(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
         return done
 
-    def _tell(self, found: Found) -> None:
-        """For pages and notices; what was purged is purged all the same without Redis."""
+    def _publish(self, found: Found) -> None:
+        """Stores the findings in Redis for pages and notices; the purge counts without Redis, too."""
         try:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             ItemsState(self.task.redis, self.task.prefix).write(found, now)
         except SluiceError as failure:
             log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.task, failure)
 
-    def _ask(self) -> Needs:
+    def _read_needs(self) -> Needs:
         needs = Needs()
         purged = self._module.purged(self.master, self.task.prefix, self._schema)
         for slave in self.task.replication.slaves.values():
             dropped = self._note(slave.name).dropped
             try:
-                # What is deleted on the master must not be asked for again by a slave that crashed.
+                # A slave that crashes must not need again what is deleted now: secure its checkpoint.
                 checkpoint = self.task.checkpoint(slave, secure=True)
                 needs_items = checkpoint is not None and checkpoint.state in NEEDS_ITEMS
                 if dropped and checkpoint is not None and needs_items and lost(checkpoint.position, purged):
-                    self._give_up(slave, dropped)
+                    self._drop_slave(slave, dropped)
                     continue
             except SluiceError as error:
                 if dropped:
@@ -106,19 +106,19 @@ class Purge:
             if checkpoint is None:
                 continue
             if checkpoint.state is SlaveState.INITIAL:
-                # Its start position may be taken already and not written down yet.
+                # Its start position may be taken and not stored yet.
                 needs.holds[slave.name] = f"an initial update of slave {slave.name} is being prepared"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is None:
                 needs.holds[slave.name] = f"slave {slave.name} is {checkpoint.state} without a position"
             elif checkpoint.state in NEEDS_ITEMS and checkpoint.position is not None:
-                # Blocks of tables that are loading catch up with what followed their markers.
+                # Blocks of loading tables still need the changes since their markers.
                 since = checkpoint.tables.loading_since
                 needs.positions[slave.name] = positions.parse(since) if since else checkpoint.position
-        self._ask_feeds(needs)
+        self._read_feeds(needs)
         return needs
 
-    def _ask_feeds(self, needs: Needs) -> None:
-        """Feeds need what follows their positions; those that are configured no more are forgotten."""
+    def _read_feeds(self, needs: Needs) -> None:
+        """Adds the positions of feeds; drops feeds that are no longer configured."""
         known = self.task.replication.feeds
         for read in self._module.feeds(self.master, self.task.prefix, self._schema):
             if read.feed in known:
@@ -143,8 +143,8 @@ class Purge:
             log.info("%s: the last one is slave %s, current as of %.19s", task, last, time)
         return f"{counted(purged, 'change')} purged"
 
-    def _keep_limit(self, now: Position, needs: Needs, known: dict[str, Position | None]) -> tuple[str, str]:
-        """Warns, or drops one slave: what people are warned of, and what was done."""
+    def _enforce_limit(self, now: Position, needs: Needs, known: dict[str, Position | None]) -> tuple[str, str]:
+        """Warns, or drops one slave; returns the warning, and what was done."""
         limit = self.task.replication.items_limit
         rows, size = self._module.waiting(self.master, self.task.prefix, self._schema)
         waiting = Waiting(rows, size, items_limit.age(now, known))
@@ -156,10 +156,10 @@ class Purge:
             return warning, ""
         reason = items_limit.reason(waiting.explain(limit))
         try:
-            self._give_up(self.task.replication.slave(last), reason)
+            self._drop_slave(self.task.replication.slave(last), reason)
         except SluiceError as error:
             if last in needs.positions:
-                # It answered a moment ago: an apply in a long transaction, or a failover. The next run tries again.
+                # It answered a moment ago, so a long transaction or a failover prevents it. The next run tries again.
                 needs.not_dropped[last] = f"items_limit is reached, and it cannot be dropped now: {error}"
                 log.error("%s → %s: %s", self.task, last, needs.not_dropped[last])
                 return warning, ""
@@ -173,8 +173,8 @@ class Purge:
             return "", f"; slave {last} dropped, and what others need is not known"
         return "", f"; slave {last} dropped, {counted(self._delete(now, rest, needs), 'change')} purged"
 
-    def _give_up(self, slave: SlaveConfig, reason: str) -> None:
-        """The slave is INCONSISTENT with `reason`. Raises `ForbiddenMove`, `Transient` where it does not answer."""
+    def _drop_slave(self, slave: SlaveConfig, reason: str) -> None:
+        """Makes the slave INCONSISTENT. Raises `ForbiddenMove`, `Transient` if it does not answer."""
         with self.task.at(slave) as session, session.transaction():
             vendor_of(slave.vendor).sessions.limit_lock_waits(session, seconds=10)
             store = CheckpointStore(session, self.task.prefix, slave.schema, slave.name)
@@ -182,7 +182,7 @@ class Purge:
         log.error("%s → %s: the slave is INCONSISTENT. %s", self.task, slave.name, reason)
 
     def _delete(self, now: Position, applied: Iterable[Position], needs: Needs) -> int:
-        """What all slaves that have `applied`, and all feeds have."""
+        """Deletes what all slaves at the positions `applied` and all feeds have; returns the number of changes."""
         every = [now, *applied, *needs.feeds.values()]
         return self._module.purge(self.master, self.task.prefix, self._schema, every)
 

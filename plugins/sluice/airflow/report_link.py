@@ -1,4 +1,4 @@
-"""Tasks that show a button "Report", which leads to the report of their run."""
+"""Tasks with a button "Report" in Airflow, which opens the report of their run."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from sluice.airflow import state_paths
 
 
 class ReportLink(BaseOperatorLink):
-    """The page of the run's report."""
+    """A link to the run's report."""
 
     name = "Report"
 
     def get_link(self, operator: object, *, ti_key: Any) -> str:
-        """Airflow asks for it when the task has ended."""
+        """Airflow calls it when the task has ended."""
         return state_paths.report_link(ti_key.run_id)
 
 
@@ -24,5 +24,5 @@ class _Reporting(_PythonDecoratedOperator):
 
 
 def reporting(**options: Any) -> Any:
-    """As Airflow's `task`: `@reporting(retries=3)`."""
+    """Like Airflow's `task`, with the link: `@reporting(retries=3)`."""
     return task_decorator_factory(decorated_operator_class=_Reporting, **options)

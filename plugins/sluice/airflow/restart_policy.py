@@ -1,4 +1,4 @@
-"""What follows when a job is gone: decided from how it went, by nobody but these functions."""
+"""Decides what follows the end of a job. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,38 +7,38 @@ from sluice.airflow.job import Kind, Result
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 
 HEALTHY_SECONDS = 600.0
-"""A job that lived so long counts as healthy: the next one starts at once."""
+"""A job that lived this long counts as healthy: the next one starts at once."""
 YOUNG_DEATHS = 60
-"""So many loads in a row that give up young, each a minute after the last, end the update; kills do
-not count. An apply is started again for ever."""
+"""A load that gives up this often in a row, each time young, ends its update. Kills do not count. An apply is restarted
+without limit."""
 
 
 class Next(StrEnum):
-    """What the task does now."""
+    """What the task does next."""
 
     FINISH = "finish"
     FAIL = "fail"
     RESTART = "relaunch"
-    TELL = "tell"
-    """The job goes on, and asks that definitions are compared."""
+    COMPARE = "tell"
+    """The job goes on and asks for a comparison of definitions."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do, why, and after how many seconds."""
+    """What to do, why, and after how many seconds of delay."""
 
     next: Next
     why: str
     delay: float = 0.0
     attempt: int = 0
-    """Of the job that is launched: how many before it died young."""
+    """Number of jobs in a row that died young before the next one."""
 
 
 def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int) -> Verdict:
     """The verdict on a job that ended (`result`) or was lost (None) after `lifetime` seconds.
 
-    An apply, and a capture from redo logs, has no end of its own while its run lasts: one that ended well was told to
-    by who shut the machine down, and is started again. Who wants none ends the run.
+    An apply or a capture of redo logs runs as long as its Airflow run. If it ended well, a shutdown of the machine
+    ended it, and it is started again. To end it for good, end the run.
     """
     if result is not None and result.rc == TERMINAL:
         return Verdict(Next.FAIL, result.message or "It needs a person; its log says what for.")
@@ -53,7 +53,7 @@ def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int) -> V
 
 
 def describe(result: Result | None) -> str:
-    """One sentence on how a job went."""
+    """One sentence about how a job ended."""
     if result is None:
         return "It is gone without a word: killed, or its host went down."
     said = f" Its last words: {result.message}" if result.message else ""
@@ -68,6 +68,6 @@ def describe(result: Result | None) -> str:
 
 
 def _delay(attempt: int, gave_up: bool) -> float:
-    """0, 1, 2, 4, … seconds. A kill from outside says little about the next life: it waits less."""
+    """0, 1, 2, 4, … seconds. A kill from outside says little about the next job, which waits less."""
     longest = 60.0 if gave_up else 5.0
     return 0.0 if attempt <= 1 else min(longest, 2.0 ** min(attempt - 2, 10))

@@ -1,7 +1,7 @@
-"""The note of a run in Airflow: which pair it is for, and what it does.
+"""The note of a run in Airflow: its pair, and what it does.
 
-Forms and the API name a run `manual__2026-…`, and no rule for such names sees the params. So the scheduler writes a
-note when the run starts, which Airflow shows beside the name of the run. What a person wrote there stays, behind it.
+Forms and the API name a run `manual__2026-…`; a rule for such names does not see the params. So the scheduler writes a
+note when the run starts, which Airflow shows beside the run's name. The note of a person is appended to it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LONGEST = 900
 
 
 def note_of(params: Mapping[str, object]) -> str:
-    """What the params say in a line, the pair first; empty where a run is for no replication in particular."""
+    """The params in one line, the pair first; empty if the run has no prefix."""
     prefix, slaves = str(params.get("prefix") or ""), ", ".join(listed(params.get("slave")))
     if not prefix:
         return ""
@@ -35,14 +35,14 @@ def note_of(params: Mapping[str, object]) -> str:
 
 
 def params_of(dag_run: "DagRun") -> dict[str, object]:
-    """The run's params: what was chosen, and the defaults of the rest."""
+    """The run's params, with defaults."""
     assert dag_run.dag is not None
     return {**dag_run.dag.params.dump(), **(dag_run.conf or {})}
 
 
 @hookimpl
 def on_dag_run_running(dag_run: "DagRun", msg: str) -> None:
-    """In the scheduler, in the transaction in which the run becomes running."""
+    """The scheduler calls it in the transaction in which the run becomes running."""
     if dag_run.dag is None or not set(TAGS) <= set(dag_run.dag.tags or ()):
         return
     note, written = note_of(params_of(dag_run)), dag_run.note or ""

@@ -1,4 +1,4 @@
-"""Whether runs of DAGs go on, asked from within a task."""
+"""Tells inside a task whether runs of DAGs are active."""
 
 from sluice.airflow.job import Owner
 from sluice.model.joining import run_of
@@ -9,12 +9,12 @@ _ACTIVE = ["queued", "running"]
 
 
 def is_active(owner: Owner) -> bool:
-    """Whether the run of a task goes on, so that somebody watches its job."""
+    """Whether the owner's run is active, so that it watches its job."""
     return _runs(owner.dag_id, owner.run_id, _ACTIVE) > 0
 
 
 def is_updated(update_id: str | None, slave: str) -> bool:
-    """Whether the run that brings the initial update `update_id` to its end for `slave` goes on."""
+    """Whether the run that completes the initial update `update_id` for `slave` is active."""
     if not update_id:
         return False
     own = run_of(update_id, slave)

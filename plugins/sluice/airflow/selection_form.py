@@ -1,4 +1,4 @@
-"""What the form of an initial update chooses, checked before anything is changed."""
+"""Reads and checks the selection in the form of an initial update, before anything is changed."""
 
 import logging
 
@@ -15,7 +15,7 @@ log = logging.getLogger("sluice.airflow")
 
 
 class NotByFiles(Terminal):
-    """Parts of a table do not travel as files."""
+    """A part of a table cannot be transferred by files."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class NotByFiles(Terminal):
 
 
 def update_of(task: TaskContext) -> Update:
-    """The initial update that this run is."""
+    """The initial update of this run."""
     pair = Pair.of(task.replication, task.slave.name, task.connections)
     return Update.named(pair, task.update_id, Selection.from_dict(task.context["params"]))
 

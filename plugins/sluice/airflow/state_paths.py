@@ -1,10 +1,10 @@
-"""Where Sluice keeps its state on disk: `SLUICE_HOME`, else `.sluice` of this checkout.
+"""Paths of Sluice's state on disk: `SLUICE_HOME`, else `.sluice` of this checkout.
 
     run/jobs/<id>.json     record of a job, 0600      run/jobs/<id>.result   how it ended
-    run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     somebody asked it to stop
-    run/jobs/<id>.cursor   what the task log has      logs/jobs/<id>.log     what it says
-    verified/              of each slave, through when its tables are verified
-    reports/<run>/         what a run of `resync` found: report.json, report.html, and a part a table
+    run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     request to stop it
+    run/jobs/<id>.cursor   position of the task log   logs/jobs/<id>.log     its log
+    verified/              a file a slave: through when its tables are verified
+    reports/<run>/         findings of a run of `resync`: report.json, report.html, and a part a table
 
 In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
 """
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def home() -> Path:
-    """The state folder; not created here."""
+    """The state folder; it may not exist yet."""
     configured = os.environ.get("SLUICE_HOME")
     return Path(configured).absolute() if configured else REPOSITORY / ".sluice"
 
@@ -36,7 +36,7 @@ def job_logs_folder() -> Path:
 
 
 def reports_folder() -> Path:
-    """Where the reports of all runs are; created when absent, for its owner only."""
+    """Reports of all runs; created when absent, for its owner only."""
     return _private(home() / "reports")
 
 
@@ -46,14 +46,14 @@ def report_folder(run_id: str) -> Path:
 
 
 def report_name(run_id: str) -> str:
-    """A run as the name of a folder."""
+    """The name of a run's folder."""
     return re.sub(r"[^\w.-]", "_", run_id)
 
 
 def is_unreported(run: str) -> bool:
-    """Whether a run, by the name of its folder, may still find more before it writes its report.
+    """Whether a run may still find more before it writes its report. `run`: name of its folder.
 
-    One that has written nothing for a day is over, whatever became of it; nothing is known of one whose folder is gone.
+    A run that has written nothing for a day counts as over, and so does one whose folder is gone.
     """
     folder = reports_folder() / run
     try:
@@ -64,19 +64,19 @@ def is_unreported(run: str) -> bool:
 
 
 def report_link(run: str) -> str:
-    """Where a run's report is in Airflow's pages. `run`: its id, or the name of its folder."""
+    """The address of a run's report in Airflow's pages. `run`: its id, or the name of its folder."""
     from airflow.sdk import conf
 
     return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/sluice/reports/{report_name(run)}/"
 
 
 def verified_folder() -> Path:
-    """What is verified through when; created when absent, for its owner only."""
+    """Files of verified tables; created when absent, for its owner only."""
     return _private(home() / "verified")
 
 
 def write_private(path: Path, text: str) -> None:
-    """A file for its owner alone, replaced as a whole."""
+    """Writes a file of mode 0600 atomically."""
     handle, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

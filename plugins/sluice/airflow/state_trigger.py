@@ -1,4 +1,4 @@
-"""Waiting in the triggerer until what is loaded of a slave has caught up."""
+"""Waits in the triggerer until the loaded tables of a slave have caught up."""
 
 import asyncio
 import time
@@ -21,9 +21,9 @@ SAY_SECONDS = 30.0
 
 
 class StateTrigger(BaseTrigger):
-    """Ends with `{"state", "message"}` once blocks decide of none of the slave's changes any more.
+    """Fires `{"state", "message"}` once no block decides about the slave's changes any more.
 
-    Outages of the slave are waited for. What keeps the state from changing is said every half minute.
+    It waits for the end of an outage of the slave, and logs every half minute why the state has not changed.
     """
 
     def __init__(self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, earliest: float = 0.0):
@@ -56,7 +56,7 @@ class StateTrigger(BaseTrigger):
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self) -> tuple[str, Checkpoint | None]:
-        """What kept us from looking, else the checkpoint."""
+        """An error of the query, or the checkpoint."""
         values = self.values
         try:
             info = await connections.info_async(values["conn_id"], values["vendor"], "the configuration")

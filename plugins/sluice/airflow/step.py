@@ -1,4 +1,4 @@
-"""Tasks made of plain functions: retried on outages with back-off, ended at once by what needs a person."""
+"""Makes tasks from plain functions: outages are retried with back-off, errors that need a person fail at once."""
 
 import inspect
 from collections.abc import Callable
@@ -16,17 +16,17 @@ RETRY: dict[str, Any] = {
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=1),
 }
-"""For outages, about half an hour of them. Terminal errors end the task at the first try."""
+"""Retries through an outage of about half an hour. Terminal errors fail the task at the first try."""
 
 FOR_EVER: dict[str, Any] = {**RETRY, "retries": 100_000}
-"""For what must be done in the end, however long the outage lasts."""
+"""Retries through an outage of any length."""
 
 NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
-"""States of a task that has not run."""
+"""States of a task that did not run."""
 
 
 def step(function: Callable[[TaskContext], object] | None = None, **options: object) -> Any:
-    """A task factory: `@step def check(work): …`, then `check()` in a DAG. The docstring shows in Airflow."""
+    """A task factory: `@step def check(task): …`, then `check()` in a DAG. Airflow shows the docstring."""
 
     def made(body: Callable[[TaskContext], object]) -> Callable[[], object]:
         settings = {"task_id": body.__name__, "doc_md": inspect.getdoc(body), **RETRY, **options}
@@ -45,7 +45,7 @@ def step(function: Callable[[TaskContext], object] | None = None, **options: obj
 
 
 def teardown(body: Callable[[Any], str]) -> Any:
-    """A task factory for the last task of a DAG, which runs whatever happened before; `body` takes the context."""
+    """A task factory for the last task of a DAG, which always runs; `body` takes the context."""
 
     def made() -> object:
         @task(task_id=body.__name__, doc_md=inspect.getdoc(body), **FOR_EVER)
@@ -61,7 +61,7 @@ def teardown(body: Callable[[Any], str]) -> Any:
 
 
 def states_of_run(context: Context) -> dict[str, object]:
-    """The states of this run's tasks by their names."""
+    """States of this run's tasks, by task id."""
     ti = context["ti"]
     found: dict[str, object] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
     return found

@@ -1,10 +1,11 @@
-"""A person asks the master and its slaves one query at one position."""
+"""The tasks of a broadcast: the master and its slaves answer one query at one position."""
 
 import logging
 
 from sluice.airflow.step import step
 from sluice.airflow.task_context import TaskContext, listed
 from sluice.counted import counted
+from sluice.database.broadcasts import Query
 from sluice.errors import Terminal
 from sluice.model.broadcast import Answer, Broadcast
 from sluice.operate import broadcast
@@ -12,11 +13,11 @@ from sluice.operate import broadcast
 log = logging.getLogger("sluice.airflow")
 
 WAIT_SECONDS = 60.0
-"""How long the task waits for slaves, besides the time that the query may take on each."""
+"""How long the task waits for slaves, in addition to the time limit of the query."""
 
 
 class StatementMissing(Terminal):
-    """There is nothing to ask."""
+    """The query is empty."""
 
     def __init__(self) -> None:
         super().__init__("Write the query that all databases shall answer, with the schemas of its tables.")
@@ -24,24 +25,19 @@ class StatementMissing(Terminal):
 
 @step
 def queue(task: TaskContext) -> int:
-    """The master answers the query, and it takes its place among the changes."""
+    """The master answers the query, and ITEMS queues it among the changes."""
     params = task.context["params"]
     statement = str(params["statement"] or "").strip()
     if not statement:
         raise StatementMissing
-    return broadcast.ask(
-        task.replication,
-        task.info(task.replication.master),
-        statement,
-        person=task.person("the DAG broadcast"),
-        slaves=listed(params["slaves"]),
-        seconds=float(params["seconds"]),
-    )
+    person, seconds = task.person("the DAG broadcast"), float(params["seconds"])
+    query = Query(statement, person, listed(params["slaves"]), seconds)
+    return broadcast.ask(task.replication, task.info(task.replication.master), query)
 
 
 @step
 def collect(task: TaskContext) -> str:
-    """Waits for the slaves, and says what each answered."""
+    """Waits for the slaves, and logs each answer."""
     number = int(task.context["ti"].xcom_pull(task_ids="queue"))
     seconds = WAIT_SECONDS + float(task.context["params"]["seconds"])
     found = broadcast.await_answers(task.replication, task.info(task.replication.master), number, seconds)
@@ -51,7 +47,7 @@ def collect(task: TaskContext) -> str:
 
 
 def lines(found: Broadcast) -> list[str]:
-    """What a person reads of a query and its answers."""
+    """The query and its answers as lines of text."""
     assert found.master is not None
     said = [f"query {found.id}, asked by {found.asked_by} at {found.asked_at}: {found.statement}"]
     said.append(f"master: {_answer(found.master)}")

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice.airflow import comparison_job, state_paths
 from sluice.airflow.approval_answer import APPROVE, REJECT, answered
+from sluice.airflow.comparison_job import Comparison
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.kept_answer import KeepsAnswer
 from sluice.airflow.markdown import code
@@ -40,14 +41,14 @@ BOTH = (Action.PLANNED, Action.FORCED)
 
 
 class Rejected(Terminal):
-    """A person decided against it."""
+    """A person rejected the failover."""
 
     def __init__(self, who: str):
         super().__init__(f"The failover was rejected by {who}. Nothing was changed.")
 
 
 class NotIdentical(Terminal):
-    """The slave does not hold what its master holds."""
+    """The slave differs from its master."""
 
     def __init__(self, found: list[str]):
         super().__init__(
@@ -57,7 +58,7 @@ class NotIdentical(Terminal):
 
 
 def failover_of(task: TaskContext) -> Failover:
-    """The failover that this run is."""
+    """The failover of this run."""
     params = task.context["params"]
     return Failover.named(
         Pair.of(task.replication, task.slave.name, task.connections),
@@ -71,7 +72,7 @@ def failover_of(task: TaskContext) -> Failover:
 
 
 def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], object]], Callable[[], object]]:
-    """A task of these actions; in a run of another one it is skipped."""
+    """Makes a task that is skipped unless the run has one of these actions."""
 
     def made(body: Callable[[TaskContext], object]) -> Callable[[], object]:
         def run(task: TaskContext) -> object:
@@ -88,8 +89,8 @@ def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], object]], Cal
 
 @step
 def check(task: TaskContext) -> object:
-    """Lists whether the slave could take over now, and how its definitions differ from the master's. Keeps the latter
-    on the slave, for a failover without the master; changes nothing else."""
+    """Lists whether the slave could take over now, and how its definitions differ from the master's. Stores the
+    master's definitions on the slave, for a failover without the master; changes nothing else."""
     failover = failover_of(task)
     if failover.action is Action.ABORT:
         return "nothing is checked before an abort"
@@ -108,7 +109,7 @@ def check(task: TaskContext) -> object:
 
 
 class ApproveFailover(KeepsAnswer):
-    """A person approves the failover, before the application notices anything of it."""
+    """A person approves the failover, before it affects the application."""
 
     template_fields = ()
 
@@ -127,7 +128,7 @@ class ApproveFailover(KeepsAnswer):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, object]) -> object:
-        """Somebody answered."""
+        """Airflow calls it with the answer."""
         with as_airflow(context):
             who, approved = answered(event)
             if not approved:
@@ -136,7 +137,7 @@ class ApproveFailover(KeepsAnswer):
 
 
 def question(failover: Failover, report: str) -> str:
-    """What a person is asked, in Markdown."""
+    """The text of the question, in Markdown."""
     if failover.action is Action.PLANNED:
         what = (
             f"**Approve**: the master {failover.master_info.place} refuses writes to the replicated tables from then "
@@ -154,7 +155,7 @@ def question(failover: Failover, report: str) -> str:
 
 
 def brief(report: str) -> list[str]:
-    """The lines of the report of `check` that fit a question: no definitions, but how many differ of each kind."""
+    """The report of `check` shortened for a question: instead of definitions, how many of each kind differ."""
     state, found, rest = report.partition("\ndefinitions")
     kinds = (line for line in rest.splitlines() if line.partition(":")[0].strip() in TREATMENTS)
     counts = [line for line in kinds if re.match(r"  \S[^:]*: \d+; ", line)]
@@ -164,14 +165,14 @@ def brief(report: str) -> list[str]:
 
 @part_of(*BOTH)
 def begin(task: TaskContext) -> str:
-    """The pair belongs to this failover: no other one of this master, no initial update, no resync."""
+    """Claims the pair: from now on no other failover of this master, no initial update and no resync may begin."""
     steps.begin(failover_of(task), task.redis)
     return "begun"
 
 
 @part_of(Action.PLANNED)
 def guard(task: TaskContext) -> str:
-    """The master refuses writes to the replicated tables, by triggers of Sluice; its last position is taken."""
+    """Triggers of Sluice make the master refuse writes to the replicated tables. Takes its last position."""
     steps.guard(failover_of(task))
     return "the master refuses writes"
 
@@ -194,7 +195,8 @@ def verify(task: TaskContext) -> str:
     wrong = []
     with tempfile.TemporaryDirectory(prefix="failover-", dir=state_paths.jobs_folder()) as folder:
         for one in tables:
-            report = comparison_job.compare(task, one.table, one.actions, Path(folder) / "report.json", sample=sample)
+            comparison = Comparison(one.table, one.actions, sample=sample)
+            report = comparison_job.compare(task, comparison, Path(folder) / "report.json")
             said = f"{one.table}: {in_words(report['tables'][0])}"
             log.info("%s: %s", task, said)
             if report["outcome"] != Outcome.IDENTICAL:
@@ -208,7 +210,7 @@ def verify(task: TaskContext) -> str:
 
 
 def in_words(found: FindingReport) -> str:
-    """What a comparison found."""
+    """The finding in words."""
     if found["found"] == Outcome.IDENTICAL:
         return f"identical, {counted(found['rows_slave'], 'row')}"
     counts = {Kind.MISSING: found["missing"], Kind.EXTRA: found["extra"], Kind.DIFFERENT: found["different"]}
@@ -219,21 +221,21 @@ def in_words(found: FindingReport) -> str:
 
 @part_of(*BOTH)
 def end_apply(task: TaskContext) -> str:
-    """Nothing is applied to the slave from here on."""
+    """Ends the apply of the slave; nothing is applied to it from now on."""
     return steps.end_apply(failover_of(task), task.redis)
 
 
 @part_of(*BOTH)
 def complete(task: TaskContext) -> str:
-    """Makes constraints, foreign keys' actions, triggers, privileges and sequences as on the master; what a person
-    has to do is in the log."""
+    """Creates constraints, actions of foreign keys, triggers, privileges and sequences as on the master. The log says
+    what a person has to do."""
     left = switch.complete(failover_of(task))
     return "\n".join(left) or "all is as on the master"
 
 
 @part_of(*BOTH)
 def capture(task: TaskContext) -> str:
-    """With `reverse`: the slave's changes are captured, before its first writer comes."""
+    """With `reverse`: captures the slave's changes from before its first writer on."""
     failover = failover_of(task)
     turned = reversal.turned(task.replication, task.slave.name)
     with failover.on_slave() as slave:
@@ -244,13 +246,13 @@ def capture(task: TaskContext) -> str:
 
 @part_of(*BOTH)
 def switch_over(task: TaskContext) -> str:
-    """The slave is the master. This cannot be taken back: let the application connect to it."""
+    """Makes the slave the master. This cannot be undone: let the application connect to it."""
     return switch.switch(failover_of(task), task.redis)
 
 
 @part_of(*BOTH)
 def follow(task: TaskContext) -> str:
-    """With `reverse`: the former master becomes a slave of the new one; the new configuration is written."""
+    """With `reverse`: makes the former master a slave of the new one and writes the new configuration."""
     failover = failover_of(task)
     if not failover.reverse:
         return "not wanted"
@@ -269,21 +271,21 @@ def follow(task: TaskContext) -> str:
 
 @part_of(*BOTH)
 def finish(task: TaskContext) -> str:
-    """Validates the constraints that were made without a look at the rows, while the application writes."""
+    """Validates the constraints that were created NOT VALID, while the application writes."""
     violated = switch.finish(failover_of(task))
     return "\n".join(violated) or "through"
 
 
 @part_of(Action.ABORT)
 def abort(task: TaskContext) -> str:
-    """Takes back what a failover of the pair has begun: the master takes writes, the slave is a slave."""
+    """Undoes a failover of the pair that is not complete: the master accepts writes, the slave stays a slave."""
     failover = failover_of(task)
     with failover.on_slave() as slave:
         record = failover.kept(slave).read()
     claims = FailoverClaim(task.redis, task.prefix)
     claim = claims.read()
     if claim is not None and claim["slave"] == task.slave.name and (record is None or record.id != claim["id"]):
-        claims.give_back(claim["id"])  # killed before it had begun on the slave
+        claims.give_back(claim["id"])  # of a failover that was killed before it began on the slave
     if record is None:
         return "there is nothing to take back"
     return _abort(task, replace(failover, id=record.id, action=record.action))
@@ -291,8 +293,8 @@ def abort(task: TaskContext) -> str:
 
 @teardown
 def settle(context: Context) -> str:
-    """Runs always. Where the failover failed, or its run was marked as failed, before the slave became the master, all
-    is taken back: the master takes writes again."""
+    """Always runs. If the failover failed, or its run was marked as failed, before the slave became the master, it
+    undoes everything: the master accepts writes again."""
     states = states_of_run(context)
     if states.get("begin") in NOT_RUN or str(states.get("switch_over")) == "success":
         return "nothing to take back"
@@ -315,7 +317,8 @@ def _uninstall(failover: Failover, slave: Session) -> None:
 
 
 def _capture(slave: Session, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
-    """Captures the changes of `tables` on what becomes the master; None: of all that are configured."""
+    """Captures changes of `tables` on the new master; None: of all configured tables. Whether anything was
+    installed."""
     there = vendor_of(turned.master.vendor).rows.tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
     wanted = turned.resolve(there if tables is None else [table for table in there if table in set(tables)])

@@ -1,4 +1,4 @@
-"""A person holds a slave back, and lets it go on."""
+"""The task of the DAG `gate`: a person holds a slave back, or lets it go on."""
 
 import logging
 
@@ -11,7 +11,7 @@ log = logging.getLogger("sluice.airflow")
 
 
 class ReasonMissing(Terminal):
-    """A gate is closed by nobody without a reason."""
+    """The form has no reason for closing the gate."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -20,7 +20,7 @@ class ReasonMissing(Terminal):
 
 
 class NothingToHold(Terminal):
-    """The slave has no checkpoint yet, which keeps what a person said."""
+    """The slave has no checkpoint yet, which would store the closure."""
 
     def __init__(self, task: TaskContext) -> None:
         super().__init__(f"{task}: there is nothing to hold back before the slave's first initial update.")

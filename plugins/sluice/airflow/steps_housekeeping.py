@@ -1,4 +1,4 @@
-"""The tasks of housekeeping: what nobody needs any more goes, and nothing else."""
+"""The tasks of housekeeping: they remove what nobody needs any more, compare definitions, and send notices."""
 
 import inspect
 import json
@@ -44,19 +44,19 @@ from sluice.storage.allowed_locations import allowed
 log = logging.getLogger("sluice.airflow")
 
 NO_DATABASE = "a recorded stream: there is no database"
-"""What the tasks say that work on a master."""
+"""Result of a task on the master, if the master is a recorded stream."""
 
 RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
-"""The next scheduled run comes soon enough."""
+"""Few retries: the next scheduled run comes soon."""
 KEPT_SECONDS = 7 * 24 * 3600.0
-"""How long the record and the log of an ended job stay."""
+"""How long the record and the log of an ended job are kept."""
 
 
 class PrefixTask(Protocol):
     """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
 
     body: Callable[[TaskContext], object]
-    """What it does for one of them."""
+    """Works on one prefix."""
 
     def expand(self, *, prefix: object) -> object: ...
 
@@ -97,9 +97,9 @@ def configured() -> list[str]:
 
 @per_prefix()
 def purge_items(task: TaskContext) -> str:
-    """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
-    which, since when, and how much waits. Taking it out of the configuration releases the purge; past `items_limit` the
-    slave that is furthest behind is dropped."""
+    """Deletes changes from ITEMS that **every** slave has applied. A slave that cannot be reached holds the purge: the
+    log says which, since when, and how much waits. Removing it from the configuration releases the purge; past
+    `items_limit` the slave that is furthest behind is dropped."""
     if task.replication.master.stream:
         return NO_DATABASE
     with task.master() as master:
@@ -110,7 +110,7 @@ def purge_items(task: TaskContext) -> str:
 
 @per_prefix()
 def check_structure(task: TaskContext) -> str:
-    """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
+    """Finds changed tables on the master that no event trigger reports, and queues their DDL in ITEMS."""
     if task.replication.master.stream:
         return NO_DATABASE
     with task.master() as master:
@@ -124,7 +124,7 @@ def check_structure(task: TaskContext) -> str:
 
 @per_prefix()
 def keep_definitions(task: TaskContext) -> str:
-    """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
+    """Stores the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
     master."""
     if task.replication.master.stream:
         return NO_DATABASE
@@ -151,21 +151,21 @@ def keep_definitions(task: TaskContext) -> str:
 
 @per_prefix()
 def compare_definitions(task: TaskContext) -> str:
-    """Looks for what no change says: tables of the configuration that are not captured; indexes, constraints and checks
-    of domains that the master has and a slave lacks; constraints that only a slave has. Changes nothing. The log, the
-    page and `tell_people` name it with what mends it. An apply that runs asks for the same when something changes."""
+    """Finds configured tables that are not captured; indexes, constraints and checks of domains that the master has and
+    a slave lacks; constraints that only a slave has. Changes nothing. The log, the page and `tell_people` name each
+    with its remedy. A running apply asks for the same comparison when a definition changes."""
     number = definition_comparison.compare(task, task.replication.slaves)
     return "not installed" if number is None else f"{counted(number, 'difference')} found"
 
 
 @per_prefix(trigger_rule="all_done")
 def tell_people(task: TaskContext) -> str:
-    """Tells by `notify` of the configuration what needs a person: a slave that differs, could not be compared, was not
-    verified for `max_age_days` or is INCONSISTENT; an apply that stopped; tables that are not loaded or not captured;
-    definitions that a slave lacks. Each occasion once.
+    """Sends notices through `notify` of the configuration: a slave differs, could not be compared, was not verified for
+    `max_age_days` or is INCONSISTENT; an apply stopped; tables are not loaded or not captured; a slave lacks
+    definitions. Each occasion once.
     """
     _expect(task)
-    return notify.tell(task)
+    return notify.send_notices(task)
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
@@ -184,14 +184,14 @@ def forget_reports() -> int:
 
 
 def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
-    """How many days a report about `prefixes` is kept, 0 for ever, when each has its own number in `kept`."""
+    """How many days a report about `prefixes` is kept, 0: for ever. `kept`: days by prefix."""
     days = [kept.get(prefix, VerifyOptions.keep_reports_days) for prefix in prefixes]
     return 0 if 0 in days else max(days, default=VerifyOptions.keep_reports_days)
 
 
 @per_prefix()
 def forget_rejects(task: TaskContext) -> str:
-    """Removes changes from REJECTS on the slaves once they were settled for `housekeeping.keep_rejects_days`."""
+    """Removes changes from REJECTS on the slaves `housekeeping.keep_rejects_days` after they were settled."""
     days = task.replication.housekeeping.keep_rejects_days
     forgotten = 0
     for slave in task.replication.slaves.values() if days else ():
@@ -233,11 +233,11 @@ def clear_files(task: TaskContext) -> str:
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def end_orphans() -> int:
-    """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
+    """Ends jobs whose run has ended: a person ended it while no triggerer was running to stop the job."""
     ended = 0
     for job in filter(_is_orphan, jobs.all_jobs()):
         with jobs.exclusive(job.kind, job.prefix, job.slave):
-            # A run may have taken it over since.
+            # Another run may have taken it over meanwhile.
             found = Job.read(job.id)
             if found is not None and _is_orphan(found):
                 log.warning("The job %s is ended: %s, which watched it, is over", found.id, found.owner)
@@ -249,7 +249,7 @@ def end_orphans() -> int:
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def forget_jobs() -> int:
-    """Removes records and logs of jobs that ended a week ago; the last of each pair stays."""
+    """Removes records and logs of jobs that ended a week ago; the last job of each pair stays."""
     known = jobs.all_jobs()
     newest = {(job.kind, job.pair): job.id for job in known}
     old = [
@@ -273,7 +273,7 @@ def _is_orphan(job: Job) -> bool:
 
 
 def _expect(task: TaskContext) -> None:
-    """Notes which tables of which slaves are to be verified, as long as they are replicated."""
+    """Stores which tables of each slave are to be verified: those that are replicated."""
     if not task.replication.comparable:
         return
     try:
@@ -291,7 +291,7 @@ def _expect(task: TaskContext) -> None:
             log.warning("%s: %s", task, failure)
             continue
         verified, kept = VerificationLog(task.redis, task.prefix, slave.name), VerifiedFile(task.prefix, slave.name)
-        # One that is loaded, or waits for that, has nothing to verify.
+        # A slave that is being loaded, or waits for a load, has nothing to verify.
         live = owner is not None and owner.state is SlaveState.NORMAL
         update = (owner.update_id if owner is not None else None) or ""
         if live:
@@ -301,7 +301,7 @@ def _expect(task: TaskContext) -> None:
 
 
 def _awaited(task: TaskContext, slave: SlaveConfig) -> str | None:
-    """The initial update for whose blocks the slave waits; None where it waits for none. Raises `SluiceError`."""
+    """The initial update whose blocks the slave waits for; None if it waits for none. Raises `SluiceError`."""
     owner = _owner(task, slave)
     if owner is None:
         return None
@@ -313,7 +313,7 @@ def _awaited(task: TaskContext, slave: SlaveConfig) -> str | None:
 
 
 def _owner(task: TaskContext, slave: SlaveConfig) -> Owner | None:
-    """State and last initial update of a slave; None where none was ever started. Raises `SluiceError`."""
+    """State and last initial update of a slave; None if it never had one. Raises `SluiceError`."""
     with task.at(slave) as session:
         if not CheckpointStore(session, task.prefix, slave.schema, slave.name).exists():
             return None
@@ -321,7 +321,7 @@ def _owner(task: TaskContext, slave: SlaveConfig) -> Owner | None:
 
 
 def _reported(folder: Path) -> list[str]:
-    """The prefixes that a report is about; none where it was not written."""
+    """The prefixes in a report; none if it was not written."""
     try:
         return [one["prefix"] for one in json.loads((folder / "report.json").read_text())]
     except (OSError, ValueError, KeyError, TypeError):
@@ -337,13 +337,13 @@ def _installed(task: TaskContext, master: Session) -> bool:
 
 
 def _strays(known: set[str]) -> int:
-    """Files of jobs whose record is gone, once they are old."""
+    """Removes old files of jobs whose record is gone; returns their number."""
     removed = 0
     for folder in (state_paths.jobs_folder(), state_paths.job_logs_folder()):
         for file in folder.iterdir():
             job_id = file.name.removeprefix(".").split(".log")[0].rsplit(".", 1)[0]
             try:
-                # Jobs write and rename files meanwhile: one that was listed may be gone.
+                # Jobs write and rename files meanwhile: a listed file may be gone.
                 old = time.time() - file.lstat().st_mtime > KEPT_SECONDS
             except FileNotFoundError:
                 continue

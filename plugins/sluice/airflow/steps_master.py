@@ -20,10 +20,10 @@ log = logging.getLogger("sluice.airflow")
 
 @step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def check(task: TaskContext) -> None:
-    """Reads the configuration, reaches every place it names (master, slave, Redis, the location of files), and proves
-    that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
-    Measures once what limits of `initial.throttle` are about. Beside redo it waits for transactions of the master that
-    the redo lacks. Changes nothing."""
+    """Reads the configuration, reaches every place in it (master, slave, Redis, the location of files), and proves that
+    both accounts have everything they need: it lists all that is lacking at once, with the statements that mend it.
+    Measures once what `initial.throttle` limits. With `capture: redo` it waits for transactions of the master that the
+    redo lacks. Changes nothing."""
     replication = task.replication
     rules = counted(len(replication.tables), "table rule")
     log.info("%s: configured in %s, %s", task, replication.source, rules)
@@ -35,9 +35,9 @@ def check(task: TaskContext) -> None:
     try:
         preflight_check.require_ready(task, task.slave_names)
     except Transient as outage:
-        _say_waiting(task, outage)
+        _note_waiting(task, outage)
         raise
-    _say_waiting(task, None)
+    _note_waiting(task, None)
     if task.slave_name is not None and "transfer" in task.context["params"]:
         update = update_of(task)
         check_choice(task)
@@ -50,14 +50,14 @@ def check(task: TaskContext) -> None:
         log.info("%s: files can be written to %s", task, place)
 
 
-def _say_waiting(task: TaskContext, outage: SluiceError | None) -> None:
+def _note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
     for name in task.slave_names:
-        multi_slave.say_waiting(task.of_slave(name), outage)
+        multi_slave.note_waiting(task.of_slave(name), outage)
 
 
 @step(task_id="check")  # type: ignore[untyped-decorator]
 def check_lightly(task: TaskContext) -> None:
-    """Reads the configuration, reaches master, slave and Redis, and warns of what the accounts lack. Changes
+    """Reads the configuration, reaches master, slave and Redis, and warns if the accounts lack something. Changes
     nothing."""
     with classified():
         task.redis.ping()
@@ -69,7 +69,7 @@ NOTHING_INSTALLED = "nothing: the changes come from the master's redo"
 
 @step
 def install_resources(task: TaskContext) -> str:
-    """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
+    """Installs or upgrades the DbResources of the prefix on the master. Existing resources stay as they are."""
     if task.replication.master.rows_beside_redo:
         return NOTHING_INSTALLED
     with task.master() as master:
@@ -80,8 +80,8 @@ def install_resources(task: TaskContext) -> str:
 
 @step
 def show_plan(task: TaskContext) -> str:
-    """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**; of a
-    table that joins, how many rows the slaves lack, and what happens next."""
+    """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**. For
+    a new table it prints how many rows the slaves lack, and what happens next."""
     planned = _planned(task)
     log.info("The plan for %s", planned)
     return planned
@@ -89,7 +89,7 @@ def show_plan(task: TaskContext) -> str:
 
 @step
 def reconcile(task: TaskContext) -> str:
-    """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
+    """Prints the plan and carries it out: registers tables, creates and removes triggers."""
     replication = task.replication
     if replication.master.rows_beside_redo:
         return NOTHING_INSTALLED

@@ -1,4 +1,4 @@
-"""What a person decides about changes that were set aside."""
+"""The task of the DAG `rejects`: a person decides about changes that were set aside."""
 
 import logging
 import re
@@ -14,18 +14,18 @@ from sluice.model.reject import OPEN, Reject, RejectStatus
 log = logging.getLogger("sluice.airflow")
 
 WAIT_SECONDS = 60.0
-"""How long the task waits for the apply's answer; the question itself waits for ever."""
+"""How long the task waits for the apply's answer; the request itself stays."""
 
 
 class RejectsUnknown(Terminal):
-    """The numbers given are not those of changes that are set aside."""
+    """The form has numbers that no open reject has."""
 
     def __init__(self, reason: str):
         super().__init__(f"{reason}. Run this DAG with action list: it prints what is set aside, each with its number.")
 
 
 class RejectsRefused(Terminal):
-    """The apply did not apply all that was asked for; `answers` says why, by number."""
+    """The apply refused some changes; `answers`: reasons by number."""
 
     def __init__(self, answers: dict[int, str]):
         lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
@@ -38,7 +38,7 @@ class RejectsRefused(Terminal):
 
 @step
 def decide(task: TaskContext) -> str:
-    """Lists what is set aside, asks the running apply for some of it and waits for the answers, or drops some."""
+    """Lists the open rejects, drops some, or asks the running apply to apply some and waits for its answers."""
     action = str(task.context["params"]["action"])
     slave = task.slave
     with task.at(slave) as connection:
@@ -57,7 +57,7 @@ def decide(task: TaskContext) -> str:
 
 
 def numbers(text: str, known: list[int]) -> list[int]:
-    """`all`, or numbers and ranges such as `2-5` between commas or blanks; of a range those that are known.
+    """Parses `all`, or numbers and ranges such as `2-5` between commas or blanks; a range means its known numbers.
 
     Raises `RejectsUnknown`.
     """
@@ -78,7 +78,7 @@ def numbers(text: str, known: list[int]) -> list[int]:
 
 
 def _answers(task: TaskContext, store: RejectStore, ids: list[int]) -> str:
-    """Waits for them a while. Raises `RejectsRefused`."""
+    """Waits for the answers; returns them in words. Raises `RejectsRefused`."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         now = store.read(RejectStatus, ids)

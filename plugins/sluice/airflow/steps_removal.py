@@ -1,4 +1,4 @@
-"""What takes something away for good: a transaction out of a queue, a prefix out of its databases."""
+"""The tasks that remove something for good: a transaction from a queue, a prefix from its databases."""
 
 import logging
 
@@ -21,14 +21,14 @@ log = logging.getLogger("sluice.airflow")
 
 
 class ReasonMissing(Terminal):
-    """Nobody removes a transaction without a reason."""
+    """The form has no reason for removing the transaction."""
 
     def __init__(self) -> None:
         super().__init__("Say why the transaction is removed: it is kept with what happened to the slave.")
 
 
 class NotConfirmed(Terminal):
-    """The prefix was not typed."""
+    """The form's confirmation is not the prefix."""
 
     def __init__(self, task: TaskContext) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class NotConfirmed(Terminal):
 
 
 class StillApplied(Terminal):
-    """An apply runs."""
+    """An apply is still running."""
 
     def __init__(self, task: TaskContext, slaves: list[str]) -> None:
         named = ", ".join(slaves)
@@ -56,7 +56,7 @@ class FailoverUnderWay(Terminal):
 
 
 class AdministratorNeeded(Terminal):
-    """Only a superuser can take event triggers away."""
+    """Only a superuser can drop event triggers."""
 
     def __init__(self, task: TaskContext, side: str) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class AdministratorNeeded(Terminal):
 
 @step
 def remove_first(task: TaskContext) -> str:
-    """Takes the first transaction that waits for the slave out of its queue; its tables are inconsistent then."""
+    """Removes the first waiting transaction from the slave's queue; its tables become inconsistent."""
     reason = str(task.context["params"]["reason"] or "").strip()
     if not reason:
         raise ReasonMissing
@@ -81,8 +81,8 @@ def remove_first(task: TaskContext) -> str:
 
 @step
 def check_removal(task: TaskContext) -> None:
-    """Ends the run unless the prefix was typed, no apply runs, no failover is about to take the master's place, and the
-    accounts can take everything away."""
+    """Fails unless the prefix was typed, no apply is running, no failover is under way, and the accounts can drop
+    everything."""
     if task.replication.master.stream:
         raise NoDatabase(task.replication.master.stream.vendor)
     if str(task.context["params"]["confirm"] or "").strip().upper() != str(task.prefix):
@@ -113,7 +113,7 @@ def leave_slaves(task: TaskContext) -> str:
     for slave in task.replication.slaves.values():
         try:
             accounts = vendor_of(slave.vendor).accounts
-        except Terminal:  # of a vendor whose accounts nobody makes here
+        except Terminal:  # Sluice does not manage accounts of this vendor
             tables = f"{task.prefix}CHECKPOINT, {task.prefix}BLOCKS, {task.prefix}REJECTS and the others of the prefix"
             log.warning("%s → %s: drop %s there by hand", task.prefix, slave.name, tables)
             continue
@@ -135,5 +135,5 @@ def uninstall(task: TaskContext) -> str:
 
 @step
 def forget(task: TaskContext) -> str:
-    """Deletes what Redis has of the replication."""
+    """Deletes the replication's keys in Redis."""
     return f"{counted(forget_keys(task.redis, task.prefix), 'key')} deleted"

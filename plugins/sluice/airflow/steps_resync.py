@@ -1,4 +1,4 @@
-"""The tasks of a resynchronisation: what is due, one comparison a table, the report, a person's word, the repair."""
+"""The tasks of `resync`: what is due, one comparison a table, the report, a person's approval, the repair."""
 
 import hashlib
 import json
@@ -15,6 +15,7 @@ from airflow.sdk import Context, get_current_context, task
 
 from sluice import config
 from sluice.airflow import asset_events, comparison_job, forms, notify, preflight_check, state_paths
+from sluice.airflow.comparison_job import Comparison
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.markdown import code
 from sluice.airflow.report_link import reporting
@@ -41,23 +42,23 @@ ONE_A_RUN = 2
 """Tables compared at the same time in one run."""
 SUNDAY = 6
 VERIFIED_PAIRS = "verified"
-"""XCom key: the pairs of which an asset's event says so already."""
+"""XCom key: the pairs that already have an asset event."""
 QUESTION = "question"
-"""XCom key: what a person is asked before a repair."""
+"""XCom key: the question before a repair."""
 LISTED = 20
-"""Tables that the question lists."""
+"""Tables that the question lists at most."""
 OUTCOMES = {Outcome.IDENTICAL: "identical", Outcome.DIFFERENT: "different", Outcome.COULD_NOT_COMPARE: "not compared"}
 
 ALL_TABLES = TableName("*", "*")
-"""Stands for the tables of a master that could not be asked which it has."""
+"""Stands for the tables of a master whose tables could not be read."""
 
 Entry = dict[str, Any]
-"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or why there is none:
-`reason`."""
+"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or, if the tables could
+not be read, `reason`."""
 
 
 class NoSuchTable(Terminal):
-    """What the form names is not replicated."""
+    """The form names a table that is not replicated."""
 
     def __init__(self, pattern: str):
         super().__init__(
@@ -67,7 +68,7 @@ class NoSuchTable(Terminal):
 
 
 class NotIdentical(Terminal):
-    """What a run found, where that is not what one wants."""
+    """A run found differences, or could not compare."""
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
@@ -95,7 +96,7 @@ def due() -> list[Entry]:
 
 @reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
 def compare(entry: Entry) -> str:
-    """Compares one table at one position; with the action `repair` mends it, too, within `max_repair_rows`."""
+    """Compares one table at one position; with the action `repair` it repairs up to `max_repair_rows` rows."""
     context = get_current_context()
     with as_airflow(context):
         limit = config.load(entry["prefix"]).verify.max_repair_rows
@@ -104,37 +105,37 @@ def compare(entry: Entry) -> str:
 
 @reporting(trigger_rule="all_done", outlets=[asset_events.VERIFIED], **RETRY)  # type: ignore[untyped-decorator]
 def write_report(entries: list[Entry] | None) -> str:
-    """Writes `report.json` and `report.html` of the run; the page's address."""
+    """Writes `report.json` and `report.html` of the run; returns the page's address."""
     context = get_current_context()
     with as_airflow(context):
         entries = _listed(entries)
         for entry in entries:
             if not _part(entry, context).exists():
                 task = TaskContext.of_prefix(entry["prefix"], context)
-                _keep(task, entry, _read(entry, context)["tables"][0], context)
+                _record(task, entry, _read(entry, context)["tables"][0], context)
         written = _written(entries, context)
-        _tell(entries, context)
+        _send_notices(entries, context)
         pairs = json.loads(written.read_text())
         context["ti"].xcom_push(key=QUESTION, value=question(pairs))
-        context["ti"].xcom_push(key=VERIFIED_PAIRS, value=asset_events.tell_verified(context, pairs))
+        context["ti"].xcom_push(key=VERIFIED_PAIRS, value=asset_events.add_verified_events(context, pairs))
         return state_paths.report_link(context["run_id"])
 
 
 @task.short_circuit(ignore_downstream_trigger_rules=False, **RETRY)
 def anything_to_repair(entries: list[Entry]) -> bool:
-    """Goes on to a person where tables differ and were not mended."""
+    """Continues with the question to a person if tables differ and were not repaired."""
     return bool(_different(entries, get_current_context()))
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def approved(entries: list[Entry]) -> list[Entry]:
-    """The tables that a person wants mended."""
+    """The tables whose repair a person approved."""
     return _different(entries, get_current_context())
 
 
 @reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
 def repair(entry: Entry) -> str:
-    """Compares the table anew, mends what differs however much it is, and compares it again."""
+    """Compares the table again, repairs any number of rows, and compares once more."""
     context = get_current_context()
     with as_airflow(context):
         return _compare(entry, Action.REPAIR, None, 0, context)
@@ -142,16 +143,16 @@ def repair(entry: Entry) -> str:
 
 @reporting(trigger_rule="all_done", outlets=[asset_events.VERIFIED], **RETRY)  # type: ignore[untyped-decorator]
 def verdict(entries: list[Entry] | None) -> str:
-    """Writes the report again, and fails the run unless every table is identical in the end."""
+    """Writes the report again, and fails the run unless every table is identical."""
     context = get_current_context()
     with as_airflow(context):
         entries = _listed(entries)
         written = _written(entries, context)
-        _tell(entries, context)
+        _send_notices(entries, context)
         pairs = json.loads(written.read_text())
         before = context["ti"].xcom_pull(task_ids="write_report", key=VERIFIED_PAIRS) or ()
-        asset_events.tell_verified(context, pairs, before)
-        _remember(pairs, context)
+        asset_events.add_verified_events(context, pairs, before)
+        _add_events(pairs, context)
         tables = [table for one in pairs for table in one["tables"]]
         outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
         if outcome is Outcome.IDENTICAL:
@@ -162,14 +163,14 @@ def verdict(entries: list[Entry] | None) -> str:
 
 
 def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Subject and body of the question whether to repair: the pairs, then tables and rows. `pairs`: the report."""
+    """Subject and body of the question whether to repair. `pairs`: the report."""
     names, lines, rows = [], [], 0
     for pair in pairs:
         different = [table for table in pair["tables"] if table["outcome"] == Outcome.DIFFERENT]
         name = f"{pair['prefix']} → {pair['slave']}"
         names += [name] if different else []
         for table in different:
-            wrong = _left(table)
+            wrong = _rows_left(table)
             rows += wrong
             lines.append(f"- {name}: {code(table['table'])}: {counted(wrong, 'row')}")
     tables = counted(len(lines), "table")
@@ -179,12 +180,12 @@ def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def is_due(schedule: str, now: datetime) -> bool:
-    """Whether a scheduled run concerns a replication with this `verify.schedule`."""
+    """Whether a scheduled run at `now` compares a replication with this `verify.schedule`."""
     return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
 
 
 def approval() -> object:
-    """A person reads the report and approves the repair, or not; after twenty hours nothing is repaired."""
+    """The question whether to repair. Without an answer within twenty hours nothing is repaired."""
     from sluice.airflow.kept_answer import KeepsApproval
 
     return KeepsApproval(
@@ -209,7 +210,7 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
 
 
 def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
-    """Raises `NoSuchTable` for a pattern that means none of the replicated tables; not where these are not known."""
+    """Raises `NoSuchTable` for a pattern that matches no replicated table, unless these could not be read."""
     if any("reason" in entry for entry in found):
         return
     for pattern in wanted:
@@ -220,7 +221,7 @@ def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
 def _entries(
     replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Context
 ) -> list[Entry]:
-    """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
+    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`."""
     base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
     task = TaskContext(replication, slave, context)
     try:
@@ -250,19 +251,17 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
         found = _uncompared(entry, entry["reason"], context)
         state_paths.write_private(_part(entry, context), json.dumps(found, ensure_ascii=False))
     else:
-        found = comparison_job.compare(
-            task, table, entry["actions"], _part(entry, context),
-            action=action, limit=limit, sample=sample, started=_started(context),
-        )  # fmt: skip
+        comparison = Comparison(table, entry["actions"], action, limit, sample, _started(context))
+        found = comparison_job.compare(task, comparison, _part(entry, context))
     (shown,) = found["tables"]
-    _keep(task, entry, shown, context)
+    _record(task, entry, shown, context)
     said = shown["reason"] or shown["not_repaired_because"]
     log.info("%s %s: %s%s", task, table, shown["outcome"], f". {said}" if said else "")
     return shown["outcome"]
 
 
-def _keep(task: TaskContext, entry: Entry, shown: TableReport, context: Context) -> None:
-    """What is known of the table from now on. A sample that found nothing wrong leaves that as it was."""
+def _record(task: TaskContext, entry: Entry, shown: TableReport, context: Context) -> None:
+    """Stores the result in the verification log. A sample without differences proves nothing and is not stored."""
     last = shown["after_repair"] or shown
     if last["sampled"] and shown["outcome"] == Outcome.IDENTICAL:
         return
@@ -300,7 +299,7 @@ def _read(entry: Entry, context: Context) -> Report:
 
 
 def _uncompared(entry: Entry, reason: str, context: Context) -> Report:
-    """What stands for a comparison that there was not."""
+    """The report of a table that was not compared."""
     result = TableResult(TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, reason))
     return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [result])
 
@@ -310,7 +309,7 @@ def _different(entries: list[Entry], context: Context) -> list[Entry]:
 
 
 def _written(entries: list[Entry], context: Context) -> Path:
-    """Where `report.json` is; `report.html` lies beside it."""
+    """Writes the report; returns the path of `report.json`, beside which is `report.html`."""
     pairs: dict[tuple[str, str], Report] = {}
     for entry in entries:
         part = _read(entry, context)
@@ -332,13 +331,13 @@ def _listed(entries: list[Entry] | None) -> list[Entry]:
     return entries
 
 
-def _tell(entries: list[Entry], context: Context) -> None:
+def _send_notices(entries: list[Entry], context: Context) -> None:
     for prefix in dict.fromkeys(entry["prefix"] for entry in entries):
-        notify.tell_of_run(TaskContext.of_prefix(prefix, context))
+        notify.send_notices_of_run(TaskContext.of_prefix(prefix, context))
 
 
-def _remember(pairs: Iterable[Report], context: Context) -> None:
-    """What was found, among the events of each slave."""
+def _add_events(pairs: Iterable[Report], context: Context) -> None:
+    """Adds the findings to the events of each slave."""
     for pair in pairs:
         outcomes = Counter(table["outcome"] for table in pair["tables"])
         found = ", ".join(f"{counted(number, 'table')} {outcome}" for outcome, number in outcomes.most_common())
@@ -348,17 +347,17 @@ def _remember(pairs: Iterable[Report], context: Context) -> None:
             Events(task.redis, task.prefix, pair["slave"]).add([event])
 
 
-def _left(table: Mapping[str, Any]) -> int:
-    """Rows of a table that differ in the end."""
+def _rows_left(table: Mapping[str, Any]) -> int:
+    """Rows of a table that differ after the repair, if there was one."""
     return int((table["after_repair"] or table)["to_repair"])
 
 
 def _summary(whole: Mapping[str, Any]) -> str:
-    """Tables by outcome, and rows: of a repaired table those that are left."""
+    """Numbers of tables by outcome, of repaired rows, and of rows that still differ, in words."""
     tables = whole["tables"]
     outcomes = Counter(table["outcome"] for table in tables)
     described = [f"{counted(outcomes[one], 'table')} {words}" for one, words in OUTCOMES.items() if outcomes[one]]
-    repaired, left = sum(table["repaired"] for table in tables), sum(map(_left, tables))
+    repaired, left = sum(table["repaired"] for table in tables), sum(map(_rows_left, tables))
     described += [f"{counted(repaired, 'row')} repaired"] if repaired else []
     described += [f"{counted(left, 'row')} different"] if left else []
     return ", ".join(described) or "nothing to compare"

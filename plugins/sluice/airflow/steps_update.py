@@ -29,15 +29,15 @@ from sluice.model.table_state import how_to_load
 log = logging.getLogger("sluice.airflow")
 
 KILL_SECONDS = 12.0
-"""In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
+"""Within this time Airflow has killed a running task that a person marked: a heartbeat and a grace period."""
 END_SECONDS = 30.0
-"""How long the end of the load job is waited for, once it was told to end."""
+"""How long to wait for the end of the load job."""
 UNFINISHED = NOT_RUN | {"failed"}
-"""States of the task `finish` with which an update is over without its end."""
+"""States of the task `finish` in an incomplete update."""
 
 
 class UpdateIncomplete(Terminal):
-    """An initial update was cancelled or failed; `slave_state` is what it left behind."""
+    """An initial update was cancelled or failed; `slave_state`: the result for the slave, in words."""
 
     def __init__(self, update: Update, reason: str, slave_state: str):
         super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
@@ -53,8 +53,8 @@ class UpdateNotBegun(Terminal):
 
 @step(**FOR_EVER)  # type: ignore[untyped-decorator]
 def begin(task: TaskContext) -> str:
-    """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten. Where a part is loaded the
-    slave stays NORMAL and its gate open."""
+    """Takes over the slave: sets state INITIAL, closes the gate, deletes blocks of earlier updates. If only a part is
+    loaded, the slave stays NORMAL and its gate open."""
     begun = multi_slave.each(task, _begin)
     return ", ".join("begun" if each else "gone on" for each in begun.values())
 
@@ -71,7 +71,7 @@ def _begin(task: TaskContext) -> bool:
 
 @step
 def create_tables(task: TaskContext) -> str:
-    """Makes the tables that the slave lacks; empties, keeps or refuses those it has, as configured."""
+    """Creates tables that the slave lacks; empties, keeps or refuses existing ones, as configured."""
     made = multi_slave.each(task, lambda one: steps.create_tables(update_of(one)))
     for name, tables in made.items():
         for table in tables:
@@ -81,10 +81,10 @@ def create_tables(task: TaskContext) -> str:
 
 @step
 def plan(task: TaskContext) -> str:
-    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
-    blocks travel as files, the gate stays closed until they have arrived. Of a part the tables are loading from here
-    on, and nothing waits."""
-    # The job that exports takes the blocks of the slave that leads.
+    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, the apply may begin. With a
+    transfer by files the gate stays closed until they have arrived. If only a part is loaded, its tables are loading
+    from now on, and nothing waits."""
+    # The job that exports takes the blocks of the leading slave.
     for_another = task.slave_name is None and transfer_form.by_files(task.context)
     planned = multi_slave.each(
         task, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), for_another=for_another)
@@ -95,7 +95,7 @@ def plan(task: TaskContext) -> str:
 
 
 def _queueing(task: TaskContext) -> str:
-    """Why changes wait while the blocks are read; empty where they do not, as beside the load of a part."""
+    """Why changes wait while the blocks are read; empty if they do not, as during the load of a part."""
     if update_of(task).selection.partial:
         return ""
     if transfer_form.by_files(task.context):
@@ -105,7 +105,7 @@ def _queueing(task: TaskContext) -> str:
 
 @step
 def make_folder(task: TaskContext) -> str | None:
-    """Where the blocks travel as files: makes the folder of this update, its name a unique timestamp."""
+    """With a transfer by files: creates the folder of this update, named by a unique timestamp."""
     if not transfer_form.by_files(task.context):
         return None
     if multi_slave.continues_for_one_slave(task.context):
@@ -121,7 +121,8 @@ def make_folder(task: TaskContext) -> str | None:
 
 @step
 def finish(task: TaskContext) -> str:
-    """Makes indexes, unique values, checks and foreign keys, and sets sequences. The apply goes on meanwhile."""
+    """Creates indexes and unique, check and foreign key constraints, and sets sequences. The apply goes on
+    meanwhile."""
     done = steps.finish(update_of(task))
     for left_out in done.left_out:
         log.warning("%s: left out: %s", task, left_out)
@@ -130,11 +131,11 @@ def finish(task: TaskContext) -> str:
 
 @teardown
 def settle(context: Context) -> str:
-    """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
-    slave **INCONSISTENT** with the reason, of a part only its tables, and fails the run.
+    """Always runs, even after a cancel. If the update is incomplete, it stops the load, leaves the slave
+    **INCONSISTENT** with the reason (after the load of a part: only its tables), and fails the run.
     """
     ti, states = context["ti"], states_of_run(context)
-    _say_over(context)
+    _forget_started_loads(context)
     if states.get("finish") not in UNFINISHED:
         return "complete"
     reason = _reason(context, states)
@@ -146,7 +147,7 @@ def settle(context: Context) -> str:
         raise UpdateNotBegun(reason) from None
     if states.get("begin") in NOT_RUN:
         for name in task.slave_names:
-            multi_slave.say_waiting(task.of_slave(name), None)
+            multi_slave.note_waiting(task.of_slave(name), None)
         raise UpdateNotBegun(reason)
     running = jobs.live(Kind.LOAD, str(task.prefix), task.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
@@ -154,7 +155,7 @@ def settle(context: Context) -> str:
     update = update_of(task)
     cancelled = _cancel(update, task, reason)
     if reason.startswith(steps.INTERRUPTED):
-        # Airflow ends a task only after it says so: the step may have gone on for a moment.
+        # Airflow kills a task only after it marks it: the step may have gone on for a moment.
         time.sleep(KILL_SECONDS)
         cancelled = _cancel(update, task, reason) or cancelled
     if running is not None and running.owner.run_id == ti.run_id:
@@ -163,8 +164,8 @@ def settle(context: Context) -> str:
     raise UpdateIncomplete(update, reason, _left(task, cancelled))
 
 
-def _say_over(context: Context) -> None:
-    """People are no longer told that this run loads tables."""
+def _forget_started_loads(context: Context) -> None:
+    """Pages and notices no longer say that this run loads tables."""
     try:
         task = TaskContext.of(context)
         for name in task.slave_names:
@@ -193,7 +194,7 @@ def _cancel(update: Update, task: TaskContext, reason: str) -> bool:
 
 
 def _cancel_abandoned(update: Update, task: TaskContext) -> bool:
-    """Ends an update that nobody drives any more: its run was deleted, or Airflow's database was lost."""
+    """Cancels an update without a run: its run was deleted, or Airflow's database was lost."""
     with task.at(task.slave) as slave:
         owner = owner_of(update, slave)
     dag_id = task.context["ti"].dag_id
@@ -207,7 +208,7 @@ def _cancel_abandoned(update: Update, task: TaskContext) -> bool:
 
 
 def _left(task: TaskContext, cancelled: bool) -> str:
-    """What the update leaves behind, and what to do about it."""
+    """The result for the slave, and what to do about it."""
     checkpoint = task.checkpoint(task.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if checkpoint and state is SlaveState.NORMAL and checkpoint.tables:

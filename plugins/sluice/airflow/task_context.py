@@ -1,4 +1,4 @@
-"""What a task works on: a replication, perhaps one of its slaves, and how to reach both."""
+"""The context of a task: a replication, one or several of its slaves, and their connections."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,18 +20,18 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 
 UPDATE = "update"
-"""Param of a run that goes on for one slave with what a run for several has begun: the id of the latter."""
+"""Param of a run that continues an update of several slaves for one of them: the id of the update."""
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """Made in every task from the run's params; reads configuration and connections anew each time."""
+    """Created in every task from the run's params; reads configuration and connections each time."""
 
     replication: Replication
     slave_name: str | None
     context: Context
     slave_names: tuple[str, ...] = ()
-    """Of all slaves that the run is for; `slave_name` is None where there are several."""
+    """All slaves of the run; `slave_name` is None if there are several."""
 
     @classmethod
     def of(cls, context: Context) -> "TaskContext":
@@ -43,7 +43,7 @@ class TaskContext:
 
     @classmethod
     def of_prefix(cls, prefix: str, context: Context) -> "TaskContext":
-        """A replication, no slave chosen. Raises `UnknownPrefix`, `ConfigError`."""
+        """A replication without a slave. Raises `UnknownPrefix`, `ConfigError`."""
         return cls(config.load(prefix), None, context)
 
     @property
@@ -56,25 +56,26 @@ class TaskContext:
         return self.replication.slave(self.slave_name)
 
     def of_slave(self, name: str) -> "TaskContext":
-        """The same for one of several slaves."""
+        """The context of one of the slaves."""
         return TaskContext(self.replication, name, self.context, (name,))
 
     def person(self, nobody: str) -> str:
-        """Who triggered the run; `nobody` where no person did."""
+        """The person who triggered the run; `nobody` if no person did."""
         return str(getattr(self.context.get("dag_run"), "triggering_user_name", None) or nobody)
 
     @property
     def update_id(self) -> str:
-        """Names an initial update: the run that does it."""
+        """The id of the initial update: the id of the run that began it."""
         return update_id(self.context)
 
     @cached_property
     def connections(self) -> dict[str, ConnectionInfo]:
-        """conn_id → how to reach it, of the master and of the slave if one is chosen."""
+        """Connections by conn_id, of the master and of the slave if there is one."""
         return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
 
     def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
-        """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
+        """The connection of a master or slave. Raises `ConnectionMissing`, `ConnectionUnusable`,
+        `ConnectionsUnavailable`."""
         if isinstance(place, Endpoint) and place.stream:
             return place.stream
         return self._info(place.conn_id, place.vendor)
@@ -89,19 +90,19 @@ class TaskContext:
 
     @contextmanager
     def at(self, place: Endpoint | SlaveConfig) -> Iterator[Session]:
-        """A connection in autocommit mode to the master or a slave; errors are classified."""
+        """A session in autocommit mode on the master or a slave."""
         with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager
     def master(self) -> Iterator[Session]:
-        """A connection to the master, see `at`."""
+        """A session on the master, see `at`."""
         with self.at(self.replication.master) as connection:
             yield connection
 
     @contextmanager
     def rows(self) -> Iterator[Session]:
-        """A connection to where the master's rows are: beside a stream of its redo, its database."""
+        """A session where the master's rows are: with `capture: redo` its database, else as `master`."""
         master = self.replication.master
         info = self._info(master.conn_id, master.database) if master.rows_beside_redo else self.info(master)
         with reach(info, f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
@@ -120,22 +121,23 @@ class TaskContext:
 
 
 def listed(value: object) -> tuple[str, ...]:
-    """The names in a param: one, several with commas between them, or a list; each once."""
+    """The distinct names in a param: a list, or a text with commas."""
     parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
     return tuple(dict.fromkeys(name for part in parts if (name := str(part).strip())))
 
 
 def update_id(context: Context) -> str:
-    """The run that began the initial update: this one, or one for several slaves that goes on here for one of them."""
+    """The id of the run that began the initial update: of this run, or of the run for several slaves that it
+    continues."""
     return str(context["params"].get(UPDATE) or context["run_id"])
 
 
 def checkpoint_of(
     info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str, *, secure: bool = False
 ) -> Checkpoint | None:
-    """The checkpoint of a slave, None where no initial update was ever started.
+    """The checkpoint of a slave; None if no initial update was ever started.
 
-    `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    `secure`: makes it durable against a crash of the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     with reach(info, application) as connection:
         store = CheckpointStore(connection, prefix, schema, slave)

@@ -1,4 +1,4 @@
-"""What a run whose blocks travel as files works with: the location of its form, the folder, the slave's location."""
+"""The transfer by files in the form of a run: its location, the folder, the slave's location."""
 
 from airflow.sdk import Context
 
@@ -16,7 +16,7 @@ FOLDER_TASK = "make_folder"
 
 
 class LocationMissing(Terminal):
-    """The form asks for files and says not where."""
+    """The form chooses files and has no location."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -26,12 +26,12 @@ class LocationMissing(Terminal):
 
 
 def by_files(context: Context) -> bool:
-    """Whether the form of the run says so."""
+    """Whether the form chooses the transfer by files."""
     return bool(context["params"].get("transfer") == "files")
 
 
 def location(replication: Replication, context: Context) -> Location:
-    """Where the form says that files are written. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
+    """The location in the form. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
     text = str(context["params"].get("location") or "").strip()
     if not text:
         raise LocationMissing
@@ -39,7 +39,7 @@ def location(replication: Replication, context: Context) -> Location:
 
 
 def access(replication: Replication) -> S3Access:
-    """How to reach S3. Raises as `connections.info` does."""
+    """Access to S3. Raises as `connections.info` does."""
     return connections.s3(replication.initial.files_s3, str(replication.source))
 
 
@@ -52,31 +52,31 @@ def key_text(replication: Replication) -> str | None:
 
 
 def key(replication: Replication) -> bytes | None:
-    """The same, as it is used."""
+    """The key of encrypted files. Raises as `key_text`."""
     text = key_text(replication)
     return None if text is None else encryption.key_of(text, f"Connection {replication.initial.files_key!r}")
 
 
 def written(context: Context) -> Location:
-    """The folder that this run has made."""
+    """The folder that this run has created."""
     return Location.parse(str(context["ti"].xcom_pull(task_ids=FOLDER_TASK)))
 
 
 def arrived(replication: Replication, slave: str, context: Context) -> Location:
-    """Where that folder is looked for: at the slave's `initial_files_location`, else where it was written."""
+    """The folder at the slave: at its `initial_files_location`, else where it was written."""
     folder = written(context)
     configured = replication.slave(slave).initial_files_location
     return transfer_steps.at(Location.parse(configured), folder.name) if configured else folder
 
 
 def arrived_folder(task: TaskContext) -> TransferFolder:
-    """The folder at the slave's location."""
+    """The folder at the slave, as `arrived`."""
     found = arrived(task.replication, task.slave.name, task.context)
     return TransferFolder(found, access(task.replication), key(task.replication))
 
 
 def payload(replication: Replication, step: str, folder: Location) -> dict[str, object]:
-    """What a load job is told of it, the key included."""
+    """The folder in the payload of a load job, with the key."""
     return {
         "step": step,
         "folder": str(folder),

@@ -1,4 +1,4 @@
-"""A copy of what Redis knows of the tables verified on a slave, which outlives an emptied Redis.
+"""A copy of Redis's verification log of a slave, which survives an emptied Redis.
 
 SLUICE_HOME/verified/<PREFIX>.<slave>.json   {"update": the initial update that loaded the slave, "tables": …}
 """
@@ -11,23 +11,23 @@ from sluice.model.names import Prefix
 
 
 class VerifiedFile:
-    """Of one slave. A new initial update makes it worthless: then all tables count as never verified."""
+    """The copy of one slave. A new initial update invalidates it: then all tables count as never verified."""
 
     def __init__(self, prefix: Prefix, slave: str):
         self._path = state_paths.verified_folder() / f"{prefix}.{slave}.json"
 
     def restore(self, verified: VerificationLog, update: str) -> None:
-        """Gives Redis back what it lost since the initial update `update`."""
+        """Restores what Redis lost since the initial update `update`."""
         former, tables = self._read()
         if former == update:
             verified.restore(tables)
 
     def replace(self, verified: VerificationLog, update: str) -> None:
-        """From now on it holds what Redis holds."""
+        """Copies Redis's content."""
         self._write(update, verified.read())
 
     def add(self, verified: VerificationLog) -> None:
-        """What Redis holds is added: Redis may have been emptied, and not restored yet."""
+        """Adds Redis's content: Redis may have been emptied and not restored yet."""
         update, tables = self._read()
         self._write(update, {**tables, **verified.read()})
 
@@ -35,7 +35,7 @@ class VerifiedFile:
         try:
             kept = json.loads(self._path.read_text())
             return str(kept["update"]), dict(kept["tables"])
-        except (OSError, ValueError, KeyError, TypeError):  # absent, or cut off when the machine lost its power
+        except (OSError, ValueError, KeyError, TypeError):  # missing, or truncated by a loss of power
             return "", {}
 
     def _write(self, update: str, tables: dict[str, Seen]) -> None:

@@ -1,4 +1,4 @@
-"""Which configured replications log in to a server with an account."""
+"""Finds the configured replications that log in to a server with an account."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ class Use:
     slave: str | None
     """None: the master."""
     info: ConnectionInfo
-    """With the password where connections tell it."""
+    """With the password if it can be read."""
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave}" if self.slave else f"the master of {self.prefix}"
 
 
 def uses(where: Where, server: tuple[str, int, str]) -> list[Use]:
-    """Those of the account on that server (`Side.server`), as far as connections can be read."""
+    """The uses of the account on `server` (`Side.server`), in connections that can be read."""
     found = []
     for one in config.survey(where.folder).replications:
         ends = [(None, one.master.conn_id, one.master.vendor)]

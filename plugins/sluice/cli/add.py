@@ -1,4 +1,4 @@
-"""`add`: from addresses of databases to a replication that only has to be started."""
+"""`add`: creates a replication, or a slave of one, from the addresses of databases."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -12,19 +12,19 @@ from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
-from sluice.cli.sides import MASTER, Side
+from sluice.cli.sides import Side
 from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
-from sluice.model.lack import Severity, errors
+from sluice.model.lack import MASTER, Severity, errors
 from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import FIRST, MASTERS
 from sluice.preflight.checks import NotReady
 
 RUNS = 4
-"""A database that was just made may lack more; so often is looked again."""
+"""How often to look for lacks: a new database may lack more."""
 
 
 class FileTaken(Terminal):
@@ -32,7 +32,7 @@ class FileTaken(Terminal):
 
 
 class MasterNotGiven(Terminal):
-    """A slave joins a replication whose master cannot be reached from what is known here."""
+    """A slave is added to a replication whose master's address is not known here."""
 
     def __init__(self, prefix: Prefix, conn_id: str):
         super().__init__(
@@ -41,7 +41,7 @@ class MasterNotGiven(Terminal):
 
 
 class NotAll(Terminal):
-    """Statements are left that somebody else must run."""
+    """An administrator must run statements first."""
 
     def __init__(self, names: Iterable[str]):
         super().__init__(
@@ -51,7 +51,7 @@ class NotAll(Terminal):
 
 
 def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] | None:
-    """Slaves that are to be loaded now; None after --print-sql. Raises `SluiceError`."""
+    """Adds it; returns the slaves to load, None after --print-sql. Raises `SluiceError`."""
     prefix, file = named(args.name, where.folder)
     there = existing(prefix, file, where.folder)
     if there is not None and args.start and not args.slave:
@@ -69,12 +69,12 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
     _equip(replication, master, slaves, console, print_only=args.print_sql)
     if args.print_sql:
         return None
-    # First of all: passwords of new accounts are nowhere else.
+    # At once: passwords of new accounts are stored nowhere else.
     _connections(master if there is None else None, slaves, console, where)
     _proven(replication, master, slaves, console)
     if args.event_triggers:
         _event_triggers(replication, master)
-        console.say("The event triggers are made: DDL on the master is followed at once.")
+        console.say("The event triggers are created: slaves follow DDL on the master at once.")
     file.parent.mkdir(parents=True, exist_ok=True)
     replication_file.put(file, text)
     console.say(f"{prefix} is configured in {file}")
@@ -88,7 +88,7 @@ def named(name: str, folder: Path) -> tuple[Prefix, Path]:
 
 
 def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
-    """The replication as its file has it; None where there is none. Raises `ConfigError`, `FileTaken`."""
+    """The replication in its file; None if there is none. Raises `ConfigError`, `FileTaken`."""
     if not folder.is_dir():
         return None
     found = config.survey(folder)
@@ -114,7 +114,7 @@ def drafted(
     slaves: Sequence[Side],
     patterns: Sequence[str] | None,
 ) -> tuple[Replication, str]:
-    """The replication as it will be, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
+    """The new replication, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
     entries = {side.name: _entry(side) for side in slaves}
     if there is not None:
         text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), entries)
@@ -124,13 +124,13 @@ def drafted(
 
 
 def _entry(side: Side) -> dict[str, str]:
-    """What the file says of a slave."""
+    """A slave's entry in the file."""
     vendor = side.info.vendor
     return {"conn_id": side.conn_id, **({} if vendor == FIRST else {"vendor": vendor})}
 
 
 def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:
-    """What a person does now."""
+    """Lines about what a person does next."""
     place = where.api.url if where.api else "Airflow"
     log_in = f" ({where.log_in})" if where.log_in else ""
     lines = [
@@ -180,13 +180,13 @@ def _master(url: str | None, prefix: Prefix, there: Replication | None, where: W
 
 
 def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_only: bool) -> None:
-    """Finds out whether accounts and databases are there, and the passwords of both kinds of log-in."""
+    """Finds out whether accounts and databases exist, and the passwords of accounts and administrators."""
     passwords = {side.server: side.info.password for side in parties if side.info.password}
     for side in parties:
         if side.admin is None and console.interactive and sides.known(side.info) is None:
             login = console.ask(
-                f"An administrator of {side.name} ({side.info.place}), to make {side.account} and grant what "
-                "it lacks; - where it can log in already",
+                f"An administrator of {side.name} ({side.info.place}), to create {side.account} and grant what "
+                "it lacks; - if it can log in already",
                 "--admin",
                 side.accounts.ADMINISTRATOR,
             )
@@ -210,7 +210,7 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
 
 
 def _kept(side: Side, where: Where) -> str:
-    """The account's password in a connection that is there: of another replication, or from an earlier try."""
+    """The account's password in an existing connection: of another replication, or from an earlier try."""
     found = [use.info for use in uses(where, side.server)]
     with suppress(SluiceError):
         found.append(where.connections(side.conn_id, side.info.vendor))
@@ -218,7 +218,7 @@ def _kept(side: Side, where: Where) -> str:
 
 
 def _tables(master: Side, console: Console) -> list[str]:
-    """Patterns of tables, with what there is shown."""
+    """Asks for patterns of tables, after listing the master's schemas."""
     with sides.session(master.admin or master.info) as found:
         contents = master.contents.inventory(found)
     console.say(f"Tables of {master.info.place}:")
@@ -252,7 +252,7 @@ def _equip(
             return
         able = [side for side in lacking if side.admin is not None]
         if not able:
-            return  # whether that is enough, the proof says
+            return  # `_proven` reports what is lacking
         logins = ", ".join(f"{side.admin.user} on {side.name}" for side in able if side.admin)
         if not console.confirm(f"Run this as {logins}?"):
             raise NotAll(side.name for side in lacking)
@@ -261,8 +261,8 @@ def _equip(
 
 
 def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> None:
-    """Both ends as the accounts see them. Raises `NotReady`."""
-    # What is to be written into the file can be so once there is one; every DAG looks again.
+    """Checks both sides as their accounts. Raises `NotReady`."""
+    # Remedies in the file are possible once it exists; every DAG checks again.
     lacks = [lack.softened() if lack.in_file else lack for lack in grants.as_accounts(replication, master, slaves)]
     for lack in lacks:
         if lack.severity is Severity.WARNING:
@@ -270,25 +270,25 @@ def _proven(replication: Replication, master: Side, slaves: Sequence[Side], cons
     if wrong := errors(lacks):
         raise NotReady(str(replication.prefix), wrong)
     for side in (master, *slaves):
-        console.say(f"{side.name}: {side.info.place} answers, and its account may do all that is needed")
+        console.say(f"{side.name}: {side.info.place} answers, and its account has all privileges")
 
 
 def _event_triggers(replication: Replication, master: Side) -> None:
-    """The DbResources, as the account, and the event triggers that call them, as the administrator."""
+    """Creates DbResources as the account, and the event triggers that call them as the administrator."""
     if master.admin is None:
         raise Terminal("--event-triggers needs a superuser of the master: --admin master=LOGIN.")
     with sides.session(master.info) as found:
         install(found, replication.prefix, replication.master.schema, replication.master.cascade)
     with sides.session(master.admin) as found:
         if not master.contents.is_superuser(found):
-            raise Terminal(f"{master.admin.user} is no superuser of the master, who alone can make event triggers.")
+            raise Terminal(f"{master.admin.user} is no superuser of the master, as event triggers require.")
         master.contents.event_triggers(found, replication.prefix, replication.master.schema)
 
 
 def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:
     parties = [*([master] if master else []), *slaves]
     if where.api is None:
-        console.say("Make these connections where Airflow runs, then type the passwords in under Admin, Connections:")
+        console.say("Create these connections on Airflow's machine, then enter the passwords under Admin, Connections:")
         for side in parties:
             console.say("  " + airflow.printed(side.conn_id, side.info))
         return

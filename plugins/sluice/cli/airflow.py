@@ -1,4 +1,4 @@
-"""What the commands do in Airflow, over its public API: connections, and runs of a pair's DAGs."""
+"""Calls of the commands to Airflow's public API: connections, and runs of a pair's DAGs."""
 
 import json
 import shlex
@@ -11,21 +11,18 @@ from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.errors import SluiceError, Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
+from sluice.operate.api import ACTIVE, APPLY, UPDATE
 
-APPLY, INITIAL_UPDATE = "cdc_apply", "initial_update"
-ACTIVE = ("queued", "running")
 MADE_HERE = "Made by ./sluice add"
 """The description of a connection that `remove` may delete."""
 FORM_SECONDS = 150.0
-"""So long a new file may take to reach the forms of the DAGs: Airflow reads it again every half minute."""
-
-
+"""How long a new file may take to reach the forms of the DAGs, which Airflow parses every half minute."""
 LOG_LINES = 15
 NOISE = (
     "::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/",
     "Task failed with exception",
 )  # fmt: skip
-"""Beginnings of lines in every task's log that say nothing of the task."""
+"""Beginnings of lines in every task's log that are not about the task."""
 
 
 class ConnectionTaken(Terminal):
@@ -39,7 +36,7 @@ class ConnectionTaken(Terminal):
 
 
 class NotInTheForms(Terminal):
-    """Airflow did not take the new file up."""
+    """Airflow's forms do not offer the new replication."""
 
     def __init__(self, prefix: Prefix, seconds: float, url: str):
         super().__init__(
@@ -49,13 +46,13 @@ class NotInTheForms(Terminal):
 
 
 def connection(api: AirflowApi, conn_id: str) -> Mapping[str, object] | None:
-    """A connection without its secrets; None where there is none."""
+    """A connection without its secrets; None if there is none."""
     found = api.get("connections", limit=1000)["connections"]
     return next((entry for entry in found if entry["connection_id"] == conn_id), None)
 
 
 def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
-    """Raises `ConnectionTaken` where the id leads elsewhere; one that leads there is only written again."""
+    """Raises `ConnectionTaken` if a connection with this id leads to another database."""
     there = connection(api, conn_id)
     if there is None:
         return
@@ -66,7 +63,7 @@ def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
 
 
 def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
-    """Makes or renews it; the password travels in the body of the request."""
+    """Creates or overwrites a connection; the password is in the body of the request."""
     entity = {
         "connection_id": conn_id,
         "conn_type": info.vendor,
@@ -76,7 +73,7 @@ def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> Non
         "schema": info.database,
         "login": info.user,
         "password": info.password,
-        **({"extra": _json(info.options)} if info.options else {}),
+        **({"extra": json.dumps(dict(info.options))} if info.options else {}),
     }
     if connection(api, conn_id) is None:
         api.call("POST", "connections", entity)
@@ -85,7 +82,7 @@ def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> Non
 
 
 def delete_connection(api: AirflowApi, conn_id: str) -> bool:
-    """Deletes what `write_connection` made; False where a person made it, or nobody."""
+    """Deletes a connection of `write_connection`; False if it is a person's, or missing."""
     found = connection(api, conn_id)
     if found is None or found.get("description") != MADE_HERE:
         return False
@@ -94,18 +91,18 @@ def delete_connection(api: AirflowApi, conn_id: str) -> bool:
 
 
 def printed(conn_id: str, info: ConnectionInfo) -> str:
-    """How a person makes it on a machine with Airflow's command; the password is typed into the page afterwards."""
+    """The command with which a person creates the connection, without the password."""
     given = {"type": info.vendor, "host": info.host, "port": info.port, "schema": info.database, "login": info.user}
     if info.options:
-        given["extra"] = _json(info.options)
+        given["extra"] = json.dumps(dict(info.options))
     options = [f"--conn-{name}={value}" for name, value in given.items()]
     return shlex.join(["airflow", "connections", "add", conn_id, *options])
 
 
 def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
-    """Marks active runs of the pairs as failed, which ends their jobs: first applies, then updates. What was ended."""
+    """Marks active runs of the pairs as failed, first applies, then updates, which ends their jobs; returns a list."""
     ended = []
-    for dag in (APPLY, INITIAL_UPDATE):
+    for dag in (APPLY, UPDATE):
         for run in active_runs(api, dag):
             conf = run.get("conf") or {}
             named = [name.strip() for name in str(conf.get("slave", "")).split(",")]
@@ -122,7 +119,7 @@ def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
 
 
 def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]:
-    """The first task of a run that failed, and the last lines of its log; without a name where none can be read."""
+    """The first failed task of a run, and the last lines of its log; an empty name without such a task or log."""
     path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
     try:
         found = api.get(f"{path}/taskInstances", limit=100, state=["failed"])["task_instances"]
@@ -139,7 +136,7 @@ def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]
 
 
 def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
-    """Triggers `initial_update` as soon as Airflow knows the pair; the id of the run. Raises `NotInTheForms`.
+    """Triggers `initial_update` once Airflow knows the pair; returns the run's id. Raises `NotInTheForms`.
 
     `slave`: its name, or several between commas.
     """
@@ -147,9 +144,9 @@ def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[f
     _read_again(api)
     while True:
         try:
-            return api.trigger(INITIAL_UPDATE, {"prefix": str(prefix), "slave": slave})
+            return api.trigger(UPDATE, {"prefix": str(prefix), "slave": slave})
         except ApiRefused as error:
-            # The values of a form are checked against what the DAG's file said when it was read last.
+            # Airflow checks params against the DAG's file as last parsed.
             if error.status != 400:
                 raise
             if time.monotonic() > deadline:
@@ -158,13 +155,9 @@ def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[f
 
 
 def _read_again(api: AirflowApi) -> None:
-    """Asks Airflow to read the DAG's file now, where it can."""
+    """Asks Airflow to parse the DAG's file now."""
     try:
-        token = api.get(f"dags/{INITIAL_UPDATE}")["file_token"]
+        token = api.get(f"dags/{UPDATE}")["file_token"]
         api.call("PUT", f"parseDagFile/{quote(str(token), safe='')}")
     except SluiceError:
-        return  # it does so by itself, a little later
-
-
-def _json(values: Mapping[str, object]) -> str:
-    return json.dumps(dict(values))
+        return  # Airflow does so by itself, a little later

@@ -1,4 +1,4 @@
-"""A small client of Airflow's public API (`/api/v2`), on the standard library alone."""
+"""A small client of Airflow's public API (`/api/v2`), with the standard library only."""
 
 import json
 import threading
@@ -13,12 +13,12 @@ from sluice.errors import Terminal, Transient
 from sluice.operate.api import detail_of
 
 ANSWER_SECONDS = 30.0
-"""So long an answer may take."""
+"""Time-out of a request."""
 MONITOR = "/sluice/"
 
 
 class ApiUnreachable(Transient):
-    """Nobody answers, or the answer says that the server is not in order yet."""
+    """The server does not answer, or answers with a server error."""
 
     def __init__(self, url: str, reason: object) -> None:
         self.url, self.reason = url, reason
@@ -26,7 +26,7 @@ class ApiUnreachable(Transient):
 
 
 class ApiRefused(Terminal):
-    """Airflow understood the request and refused it."""
+    """Airflow refused the request."""
 
     def __init__(self, method: str, url: str, status: int, answer: str) -> None:
         self.status = status
@@ -48,7 +48,7 @@ def _words(method: str, url: str, status: int, detail: str) -> str:
 
 
 class AirflowApi:
-    """Calls as the given user, or with a token; without either only what is public. Safe to share between threads."""
+    """Calls as a user or with a token; without either only public pages. Thread-safe."""
 
     def __init__(
         self, url: str, user: str | None = None, password: str | None = None, token: str | None = None
@@ -67,18 +67,18 @@ class AirflowApi:
         return self.call("GET", path + ("?" + urllib.parse.urlencode(query, doseq=True) if query else ""))
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """One call below `/api/v2`; logs in first, and again when the token has run out.
+        """One call below `/api/v2`; logs in first, and again when the token has expired.
 
         Raises `ApiUnreachable`, `ApiRefused`.
         """
         return self._logged_in(method, "/api/v2/" + path.lstrip("/"), body)
 
     def page(self, path: str) -> Any:
-        """What the monitor (`/sluice/`) says for programs, e.g. `page("overview.json")`. Raises as `call` does."""
+        """A JSON page of the monitor (`/sluice/`), e.g. `page("overview.json")`. Raises as `call`."""
         return self._logged_in("GET", MONITOR + path, None)
 
     def trigger(self, dag: str, conf: Mapping[str, object], run_id: str | None = None) -> str:
-        """Start a run and return its id."""
+        """Starts a run; returns its id."""
         body: dict[str, object] = {"logical_date": None, "conf": dict(conf)}
         if run_id is not None:
             body["dag_run_id"] = run_id
@@ -102,9 +102,9 @@ class AirflowApi:
         return "\n".join(entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in content)
 
     def await_dags(self, dags: Iterable[str], timeout: float = 60.0) -> None:
-        """Wait until the DAGs are known and can be triggered: a healthy Airflow has not read them yet.
+        """Waits until the DAGs can be triggered: a healthy Airflow may not have parsed them yet.
 
-        Raises `ApiRefused` with the import errors when they do not appear.
+        Raises `ApiRefused` with the import errors if they do not appear.
         """
         wanted, deadline = set(dags), time.monotonic() + timeout
         while True:
@@ -118,7 +118,7 @@ class AirflowApi:
             time.sleep(0.5)
 
     def set_connections(self, connections: Iterable[Mapping[str, object]]) -> None:
-        """Create connections, or overwrite those of the same `connection_id`."""
+        """Creates connections, or overwrites those of the same `connection_id`."""
         action = {"action": "create", "action_on_existence": "overwrite", "entities": [dict(c) for c in connections]}
         answer = self.call("PATCH", "connections", {"actions": [action]})
         if errors := (answer.get("create") or {}).get("errors"):
@@ -158,5 +158,5 @@ class AirflowApi:
             raise ApiUnreachable(self.url, getattr(error, "reason", error)) from error
 
 
-# A proxy of the environment must not come between us and the loopback address.
+# Without the environment's proxy, which must not be used for the loopback address.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,15 +1,15 @@
-"""The options of the subcommands. Standard library alone: `--help` answers before anything is installed."""
+"""The options of the subcommands. With the standard library only: `--help` works before anything is installed."""
 
 import argparse
 
 ADD = """\
-Adds a replication, or a slave to one: from the addresses of your databases to all that a replication needs.
+Adds a replication, or a slave to one, from the addresses of your databases.
 
-1. Asks for what is not given, and tests both ends.
-2. Finds what the account of the replication lacks on each server, and prints exactly the SQL that gives it; with an
-   administrator's login (--admin) runs it after asking. Without one, run it yourself, then start again.
-3. Makes Airflow's connections and writes the replication's file (include/replications/SHOP.yaml).
-4. Says what to press next; --start presses it, and waits until the slave is NORMAL.
+1. Asks for what is not given, and tests both connections.
+2. Finds what the account of the replication lacks on each server, and prints exactly the SQL that grants it; with an
+   administrator's login (--admin) runs it after a confirmation. Without one, run it yourself, then start again.
+3. Creates Airflow's connections and writes the replication's file (include/replications/SHOP.yaml).
+4. Says what to do next; --start does it, and waits until the slave is NORMAL.
 
 Every step can be done by hand: docs/privileges.md, docs/configuration.md, docs/airflow.md.
 """
@@ -18,101 +18,101 @@ ADD_EXAMPLES = """\
 examples:
   ./sluice add SHOP --master postgresql://db1.example/shop --slave dr1=postgresql://db2.example/shop --admin postgres
   ./sluice add SHOP --slave dr2=postgresql://db3.example/shop --admin dr2=postgres    another slave of the same master
-  ./sluice add SHOP --master … --slave … --admin postgres --print-sql                 what would be run, and no more
-  ./sluice add SHOP --start                                                           loads the slaves that are not yet
+  ./sluice add SHOP --master … --slave … --admin postgres --print-sql                 only prints what it would run
+  ./sluice add SHOP --start                                                           loads the slaves that need it
 
-A URL is postgresql://account@host:port/database, that of a slave also mysql://…; the account is 'sluice' where it names
-none, and is made, with a generated password, where the server does not have it. Passwords are never part of a URL: they
-come from PGPASSWORD, ~/.pgpass (or PGPASSFILE), MYSQL_PWD, or are asked for. That of an administrator is kept nowhere;
-that of the account goes into Airflow's connection. An account whose password nobody knows any more gets a new one from
-the administrator, after a yes; --yes is one for the account 'sluice' alone.
+A URL is postgresql://account@host:port/database, for a slave also mysql://…. The default account is 'sluice'; it is
+created with a generated password if the server does not have it. A URL never has a password: passwords come from
+PGPASSWORD, ~/.pgpass (or PGPASSFILE), MYSQL_PWD, or the terminal. An administrator's password is not stored, the
+account's is stored in Airflow's connection. If the account's password is unknown, the administrator sets a new one
+after a confirmation; --yes confirms this for the account 'sluice' only.
 """
 
 REMOVE = """\
-Takes back what `add` and the DAGs made for a replication, or for one of its slaves:
+Removes what `add` and the DAGs created for a replication, or for one of its slaves:
 
 - ends its applies and updates (in Airflow),
 - on the master, with the last slave: triggers, queued changes, tables, functions, event triggers,
 - on the slave: CHECKPOINT, BLOCKS and REJECTS. The replicated tables and their rows stay,
-- what Redis has of it, the Airflow connections that `add` made, and the file, which is moved to SHOP.yaml.removed.
+- its keys in Redis, the Airflow connections that `add` created, and the file, which is renamed to SHOP.yaml.removed.
 
-After a failover each database is cleared of what it has as a master and as a slave: one that became read-only takes
+After a failover each database loses what it has as a master and as a slave: a database that became read-only accepts
 writes again.
 
-With --revoke the account's privileges and memberships are taken back as well. Asks first.
+With --revoke the account's privileges and memberships are revoked, too. Asks first.
 """
 
 STATUS = """\
-Shows the folders of replications that are in force, and every configured replication: what is installed on the master,
-how many tables and rows, how much waits; each slave's state and message, of which moment of the master it is, whether
-an apply runs, in safe mode why and until when, who keeps the gate closed; while an initial update loads rows, bytes,
-rate and estimated end; and through which time and position each table was verified.
-A database that is down is said, and delays nothing by more than some seconds.
+Shows the folders of replications in force, and every configured replication. Of the master: what is installed, how many
+tables and rows, how much waits. Of each slave: state and message, its age, whether an apply runs, why and until when it
+is in safe mode, who keeps the gate closed; rows, bytes, rate and estimated end of a load; and the time and position
+through which each table is verified. A database that is down causes a message and delays the others by some seconds at
+most.
 """
 
 STATUS_PLACES = """\
-Databases are found by Airflow's connections: AIRFLOW_CONN_… in the environment, else the API of --airflow, which tells
-all but passwords; those are in PGPASSWORD or ~/.pgpass. Redis is SLUICE_REDIS_URL.
+Databases are found by Airflow's connections: AIRFLOW_CONN_… in the environment, else the API of --airflow, which
+returns everything but passwords; those are in PGPASSWORD or ~/.pgpass. Redis is SLUICE_REDIS_URL.
 """
 
-IMPORT = "Checks the folder of an initial update that travelled as files, and loads it into the slave."
+IMPORT = "Checks the folder of an initial update by files, and loads it into the slave."
 
 IMPORT_PLACES = """\
 The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
-PGPASSWORD or ~/.pgpass (MariaDB and MySQL: MYSQL_PWD), never from the command line. Credentials for S3 are found as
-boto3 finds them: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, nor Airflow, nor Redis is reached.
-May be stopped and run again at any moment. When it is through, approve the transfer in Airflow.
+PGPASSWORD or ~/.pgpass (MariaDB and MySQL: MYSQL_PWD), never from the command line. boto3 finds the credentials for S3:
+AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, Airflow nor Redis is needed. The command may be stopped
+and run again at any time. When it is done, approve the transfer in Airflow.
 """
 
 RECORD = "Records the changes of a master into a folder, from now on, until it is stopped."
 
 RECORD_PLACES = """\
 The master's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
-PGPASSWORD or ~/.pgpass, never from the command line. The account is that of the replication. The capture must be in
-place (DAG install_resources and reconcile_tables). Ends at SIGTERM or Ctrl-C, and goes on where it ended when it is
-started again. What the files hold, and how they are replayed: docs/stream.md.
+PGPASSWORD or ~/.pgpass, never from the command line. The account is that of the replication. The capture must be
+installed (DAGs install_resources and reconcile_tables). The command ends at SIGTERM or Ctrl-C, and continues there when
+it is started again. docs/stream.md explains the files and their replay.
 """
 
 PACK = """\
-Packs the Python packages that tasks need, as they are installed here, for Spark's executors that do not have them: the
-same system and the same release of Python. docs/spark.md says how executors get the archive.
+Packs the installed Python packages that tasks need, for Spark's executors without them, which must have the same system
+and release of Python. docs/spark.md says how executors get the archive.
 """
 
 REDO = """\
-Merges what OpenLogReplicator has written of an Oracle master, a folder a redo thread, into a folder of changes that
+Merges the output of OpenLogReplicator for an Oracle master, a folder a redo thread, into a folder of changes that
 slaves replay, until it is stopped.
 """
 
 REDO_PLACES = """\
-Ends at SIGTERM or Ctrl-C, and goes on where it ended when it is started again. How OpenLogReplicator is configured,
-what the folders hold, and what is merged when: docs/redo.md. How slaves replay it: docs/stream.md.
+The command ends at SIGTERM or Ctrl-C, and continues there when it is started again. docs/redo.md explains the
+configuration of OpenLogReplicator, the folders and the merge, docs/stream.md the replay by slaves.
 """
 
 
 CAPTURE_REDO = """\
-Reads the redo logs of an Oracle master: keeps one OpenLogReplicator a redo thread running, receives what they send, and
-merges it into the changes that the slaves of a replication with capture: redo replay. Until it is stopped.
+Reads the redo logs of an Oracle master, until it is stopped: keeps one OpenLogReplicator a redo thread running, and
+merges their output into the changes that the slaves of a replication with capture: redo replay.
 """
 
 CAPTURE_REDO_PLACES = """\
-Redis is SLUICE_REDIS_URL. Started on several machines, one captures and the others take over when it is gone. Ends at
-SIGTERM or Ctrl-C, with checkpoints from which the next one goes on. The DAG capture_redo does the same: docs/redo.md.
+Redis is SLUICE_REDIS_URL. Of several machines one captures, and another one takes over when it is gone. The command
+ends at SIGTERM or Ctrl-C, with checkpoints from which the next one continues. The DAG capture_redo does the same:
+docs/redo.md.
 """
 
 
 REDO_PROXY = """\
-Serves redo logs of this machine, or of disk groups of ASM, to ./sluice capture-redo elsewhere. Reads files below the
-given roots alone, for clients that know the token. Until it is stopped.
+Serves redo logs of this machine, or of ASM disk groups, to ./sluice capture-redo on another one, until it is stopped.
+It reads only files below the given roots, for clients that know the token.
 """
 
 REDO_PROXY_PLACES = """\
-The token is the content of --token-file, 16 characters at least; only this account may read that file. On another
-address than the loopback's it needs --certificate and --key. What it answers: docs/redo-proxy.md.
+The token is the content of --token-file, 16 characters at least; only this account may read that file. On any other
+address than the loopback's, --certificate and --key are required. docs/redo-proxy.md describes its answers.
 """
 
 
 def arguments_of_add(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice add`."""
     parser.description, parser.epilog = ADD, ADD_EXAMPLES
     parser.add_argument("name", metavar="NAME", help="of the replication: SHOP gives the prefix SHOP_")
     parser.add_argument("--master", metavar="URL", help="the master's database")
@@ -126,58 +126,53 @@ def arguments_of_add(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="which tables: schema.table or schema.*; may be repeated (default: asked for; all schemas with --yes)",
     )
-    parser.add_argument("--print-sql", action="store_true", help="print the SQL that is needed, run and write nothing")
+    parser.add_argument("--print-sql", action="store_true", help="only print the SQL that is needed")
     parser.add_argument(
         "--event-triggers",
         action="store_true",
-        help="make event triggers on the master, by which DDL is followed at once; the administrator is a superuser",
+        help="create event triggers on the master, so that slaves follow DDL at once; needs a superuser",
     )
     parser.add_argument("--start", action="store_true", help="trigger the initial update, wait until NORMAL")
     _common(parser)
 
 
 def arguments_of_remove(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice remove`."""
     parser.description = REMOVE
     parser.add_argument("name", metavar="NAME", help="of the replication, as for add")
     parser.add_argument("--slave", metavar="NAME", help="one slave only; the others go on")
-    parser.add_argument("--revoke", action="store_true", help="take the account's privileges back as well")
+    parser.add_argument("--revoke", action="store_true", help="revoke the account's privileges, too")
     parser.add_argument(
         "--lost",
         action="append",
         default=[],
         metavar="SIDE",
-        help="master, or a slave: its database is gone for ever, and the rest is removed; may be repeated",
+        help="master, or a slave: skip its database, which no longer exists; may be repeated",
     )
     _common(parser)
 
 
 def arguments_of_status(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice status`."""
     parser.description, parser.epilog = STATUS, STATUS_PLACES
     parser.add_argument(
-        "prefix", nargs="?", metavar="PREFIX", help="its slaves as Airflow's monitor shows them; with SLAVE that one"
+        "prefix", nargs="?", metavar="PREFIX", help="its slaves as in Airflow's monitor; with SLAVE only that one"
     )
     parser.add_argument("slave", nargs="?", metavar="SLAVE")
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument(
-        "--watch", action="store_true", help="all slaves as Airflow's monitor shows them, again and again"
+        "--watch", action="store_true", help="all slaves as in Airflow's monitor, refreshed every two seconds"
     )
     _places(parser)
 
 
 def arguments_of_import(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice import`."""
     parser.description, parser.epilog = IMPORT, IMPORT_PLACES
     parser.add_argument(
         "--location",
         required=True,
         metavar="PLACE",
-        help="the folder, or what it lies in: a directory or s3://bucket/…",
+        help="the folder or its parent: a directory or s3://bucket/…",
     )
-    parser.add_argument(
-        "--slave", metavar="NAME", help="which slave this is; needed only where the folder is for several"
-    )
+    parser.add_argument("--slave", metavar="NAME", help="which slave this is; needed only if the folder is for several")
     parser.add_argument(
         "--database", metavar="URL", help="the slave's database: postgresql://user@host:port/name, or mysql://…"
     )
@@ -189,58 +184,57 @@ def arguments_of_import(parser: argparse.ArgumentParser) -> None:
 
 
 def arguments_of_record(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice record`."""
     parser.description, parser.epilog = RECORD, RECORD_PLACES
     parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
-    parser.add_argument("--location", required=True, metavar="FOLDER", help="where the files go; made where absent")
+    parser.add_argument(
+        "--location", required=True, metavar="FOLDER", help="where to write the files; created if missing"
+    )
     parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
-    parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
-    parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
+    parser.add_argument("--schema", default="sluice", help="schema of the replication's objects (default sluice)")
+    parser.add_argument("--once", action="store_true", help="record the changes so far, and end")
 
 
 def arguments_of_pack(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice pack`."""
     parser.description = PACK
-    parser.add_argument("file", metavar="FILE", help="the archive, its name with .tar.gz at the end; some 150 MB")
+    parser.add_argument("file", metavar="FILE", help="the archive, a name that ends in .tar.gz; some 150 MB")
 
 
 def arguments_of_redo_proxy(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice redo-proxy`."""
     parser.description, parser.epilog = REDO_PROXY, REDO_PROXY_PLACES
     parser.add_argument(
-        "--root", action="append", required=True, metavar="FOLDER", help="below it files are served; may be repeated"
+        "--root", action="append", required=True, metavar="FOLDER", help="serve the files below it; may be repeated"
     )
     parser.add_argument(
         "--asm",
         metavar="URL",
-        help="the roots are in disk groups (+FRA/ORCL): of this ASM instance, oracle://sys@host:1521/+ASM; its password"
-        " is ORACLE_PWD",
+        help="the ASM instance, if the roots are in its disk groups (+FRA/ORCL): oracle://sys@host:1521/+ASM; its"
+        " password is ORACLE_PWD",
     )
-    parser.add_argument("--token-file", required=True, metavar="FILE", help="holds what clients must send")
+    parser.add_argument("--token-file", required=True, metavar="FILE", help="the file with the clients' token")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, default=9527, metavar="PORT", help="to listen on (default 9527)")
     parser.add_argument("--certificate", metavar="FILE", help="for TLS, in PEM")
-    parser.add_argument("--key", metavar="FILE", help="the certificate's")
+    parser.add_argument("--key", metavar="FILE", help="the certificate's key")
 
 
 def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice capture-redo`."""
     parser.description, parser.epilog = CAPTURE_REDO, CAPTURE_REDO_PLACES
     parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument(
         "--database",
         metavar="URL",
-        help="the master, oracle://user@host:1521/service, which is asked for its archived logs; its password is"
-        " ORACLE_PWD (default: it is not asked)",
+        help="the master, oracle://user@host:1521/service, to list its archived logs; its password is"
+        " ORACLE_PWD (default: no list)",
     )
 
 
 def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice redo`."""
     parser.description, parser.epilog = REDO, REDO_PLACES
     parser.add_argument("prefix", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
-    parser.add_argument("--threads", required=True, metavar="FOLDER", help="holds the threads' folders")
-    parser.add_argument("--location", required=True, metavar="FOLDER", help="where the changes go; made where absent")
+    parser.add_argument("--threads", required=True, metavar="FOLDER", help="the parent of the threads' folders")
+    parser.add_argument(
+        "--location", required=True, metavar="FOLDER", help="where to write the changes; created if missing"
+    )
     parser.add_argument(
         "--exact-names", action="store_true", help="names stay as the master has them (default: SHOP becomes shop)"
     )
@@ -249,7 +243,7 @@ def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=15.0,
         metavar="N",
-        help="end when others wait so long for one thread (default 15)",
+        help="end if the other threads wait this long for one (default 15)",
     )
     parser.add_argument("--free", action="store_true", help="delete the threads' files once they are merged")
     parser.add_argument(
@@ -258,9 +252,9 @@ def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=[],
         metavar="SCN",
-        help="end a transaction of the stream there, for slaves that had triggers up to it; may be repeated",
+        help="end a transaction of the stream there, for slaves that had triggers until then; may be repeated",
     )
-    parser.add_argument("--once", action="store_true", help="merge what is there by now, and end")
+    parser.add_argument("--once", action="store_true", help="merge the output so far, and end")
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -269,18 +263,18 @@ def _common(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[SIDE=]LOGIN",
-        help="an administrator: a user name, or a URL; for one side alone: master=postgres, dr1=postgres",
+        help="an administrator: a user name, or a URL; for one side: master=postgres, dr1=postgres",
     )
     _places(parser)
-    parser.add_argument("--yes", action="store_true", help="ask nothing that a yes answers")
+    parser.add_argument("--yes", action="store_true", help="confirm everything")
 
 
 def _places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--airflow",
         metavar="URL",
-        help="another Airflow than that of ./sluice up, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that is asked"
-        " for; or 'none': what is to be done there is printed",
+        help="another Airflow than that of ./sluice up, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks"
+        " for; or 'none': print what to do there",
     )
     parser.add_argument(
         "--replications", metavar="DIR", help="folder of the file (default: the one in force, see ./sluice status)"

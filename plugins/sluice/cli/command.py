@@ -1,7 +1,7 @@
-"""The command line: the subcommands that work wherever the library and its configuration are.
+"""The command line: the subcommands that need only the library and its configuration.
 
-Standard library alone, so that `--help` answers before anything is installed; what a subcommand needs is imported when
-it runs.
+It uses the standard library only, so that `--help` works before anything is installed. A subcommand imports what it
+needs when it runs.
 """
 
 import argparse
@@ -20,7 +20,7 @@ The servers to try it out with (demo, up, down) are not installed here: these su
 """
 
 Subcommands = argparse._SubParsersAction
-"""What `add_subparsers` returns."""
+"""The type that `add_subparsers` returns."""
 
 _COMMANDS = {
     "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add),
@@ -41,7 +41,7 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a subcommand; its exit status."""
+    """Runs a subcommand; returns its exit status."""
     top = argparse.ArgumentParser(
         prog="./sluice", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def add_subcommands(
     commands: "Subcommands[argparse.ArgumentParser]", instead: Mapping[str, tuple[str, str]] | None = None
 ) -> None:
-    """Gives the parser the subcommands. `instead`: (module, function) of those that do more where the caller is."""
+    """Adds the subcommands to the parser. `instead`: (module, function) of subcommands that the caller extends."""
     for name, (summary, add_arguments) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         add_arguments(command)
@@ -64,7 +64,7 @@ def add_subcommands(
 
 
 def later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    """Imports the module when the subcommand runs."""
+    """A function that imports the module when the subcommand runs."""
 
     def run(args: argparse.Namespace) -> int:
         status: int | None = getattr(importlib.import_module(module), function)(args)
@@ -74,7 +74,7 @@ def later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
 
 
 def guarded(args: argparse.Namespace, prepare: Callable[[argparse.Namespace], None] | None = None) -> int:
-    """Runs a subcommand; the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
+    """Runs a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
     try:
         if prepare:
             prepare(args)
@@ -87,6 +87,6 @@ def guarded(args: argparse.Namespace, prepare: Callable[[argparse.Namespace], No
         print("sluice: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe went away: there is nobody to write to
+        sys.stderr.close()  # the reader of the pipe has ended
         return 141
     return status

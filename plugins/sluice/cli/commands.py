@@ -1,4 +1,4 @@
-"""What each subcommand does, on any machine that has the library and its configuration."""
+"""The subcommands, for any machine that has the library and its configuration."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ Finds = Callable[[argparse.Namespace, Console], Where]
 
 
 def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
-    """0 when all is written, and with --start loaded. Raises `SluiceError`."""
+    """Adds a replication, and with --start loads it. Raises `SluiceError`."""
     console = Console(yes=args.yes, sql=args.print_sql)
     place = finds(args, console)
     slaves = add.run(args, console, place)
@@ -45,14 +45,14 @@ def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
 
 
 def run_remove(args: argparse.Namespace, finds: Finds = where) -> int:
-    """0 when nothing is left of it. Raises `SluiceError`."""
+    """Removes a replication. Raises `SluiceError`."""
     console = Console(yes=args.yes)
     remove.run(args, console, finds(args, console))
     return 0
 
 
 def run_status(args: argparse.Namespace) -> int:
-    """What is configured, and how far each slave is. Raises `SluiceError`."""
+    """Prints the configured replications and the state of each slave. Raises `SluiceError`."""
     if args.prefix or args.watch:
         return operate.run_watch(args)
     api = airflow_of(args.airflow, Console()) if args.airflow else None

@@ -1,7 +1,7 @@
-"""The databases behind Airflow's connections, as they are known without Airflow's code.
+"""Looks up Airflow's connections without Airflow's code.
 
-Airflow itself looks into the environment first, `AIRFLOW_CONN_<ID>`; so does this. Its API tells all but passwords:
-those are then found as the database's own programs find them (PGPASSWORD, ~/.pgpass).
+Like Airflow it looks into the environment first, `AIRFLOW_CONN_<ID>`. Airflow's API returns everything but passwords,
+which are then found as by the database's own programs (PGPASSWORD, ~/.pgpass).
 """
 
 import json
@@ -19,11 +19,11 @@ from sluice.model.connection import ConnectionInfo
 
 
 class ConnectionUnknown(Terminal):
-    """Where the database of a connection is, nobody said."""
+    """A connection cannot be looked up."""
 
 
 class NoSuchConnection(ConnectionUnknown):
-    """Airflow does not know the connection that a replication names."""
+    """Airflow does not have the connection of a replication."""
 
     def __init__(self, conn_id: str) -> None:
         self.conn_id = conn_id
@@ -31,7 +31,7 @@ class NoSuchConnection(ConnectionUnknown):
 
 
 class ConnectionNotGiven(ConnectionUnknown):
-    """It is not in the environment, and there is no Airflow to ask."""
+    """The connection is not in the environment, and no Airflow is given."""
 
     def __init__(self, conn_id: str, variable: str) -> None:
         self.conn_id = conn_id
@@ -43,7 +43,7 @@ class ConnectionNotGiven(ConnectionUnknown):
 
 @dataclass(frozen=True)
 class StoredConnection:
-    """A connection as Airflow keeps it, decrypted."""
+    """A connection as Airflow stores it, decrypted."""
 
     conn_type: str
     host: str | None
@@ -54,7 +54,7 @@ class StoredConnection:
     extra: str | None = field(repr=False)
 
     def info(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        """The database that it leads to. Raises `ConnectionUnusable`."""
+        """The database of the connection. Raises `ConnectionUnusable`."""
         try:
             extra = json.loads(self.extra or "{}")
         except ValueError:
@@ -63,7 +63,7 @@ class StoredConnection:
 
 
 class Connections:
-    """A look-up by id. Without `api`, what the environment has."""
+    """Looks up connections by id. Without `api`, only in the environment."""
 
     def __init__(self, api: AirflowApi | None) -> None:
         self._api = api
@@ -82,7 +82,7 @@ class Connections:
 
 
 def from_variable(text: str, conn_id: str) -> StoredConnection:
-    """A connection as Airflow's variables write it: JSON, or a URI. Raises `ConnectionUnusable`."""
+    """Parses a connection in the format of Airflow's variables: JSON or a URI. Raises `ConnectionUnusable`."""
     try:
         if text.lstrip().startswith("{"):
             values = json.loads(text)

@@ -1,23 +1,26 @@
-"""The person at the terminal: questions, answers, what is said."""
+"""The terminal: output, questions to a person, and the signals that end a command."""
 
 import getpass
+import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from sluice.errors import Terminal
 
 
 class Unanswered(Terminal):
-    """Something must be known, and nobody is there to be asked."""
+    """A required answer is missing, and there is no terminal."""
 
     def __init__(self, what: str, option: str):
         super().__init__(f"{what} is not given, and there is no terminal to ask at. Give it: {option}.")
 
 
 class Console:
-    """Says lines; asks where standard input is a terminal.
+    """Prints lines; asks if standard input is a terminal.
 
-    `yes`: whatever is to be confirmed is confirmed. `sql`: standard output is SQL, all else is a comment in it.
+    `yes`: confirms everything. `sql`: standard output is SQL, all other lines become comments.
     """
 
     def __init__(self, *, yes: bool = False, sql: bool = False, interactive: bool | None = None) -> None:
@@ -28,7 +31,7 @@ class Console:
         print("\n".join(f"-- {line}" for line in text.splitlines()) if self.sql else text, flush=True)
 
     def ask(self, question: str, option: str, default: str = "", fault: Callable[[str], str] = lambda _: "") -> str:
-        """The answer; asked again while `fault` of it is not empty. Raises `Unanswered` where nobody can be asked."""
+        """Asks until `fault` finds no mistake in the answer. Raises `Unanswered` without a terminal."""
         if not self.interactive:
             raise Unanswered(question, option)
         while True:
@@ -39,7 +42,7 @@ class Console:
             self.say(f"  {wrong}")
 
     def secret(self, question: str, option: str) -> str:
-        """What is typed without being shown. Raises `Unanswered`."""
+        """Asks without echo. Raises `Unanswered`."""
         if not self.interactive:
             raise Unanswered(question, option)
         return getpass.getpass(f"{question}: ")
@@ -53,5 +56,17 @@ class Console:
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
     def script(self, title: str, statements: Sequence[str]) -> None:
-        """SQL, as it can be copied."""
+        """Prints SQL, ready to be copied."""
         print("\n".join([f"-- {title}", *(f"{statement};" for statement in statements), ""]), flush=True)
+
+
+def log_to_output() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+
+
+def stop_by_signal() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

@@ -1,4 +1,4 @@
-"""Which SQL a replication needs on its servers: found by the preflight, tried, printed, run."""
+"""The SQL that a replication needs on its servers: found by the preflight, tried, printed, run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -9,29 +9,29 @@ from sluice.cli.sides import Side, elsewhere, session
 from sluice.config import Replication
 from sluice.database.errors import Contended
 from sluice.database.session import Session
-from sluice.model.lack import Lack, mending
+from sluice.model.lack import MASTER, Lack, mending, slave_side
 from sluice.preflight.checks import of_master, of_slave
 
 T = TypeVar("T")
 
 TRIES = 5
-"""A GRANT waits for another session that changes the same object, and then fails."""
+"""Tries of a GRANT, which fails if another session changes the same object."""
 
 
 def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Lack]:
-    """What the accounts lack, as they see it themselves. Raises `DatabaseRefused`, `DatabaseUnreachable`."""
+    """What the accounts lack, checked in their own sessions. Raises `DatabaseRefused`, `DatabaseUnreachable`."""
     with ExitStack() as stack:
         source = stack.enter_context(session(master.info))
-        found = of_master(source, replication, master.place)
+        found = _of(replication, master, source, None)
         for side in slaves:
-            found += _of_slave(replication, side, stack.enter_context(session(side.info)), source)
+            found += _of(replication, side, stack.enter_context(session(side.info)), source)
     return found
 
 
 def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> dict[str, list[str]]:
-    """The statements that each side needs, by its name. With an administrator's login they are tried and taken back.
+    """The statements that each side needs, by its name. With an administrator's login they are tried and rolled back.
 
-    A slave's database that is not there yet cannot be tried: the account is to own it.
+    Statements for a database that does not exist yet cannot be tried: the account will own it.
     """
     statements: dict[str, list[str]] = {}
     with session(master.admin or master.info) as source:
@@ -44,7 +44,7 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
                     needed = side.accounts.of_new_database(found, side.account, side.info.database)
                 statements[side.name] = [*role, made, *needed]
                 continue
-            # The master's own session takes no part: a role that two sessions make makes one of them wait.
+            # A session of its own for the master, too: of two sessions that create the same role one would wait.
             with session(side.admin or side.info) as found:
                 reference = None if side is master else source
                 statements[side.name] = _beside_others(partial(_tried, replication, side, found, reference))
@@ -52,30 +52,30 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
 
 
 def carried_out(side: Side, statements: Sequence[str]) -> None:
-    """Runs statements that were printed, all of them or none; an account that is made gets its password.
+    """Runs the printed statements, all or none; a new account gets its password.
 
-    Raises `Contended` where others go on changing the same objects; the driver's errors.
+    Raises `Contended` if others keep changing the same objects, and errors of the session.
     """
     if side.lacks_database:
-        _carried_out(side, statements)  # cannot be begun again: the database that it makes stays
+        _carried_out(side, statements)  # without a second try: a created database stays
     else:
         _beside_others(lambda: _carried_out(side, statements))
     side.lacks_database = side.lacks_role = False
 
 
 def _carried_out(side: Side, statements: Sequence[str]) -> None:
-    # CREATE DATABASE is no part of any transaction, and runs from another database.
+    # CREATE DATABASE runs outside of a transaction, and from another database.
     with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
         accounts = side.accounts
         made = side.lacks_role and not accounts.role_exists(found, side.account)
-        # Another side on the same server may have made it a moment ago.
+        # Another side on the same server may have created the role a moment ago.
         accounts.run(found, [one for one in statements if made or one != accounts.create_role(side.account)])
         if made:
             accounts.set_password(found, side.account, side.info.password)
 
 
 def _beside_others(work: Callable[[], T]) -> T:
-    """What ends in a rollback because others have just changed the same objects is done again."""
+    """Repeats work that was rolled back because others changed the same objects."""
     for _ in range(TRIES - 1):
         with suppress(Contended):
             return work()
@@ -83,7 +83,7 @@ def _beside_others(work: Callable[[], T]) -> T:
 
 
 def _tried(replication: Replication, side: Side, found: Session, source: Session | None) -> list[str]:
-    """`source`: a session on the master, for a slave; None for the master itself."""
+    """The statements that a side needs. `source`: a session on the master, for a slave; None for the master itself."""
 
     def look() -> list[Lack]:
         return _of(replication, side, found, source)
@@ -95,12 +95,9 @@ def _tried(replication: Replication, side: Side, found: Session, source: Session
 
 def _of(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:
     if source is None:
-        return of_master(found, replication, side.place)
-    return _of_slave(replication, side, found, source)
-
-
-def _of_slave(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:
-    return of_slave(found, replication, replication.slave(side.name), side.place, master=source)
+        return [lack.at(MASTER, side.place) for lack in of_master(found, replication)]
+    lacks = of_slave(found, replication, replication.slave(side.name), master=source)
+    return [lack.at(slave_side(side.name), side.place) for lack in lacks]
 
 
 @contextmanager

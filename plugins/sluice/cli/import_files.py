@@ -3,9 +3,9 @@
 import argparse
 import logging
 import os
-import sys
 from pathlib import Path
 
+from sluice.cli.console import log_to_output
 from sluice.counted import counted
 from sluice.database.addresses import vendor_of_url
 from sluice.database.registry import vendor_of
@@ -16,8 +16,8 @@ from sluice.model.location import Location, S3Access
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when all is loaded (or, with --check, right). Raises `SluiceError`."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    """Loads the folder, or only checks it with --check; returns 0. Raises `SluiceError`."""
+    log_to_output()
     logging.getLogger("botocore").setLevel(logging.WARNING)
     key = None
     if args.key_file:

@@ -1,4 +1,4 @@
-"""Initial updates over Airflow's API: start one, follow it, explain its failure."""
+"""Starts initial updates over Airflow's API, follows them, and explains failures."""
 
 import threading
 import time
@@ -8,7 +8,6 @@ from typing import Any
 
 from sluice import config
 from sluice.cli import airflow, status
-from sluice.cli.airflow import ACTIVE, APPLY, INITIAL_UPDATE
 from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
 from sluice.cli.console import Console
 from sluice.cli.where import Where
@@ -17,13 +16,14 @@ from sluice.errors import SluiceError, Terminal
 from sluice.model.joining import run_of
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
+from sluice.operate.api import ACTIVE, APPLY, UPDATE
 
 LOOK_SECONDS = 3.0
 INTERVAL = 0.5
 
 
 class RunFailed(Terminal):
-    """A DAG gave up; the end of the failing task's log says why and what to do."""
+    """A DAG run failed; the message has the end of the failed task's log."""
 
     def __init__(self, dag: str, slave: str, task: str, log: Sequence[str], url: str) -> None:
         """`slave`: its name, or several between commas."""
@@ -40,17 +40,18 @@ class RunState:
     """An initial update and the applies of its slaves at one moment."""
 
     state: str = ""
-    """Of the run of initial_update: queued, running, success, failed; empty before the first look."""
+    """State of the run of initial_update: queued, running, success, failed; empty before the first poll."""
     task: str = ""
-    """What runs in it."""
+    """Its current tasks."""
     apply: str = ""
-    """State of the newest run of cdc_apply for the slave, of several one that failed; empty when there is none."""
+    """State of the newest run of cdc_apply for the slave; of several slaves that of a failed one; empty without a
+    run."""
     answering: bool = True
-    """Whether Airflow answered the last look."""
+    """Whether Airflow answered the last poll."""
 
 
 def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
-    """What a run is doing, from (task, map index, state) of its task instances: those at work, else the next ones."""
+    """The running tasks of a run, else the next ones, from (task, map index, state) of its task instances."""
     order = ("running", "deferred", "restarting", "up_for_retry", "up_for_reschedule", "queued", "scheduled")
     for wanted in order:
         if names := [task for task, _, state in states if state == wanted]:
@@ -59,7 +60,7 @@ def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
 
 
 class InitialUpdate(threading.Thread):
-    """One run of `initial_update`, followed until stopped. `latest` is what was seen last."""
+    """One run of `initial_update`, polled until stopped. `latest`: the last state."""
 
     def __init__(self, api: AirflowApi, slaves: Sequence[str], prefix: str) -> None:
         self.slave = ", ".join(slaves)
@@ -70,14 +71,14 @@ class InitialUpdate(threading.Thread):
         self._stopping = threading.Event()
 
     def trigger(self) -> None:
-        """Start the run. Raises `ApiRefused`, `ApiUnreachable`."""
-        self.run_id = self.api.trigger(INITIAL_UPDATE, {"prefix": self.prefix, "slave": self.slave})
+        """Starts the run. Raises `ApiRefused`, `ApiUnreachable`."""
+        self.run_id = self.api.trigger(UPDATE, {"prefix": self.prefix, "slave": self.slave})
 
     def run(self) -> None:
         while not self._stopping.wait(INTERVAL):
             try:
                 self.latest = self._look()
-            except (ApiUnreachable, ApiRefused):  # Airflow restarts, or does not know its own run yet
+            except (ApiUnreachable, ApiRefused):  # Airflow is restarting, or does not know the run yet
                 self.latest = replace(self.latest, answering=False)
 
     def stop(self) -> None:
@@ -86,33 +87,32 @@ class InitialUpdate(threading.Thread):
             self.join(40)
 
     def failure(self) -> RunFailed | None:
-        """Why the run, or the apply that it started, failed; None when neither did."""
+        """The failure of the run, or of the apply that it started; None without one."""
         if self.latest.state == "failed":
-            return self._explain(INITIAL_UPDATE, self._failing_run())
+            return self._explain(UPDATE, self._failing_run())
         if self.latest.state == "success" and self.latest.apply == "failed":
             return self._explain(APPLY, self._apply_run)
         return None
 
     def _explain(self, dag: str, run_id: str) -> RunFailed:
-        """Read from the failing task's log."""
         task, lines = airflow.failed_task(self.api, dag, run_id)
         return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
 
     def _failing_run(self) -> str:
-        """Of several slaves that of the first one whose own run failed; else the run of all."""
+        """The first failed run of one of several slaves, else the run for all."""
         for slave in self.slaves if len(self.slaves) > 1 else ():
             try:
-                if self.api.run_state(INITIAL_UPDATE, run_of(self.run_id, slave)) == "failed":
+                if self.api.run_state(UPDATE, run_of(self.run_id, slave)) == "failed":
                     return run_of(self.run_id, slave)
-            except (ApiRefused, ApiUnreachable):  # it was left out before it had one, or Airflow cannot say
+            except (ApiRefused, ApiUnreachable):  # the slave was left out before it had a run, or Airflow is down
                 continue
         return self.run_id
 
     def _look(self) -> RunState:
         state, task = self.latest.state, ""
         if state not in ("success", "failed"):
-            state = self.api.run_state(INITIAL_UPDATE, self.run_id)
-            task = running_task(list(self.api.task_states(INITIAL_UPDATE, self.run_id)))
+            state = self.api.run_state(UPDATE, self.run_id)
+            task = running_task(list(self.api.task_states(UPDATE, self.run_id)))
         return RunState(state, task, self._apply_state())
 
     def _apply_state(self) -> str:
@@ -132,12 +132,12 @@ class InitialUpdate(threading.Thread):
 
 
 def together(found: Replication, slaves: Sequence[str]) -> list[Sequence[str]]:
-    """The slaves of each run: all of them in one, which reads the master once, where `initial.read` allows that."""
+    """The slaves of each run: all in one run, which reads the master once, if `initial.read` allows that."""
     return [[slave] for slave in slaves] if found.initial.read == "snapshot" else [slaves] if slaves else []
 
 
 def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
-    """Loads the slaves, saying how far they are, until all are NORMAL. Raises `RunFailed`."""
+    """Loads the slaves until all are NORMAL, and prints the progress. Raises `RunFailed`."""
     if place.api is None:
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
     configured = config.survey(place.folder).replications
@@ -160,7 +160,7 @@ def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) 
 
 
 def _headline(found: Replication, slave: str, place: Where) -> str:
-    """Empty while it cannot be seen."""
+    """The slave's state in a few words; empty if it cannot be read."""
     try:
         return status.headline(found, slave, place.connections)
     except SluiceError:
@@ -168,7 +168,7 @@ def _headline(found: Replication, slave: str, place: Where) -> str:
 
 
 def _headlines(found: Replication, slaves: Sequence[str], place: Where) -> str:
-    """Of several slaves each with its name."""
+    """The states of the slaves, with their names if there are several."""
     lines = [(slave, _headline(found, slave, place)) for slave in slaves]
     return "; ".join(f"{slave}: {line}" if len(slaves) > 1 else line for slave, line in lines if line)
 

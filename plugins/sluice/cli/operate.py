@@ -1,6 +1,6 @@
-"""`gate`, `rejects`, `verify`, `act`, `logs` and `status`: against any Airflow that has Sluice, over its API.
+"""`gate`, `rejects`, `verify`, `act`, `logs` and `status`, over the API of any Airflow that has Sluice.
 
-What they do is what the monitor's buttons do: they start the same DAGs, with the rights of who is logged in, and wait
+They do the same as the monitor's buttons: start the same DAGs, with the rights of the logged-in person. Then they wait
 for the end of the run.
 """
 
@@ -27,22 +27,22 @@ from sluice.operate.perform import perform
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
 RESULTS = ("decide", "verdict", "remove_first", "collect")
-"""Tasks that say what a run came to."""
+"""Tasks that return the result of a run."""
 RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")
 WIDE = 160
-"""Columns of what is no terminal."""
+"""Columns of output that is no terminal."""
 _CLEAR = "\x1b[H\x1b[J"
 
 Finds = Callable[[argparse.Namespace], AirflowApi]
 
 
 class RunFailed(Terminal):
-    """The DAG that was started failed; what its log says is on the terminal."""
+    """The started run failed; the message has the end of its log."""
 
 
 def named(args: argparse.Namespace) -> AirflowApi:
-    """The Airflow that `--airflow` names. Raises `Terminal`."""
+    """The Airflow of `--airflow`. Raises `Terminal`."""
     found = airflow_of(args.airflow, Console()) if args.airflow else None
     if found is None:
         raise Terminal(f"Which Airflow? Name it: --airflow URL (not {NONE}); a token may be in SLUICE_AIRFLOW_TOKEN.")
@@ -50,7 +50,7 @@ def named(args: argparse.Namespace) -> AirflowApi:
 
 
 def _found(args: argparse.Namespace, finds: Finds) -> AirflowApi:
-    """The Airflow, with `args.prefix` as it is configured there: SHOP may be SHOP_. Raises `Terminal`."""
+    """The Airflow; sets `args.prefix` to the prefix configured there: SHOP may be SHOP_. Raises `Terminal`."""
     api = finds(args)
     if args.prefix and not args.prefix.endswith("_"):
         args.prefix = prefix_meant(args.prefix, [master["prefix"] for master in api.page("overview.json")["masters"]])
@@ -68,7 +68,7 @@ def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
 
 
 def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Lists changes that were set aside, has them applied, or drops them."""
+    """Lists, applies or drops changes that were set aside."""
     api = _found(args, finds)
     if args.action == "list":
         found = api.page(_state_of(args))
@@ -79,13 +79,13 @@ def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
 
 
 def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Compares a slave with its master, or repairs it; 0 where all its tables are equal in the end."""
+    """Compares a slave with its master, or repairs it; 0 if all its tables are equal at the end."""
     values = {"tables": "\n".join(args.tables), "sample": str(args.sample)}
     return _do(_found(args, finds), "repair" if args.repair else "verify", args, values)
 
 
 def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Does any action; without one it lists them. Raises `Incomplete`, and what the run came to."""
+    """Does any action, or lists all of them. Raises `Incomplete`, `RunFailed`."""
     if args.action is None:
         print("\n\n".join(_explained(action) for action in ACTIONS.values()))
         return 0
@@ -100,7 +100,7 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
         raise Incomplete(f"--set {strange[0]}: {action.label} knows {', '.join(sorted(known)) or 'no field'}.")
     lines = {field.name for field in action.fields if field.kind is Kind.LINES}
     values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
-    # What is missing is said without Airflow, unless that has to say which prefix is meant.
+    # Report missing values before contacting Airflow, unless it is needed to find the prefix.
     api = None if args.prefix.endswith("_") else _found(args, finds)
     order = _ordered(action, args, tuple(args.slaves), values)
     return _perform(api or finds(args), order, args)
@@ -119,7 +119,7 @@ def _usage(action: Action) -> str:
 
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
-    """The log of the apply of a slave; with `--follow` what comes, too, also of one that is started again."""
+    """Prints the log of a slave's apply; `--follow` goes on, also with the next apply."""
     api = _found(args, finds)
     seen: tuple[str, int] | None = None
     shown = 0
@@ -157,7 +157,7 @@ def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], li
 
 
 def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
-    """All slaves, or one, as the monitor shows them; with `--watch` again every two seconds."""
+    """Prints all slaves, or one, as in the monitor; with `--watch` every two seconds."""
     api, terminal = _found(args, finds), sys.stdout.isatty()
     while True:
         try:
@@ -198,7 +198,7 @@ def _do(api: AirflowApi, action: str, args: argparse.Namespace, values: dict[str
 
 
 def _ordered(action: Action, args: argparse.Namespace, slaves: tuple[str, ...], values: Mapping[str, str]) -> Order:
-    """Raises `Incomplete`, which says how it is given here."""
+    """As `actions.ordered`. Raises `Incomplete`, with the option that is missing."""
     try:
         return ordered(action, args.prefix.upper(), slaves, values, args.why or "")
     except Incomplete as lack:
@@ -229,8 +229,8 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
 
 
 def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
-    """How a run ended: `success` or `failed`. Waits while Airflow is away: the run goes on meanwhile, or after it; and
-    says what the run asks. Raises `RunFailed` for a comparison that asks: what it was to find out is known.
+    """Waits for the end of a run, also during an outage of Airflow; returns `success` or `failed`. Prints the run's
+    questions. Raises `RunFailed` for the question of a comparison, whose result is known then.
     """
     away, asked = False, False
     while True:
@@ -252,7 +252,7 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
 
 
 def _result(api: AirflowApi, dag: str, run: str) -> str:
-    """What the task says that decides; empty where none says something."""
+    """The result of the deciding task; empty without one."""
     for task in RESULTS_OF_FAILOVER if dag == FAILOVER else RESULTS:
         try:
             return str(api.get(f"{run_path(dag, run)}/taskInstances/{task}/xcomEntries/return_value")["value"])

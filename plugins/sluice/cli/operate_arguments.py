@@ -1,15 +1,15 @@
-"""The options of the subcommands that operate slaves. Standard library alone, as `arguments`."""
+"""The options of the subcommands that operate slaves. With the standard library only, as `arguments`."""
 
 import argparse
 
 PLACE = """\
-Airflow is that of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that is asked for; where ./sluice up has
-started one, that one. Rights are those of who is logged in; the reason goes into Airflow's audit log.
+Uses the Airflow of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks for; without --airflow that
+of ./sluice up. The rights are those of the logged-in person; the reason goes into Airflow's audit log.
 """
 
 ACT_EXAMPLES = """\
 examples:
-  ./sluice act                                                    what there is
+  ./sluice act                                                    all actions
   ./sluice act initiate SHOP_ dr1 dr2                             two slaves at once
   ./sluice act reload SHOP_ dr1 --set tables=public.orders,public.lines
   ./sluice act hold SHOP_ dr1 --why "its disk is replaced"
@@ -18,7 +18,6 @@ examples:
 
 
 def arguments_of_gate(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice gate`."""
     parser.description = "Shows who keeps a slave's gate closed; closes it, so that nothing is applied; opens it again."
     _pair(parser)
     parser.add_argument("action", choices=("show", "close", "open"), nargs="?", default="show", help="default: show")
@@ -26,38 +25,34 @@ def arguments_of_gate(parser: argparse.ArgumentParser) -> None:
 
 
 def arguments_of_rejects(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice rejects`."""
-    parser.description = "Lists changes that were set aside; has the running apply apply them after all; or drops them."
+    parser.description = "Lists changes that were set aside, asks the running apply to apply them, or drops them."
     _pair(parser)
     parser.add_argument("action", choices=("list", "apply", "drop"), nargs="?", default="list", help="default: list")
     parser.add_argument("ids", nargs="?", metavar="IDS", help="numbers and ranges such as 7,9-12; or all")
-    parser.add_argument("--force", action="store_true", help="apply: whatever the rows hold now")
+    parser.add_argument("--force", action="store_true", help="apply: overwrite the rows in any case")
     _done(parser)
 
 
 def arguments_of_verify(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice verify`."""
     parser.description = "Compares a slave with its master at one position, while both are in use."
     _pair(parser)
     parser.add_argument("--repair", action="store_true", help="make rows that differ equal to the master's")
     parser.add_argument("--tables", nargs="+", default=[], metavar="TABLE", help="schema.table, with * for anything")
-    parser.add_argument("--sample", type=int, default=0, metavar="ROWS", help="about so many rows of each; 0: all")
+    parser.add_argument("--sample", type=int, default=0, metavar="ROWS", help="about how many rows of each; 0: all")
     _done(parser)
 
 
 def arguments_of_logs(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice logs`."""
     parser.description = "Prints the log of a slave's apply."
     _pair(parser)
-    parser.add_argument("--lines", type=int, default=200, metavar="N", help="so many last lines (default 200)")
-    parser.add_argument("--follow", action="store_true", help="go on printing what comes")
+    parser.add_argument("--lines", type=int, default=200, metavar="N", help="number of last lines (default 200)")
+    parser.add_argument("--follow", action="store_true", help="go on printing new lines")
     _airflow(parser)
 
 
 def arguments_of_act(parser: argparse.ArgumentParser) -> None:
-    """Of `./sluice act`."""
     parser.description = (
-        "Does what a button of the monitor does. Without an action it lists all, with what each does and wants to know."
+        "Does the same as a button of the monitor. Without an action it lists all actions with their fields."
     )
     parser.epilog = ACT_EXAMPLES + PLACE
     parser.add_argument("action", nargs="?", metavar="ACTION", help="such as reload; without one all are listed")
@@ -76,10 +71,10 @@ def _pair(parser: argparse.ArgumentParser) -> None:
 
 
 def _done(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--why", metavar="REASON", help="kept in Airflow's audit log; some actions want one")
+    parser.add_argument("--why", metavar="REASON", help="kept in Airflow's audit log; required by some actions")
     parser.add_argument("--no-wait", action="store_true", help="start the run, and do not wait for its end")
     _airflow(parser)
 
 
 def _airflow(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--airflow", metavar="URL", help="whose API is used")
+    parser.add_argument("--airflow", metavar="URL", help="the Airflow to use")

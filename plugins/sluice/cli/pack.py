@@ -1,6 +1,6 @@
-"""`./sluice pack`: the Python packages that tasks need, as an archive that Spark unpacks on its executors.
+"""`./sluice pack`: packs the Python packages that tasks need into an archive that Spark unpacks on its executors.
 
-In it `bin/python` starts the machine's own Python, of the release of this one, with the packages of `lib`.
+Its `bin/python` starts the machine's own Python of the same release, with the packages of `lib`.
 """
 
 import argparse
@@ -20,7 +20,7 @@ NEEDED = (
     "pyarrow", "numpy", "psycopg", "psycopg-binary", "adbc-driver-postgresql", "oracledb", "PyMySQL", "redis", "boto3",
     "cryptography", "duckdb", "PyYAML",
 )  # fmt: skip
-"""What tasks import, of requirements.txt. Spark brings its own pyspark, a job Sluice itself."""
+"""The packages of requirements.txt that tasks import. Spark provides pyspark, a job provides Sluice itself."""
 
 PYTHON = """\
 #!/bin/sh
@@ -31,14 +31,14 @@ PYTHONPATH="$here/lib${PYTHONPATH:+:$PYTHONPATH}" exec python%d.%d "$@"
 
 
 class PackageMissing(Terminal):
-    """What is to be packed is not installed here."""
+    """A package to be packed is not installed here."""
 
     def __init__(self, name: str):
         super().__init__(f"The package {name} is not installed here, so it cannot be packed. Run ./sluice setup first.")
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when the archive is there. Raises `SluiceError`."""
+    """Writes the archive; returns 0. Raises `SluiceError`."""
     file = Path(os.path.abspath(args.file))
     if not file.name.endswith(".tar.gz"):
         raise Terminal(f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.")
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def packages(names: Iterable[str]) -> list[Distribution]:
-    """Those of these names and all below them that are installed here. Raises `PackageMissing`."""
+    """The installed packages of these names, with their dependencies. Raises `PackageMissing`."""
     needed = [_plain(name) for name in names]
     found: dict[str, Distribution] = {}
     waiting = list(needed)
@@ -75,7 +75,7 @@ def packages(names: Iterable[str]) -> list[Distribution]:
 
 
 def pack(file: Path, found: Iterable[Distribution]) -> None:
-    """Writes the archive; it appears when it is whole."""
+    """Writes the archive atomically."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with tarfile.open(unfinished, "w:gz", compresslevel=1) as archive:
@@ -85,7 +85,7 @@ def pack(file: Path, found: Iterable[Distribution]) -> None:
             archive.addfile(entry, io.BytesIO(start))
             for package in found:
                 for path in package.files or ():
-                    # Programs lie outside the folder of packages.
+                    # Programs are outside the folder of packages.
                     if ".." not in path.parts and "__pycache__" not in path.parts:
                         archive.add(path.locate(), f"lib/{path.as_posix()}", recursive=False)
         unfinished.replace(file)

@@ -1,14 +1,11 @@
 """`./sluice redo`: merges the output of OpenLogReplicator into a recorded stream."""
 
 import argparse
-import logging
 import os
-import signal
-import sys
-import threading
 from pathlib import Path
 
 from sluice import config
+from sluice.cli.console import log_to_output, stop_by_signal
 from sluice.counted import counted
 from sluice.database.recorder import MergeOptions
 from sluice.database.registry import merger_of
@@ -17,8 +14,8 @@ from sluice.model.vendors import STREAM
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when it was told to end. Raises `SluiceError`."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    """Runs until a signal, or once; returns 0. Raises `SluiceError`."""
+    log_to_output()
     root, folder = (Path(os.path.abspath(place)) for place in (args.threads, args.location))
     options = MergeOptions(args.exact_names, 60 * args.silent_minutes, args.free, args.ends_at)
     merger = merger_of(STREAM)(root, folder, Prefix(config.meant(args.prefix)), options)
@@ -26,9 +23,7 @@ def run(args: argparse.Namespace) -> int:
         waiting = merger.merge_once()
         print(f"{folder}: {counted(merger.merged, 'transaction')} merged, {waiting} wait for what may come before them")
         return 0
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_by_signal()
     print(f"merging {root} into {folder}", flush=True)
     merger.run(stop)
     print(f"{folder}: {counted(merger.merged, 'transaction')} merged")

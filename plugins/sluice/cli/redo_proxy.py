@@ -21,7 +21,7 @@ from sluice.redo.staging import read_token
 
 
 class NotSafe(Terminal):
-    """Redo logs hold every value of the database."""
+    """Redo logs, which contain every value of the database, would be sent unencrypted."""
 
     def __init__(self, host: str):
         super().__init__(
@@ -31,7 +31,7 @@ class NotSafe(Terminal):
 
 
 class NoRoot(Terminal):
-    """Nothing could be served."""
+    """A root cannot be served."""
 
     def __init__(self, root: str, asm: str | None):
         if asm is not None:
@@ -44,7 +44,7 @@ class NoRoot(Terminal):
 
 
 class CertificateRefused(Terminal):
-    """TLS cannot be spoken with these files."""
+    """The files cannot be used for TLS."""
 
     def __init__(self, certificate: str | None, key: str | None, reason: str):
         super().__init__(
@@ -54,7 +54,7 @@ class CertificateRefused(Terminal):
 
 
 class CannotListen(Terminal):
-    """The address is another one's, or in use."""
+    """The address is invalid or in use."""
 
     def __init__(self, host: str, port: int, reason: str):
         super().__init__(
@@ -64,7 +64,7 @@ class CannotListen(Terminal):
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when it was told to end. Raises `SluiceError`."""
+    """Serves until a signal; returns 0. Raises `SluiceError`."""
     if not (args.certificate and args.key) and not _loopback(args.host):
         raise NotSafe(args.host)
     served = application(_files(args.root, args.asm), read_token(Path(args.token_file)))
@@ -85,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _files(roots: Sequence[str], asm: str | None) -> ServedFiles:
-    """Of disk groups where `asm` names their instance, else of folders. Raises `NoRoot`, and as a first look there."""
+    """Files of disk groups if `asm` names their instance, else of folders. Raises `NoRoot`, and errors of that
+    instance."""
     if asm is None:
         for root in roots:
             if not os.path.isdir(root) or not os.access(root, os.R_OK | os.X_OK):
@@ -103,7 +104,7 @@ def _try_certificate(certificate: str | None, key: str | None) -> None:
     try:
         if not certificate or not key:
             raise OSError("one of them is not given")
-        # A key with a password would be asked for at the terminal.
+        # Without a password here, an encrypted key would ask for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except ssl.SSLError:
         reason = "one is no PEM, they do not belong together, or the key has a password"

@@ -1,6 +1,6 @@
-"""`remove`: takes back what `add` and the DAGs made of a replication, or of one of its slaves.
+"""`remove`: removes what `add` and the DAGs created for a replication, or for one of its slaves.
 
-In an order in which a second run goes on where the first one ended: the file, by which all else is found, goes last.
+The order lets a second run continue where the first one ended: the file, which names everything else, goes last.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from sluice.cli import airflow, replication_file, sides
 from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
-from sluice.cli.sides import MASTER, Side
+from sluice.cli.sides import Side
 from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.control.checkpoint import CheckpointStore
@@ -29,16 +29,17 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.failover.reversal import SUFFIX
 from sluice.model.failover import Phase, passed
+from sluice.model.lack import MASTER
 from sluice.model.names import Prefix, prefix_meant
 from sluice.model.slave_state import SlaveState
 from sluice.model.vendors import VENDORS
 
 END_SECONDS = 90.0
-"""So long an apply that was told to end may take; a lease that nobody renews runs out meanwhile."""
+"""How long to wait for the end of an apply; the lease of a dead one expires meanwhile."""
 
 
 class NothingThere(Terminal):
-    """No file of the replication."""
+    """The replication is not configured."""
 
 
 class StillApplying(Terminal):
@@ -52,7 +53,7 @@ class StillApplying(Terminal):
 
 
 class AdministratorNeeded(Terminal):
-    """Only a superuser can take event triggers away."""
+    """Only a superuser can drop event triggers."""
 
     def __init__(self, wish: "Wish", side: Side):
         super().__init__(
@@ -62,7 +63,7 @@ class AdministratorNeeded(Terminal):
 
 
 class SideSilent(Terminal):
-    """A database cannot be entered; it was found before anything was changed."""
+    """A database does not answer or refuses; nothing was changed yet."""
 
     def __init__(self, side: str, reason: str):
         super().__init__(f"{side}: {reason} Nothing was removed. Is that database gone for ever? Add --lost {side}.")
@@ -79,7 +80,7 @@ class FailoverUnderWay(Terminal):
 
 
 class IsMasterNow(Terminal):
-    """The slave that is to go is the master by now, and the former one is to follow it."""
+    """The slave to be removed has become the master, and the former master is to follow it."""
 
     def __init__(self, prefix: Prefix, slave: str, file: Path, turned: Path):
         super().__init__(
@@ -90,21 +91,21 @@ class IsMasterNow(Terminal):
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to go."""
+    """The slaves to be removed, or the whole replication."""
 
     replication: Replication
     slaves: tuple[str, ...]
     whole: bool
-    """The last slave goes, and the master's side with it."""
+    """Whether the whole replication is removed, with the master's side."""
     lost: tuple[str, ...]
-    """Sides whose databases are gone for ever."""
+    """Sides whose databases no longer exist."""
 
     def __str__(self) -> str:
         return f"{self.replication.prefix} → {', '.join(self.slaves)}" if self.slaves else str(self.replication.prefix)
 
     @property
     def endpoints(self) -> dict[str, tuple[str, str, str]]:
-        """The sides that go: of each the connection, the vendor and the schema of Sluice's own objects."""
+        """The sides to be removed: connection, vendor and schema of Sluice's own objects by name."""
         master = self.replication.master
         found = {MASTER: (master.conn_id, master.vendor, master.schema)} if self.whole else {}
         for slave in map(self.replication.slave, self.slaves):
@@ -116,7 +117,7 @@ class Wish:
 
 
 def run(args: argparse.Namespace, console: Console, where: Where) -> None:
-    """Raises `SluiceError`; what is done by then stays done, and a second run goes on."""
+    """Removes it. Raises `SluiceError`; then a second run continues."""
     replication = _configured(args.name, where.folder)
     file = replication.source
     if replication.master.stream:
@@ -156,7 +157,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
 
 
 def _configured(name: str, folder: Path) -> Replication:
-    """The replication of that name: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NothingThere`."""
+    """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NothingThere`."""
     found = config.survey(folder)
     known = {one.prefix.name: one for one in found.replications}
     prefix = prefix_meant(name, {*known, *found.broken})
@@ -185,7 +186,7 @@ def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> W
 
 
 def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) -> list[Side]:
-    """The sides that are there. Raises `SideSilent`, `ConnectionUnusable`."""
+    """The sides that are not lost. Raises `SideSilent`, `ConnectionUnusable`."""
     found = []
     for name, (conn_id, vendor, _) in wish.endpoints.items():
         if name not in wish.lost:
@@ -209,7 +210,7 @@ def _side(name: str, conn_id: str, vendor: str, where: Where, console: Console) 
 
 @contextmanager
 def _answers(name: str) -> Iterator[None]:
-    """What keeps the commands out of a database inside is raised as `SideSilent`."""
+    """Turns failed log-ins into `SideSilent`."""
     try:
         yield
     except (DatabaseUnreachable, DatabaseRefused, sides.NoPassword) as silence:
@@ -217,7 +218,7 @@ def _answers(name: str) -> Iterator[None]:
 
 
 def _looked_at(wish: Wish, side: Side, file: Path) -> list[str]:
-    """What a person should know of a side before, in sentences: a failover may have changed it.
+    """Checks a side, which a failover may have changed; returns sentences that a person should know.
 
     Raises `SideSilent`, `AdministratorNeeded`, `FailoverGuards`, `FailoverUnderWay`, `IsMasterNow`.
     """
@@ -250,7 +251,7 @@ def _looked_at(wish: Wish, side: Side, file: Path) -> list[str]:
 
 
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
-    """Returns when no apply of the slaves runs. Raises `StillApplying`, `StoreUnreachable`."""
+    """Ends the applies of the slaves and waits for their end. Raises `StillApplying`, `StoreUnreachable`."""
     if where.api is not None:
         for run in airflow.end_runs(where.api, wish.replication.prefix, wish.slaves):
             console.say(f"ended {run}")
@@ -274,18 +275,18 @@ def _has_event_triggers(wish: Wish, side: Side, found: Session) -> bool:
 
 
 def _turned(file: Path) -> Path:
-    """Where a failover with `reverse` writes the configuration of the new direction."""
+    """The file in which a failover with `reverse` writes the configuration of the new direction."""
     return file.with_name(file.name + SUFFIX)
 
 
 def _leave(wish: Wish, side: Side) -> str:
-    """In words, what was removed. Raises `TablesBusy`."""
+    """Removes Sluice's objects of a side; returns what was removed, in words. Raises `TablesBusy`."""
     prefix, schema = wish.replication.prefix, wish.schema(side)
     with sides.session(side.info) as found:
         if side.admin is not None and _has_event_triggers(wish, side, found):
             with sides.session(side.admin) as administrator:
                 side.contents.remove_event_triggers(administrator, prefix, schema)
-        # Not as the administrator: an account that he does not trust would run code with his rights.
+        # As the account, since code of an untrusted account must not run with the administrator's rights.
         if side.name == MASTER:
             done = leave_master(found, prefix, schema, wish.slaves)
             return "triggers and resources are removed" if done else "nothing was installed"
@@ -304,7 +305,7 @@ def _left_out(name: str) -> str:
 
 
 def _users(side: Side, wish: Wish, where: Where) -> list[str]:
-    """What stays and uses the account on that server."""
+    """Remaining replications that use the account on that server."""
     return [
         str(use)
         for use in uses(where, side.server)
@@ -313,7 +314,7 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
 
 
 def _revoke(side: Side, console: Console) -> None:
-    """Prints what takes the account's privileges back and, with an administrator's log-in, runs it."""
+    """Prints the statements that revoke the account's privileges; runs them with an administrator's log-in."""
     accounts = side.accounts
     with sides.session(side.admin or side.info) as found:
         statements = accounts.revokes(found, side.account)

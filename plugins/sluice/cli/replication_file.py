@@ -1,4 +1,4 @@
-"""The file of a replication, as `add` writes it and `remove` takes slaves out of it."""
+"""Writes the file of a replication for `add`, and removes slaves from it for `remove`."""
 
 import json
 import re
@@ -20,7 +20,7 @@ SLAVES = re.compile(r"^slaves:[ \t]*(#.*)?\n((?:[ \t]+.*\n|[ \t]*\n|[ \t]*#.*\n)
 
 
 class SlavesNotFound(Terminal):
-    """A file that a person wrote in another shape."""
+    """The file has another form than `add` writes."""
 
     def __init__(self, file: object, remedy: str):
         super().__init__(
@@ -30,11 +30,11 @@ class SlavesNotFound(Terminal):
 
 
 Entries = Mapping[str, Mapping[str, str]]
-"""What slaves have in the file, by their names: `conn_id`, and `vendor` where it is not the usual one."""
+"""Entries of slaves by name: `conn_id`, and `vendor` unless it is the default."""
 
 
 def put(file: Path, text: str) -> None:
-    """Writes it in one go: applies and DAGs that read it meanwhile find what was there, or all of the text."""
+    """Writes the file atomically, since applies and DAGs read it meanwhile."""
     place = file.resolve()
     new = place.with_name(place.name + ".new")
     new.write_text(text, encoding="utf-8")
@@ -44,7 +44,8 @@ def put(file: Path, text: str) -> None:
 
 
 def taken_out(file: Path) -> str:
-    """The file is one of no replication any more; in words. One of xmlBlaster may hold others, and stays."""
+    """Renames the file so that it is not read any more; returns a sentence. A file of xmlBlaster stays: it may hold
+    other replications."""
     if file.suffix not in YAML:
         return f"Take it out of {file} by hand."
     file.rename(file.with_name(file.name + ".removed"))
@@ -52,7 +53,7 @@ def taken_out(file: Path) -> str:
 
 
 def written(prefix: str, master: str, slaves: Entries, tables: Sequence[str]) -> str:
-    """The whole file. `master` is the id of an Airflow connection."""
+    """The text of a new file. `master`: the id of an Airflow connection."""
     lines = [HEAD.format(prefix=prefix), f"prefix: {prefix}\n", f"master: {{conn_id: {_text(master)}}}\n", "slaves:"]
     lines += [_slave(name, entry) for name, entry in slaves.items()]
     lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables), "", TAIL]
@@ -92,9 +93,9 @@ def _slave(name: str, entry: Mapping[str, str]) -> str:
 
 
 def _text(value: str) -> str:
-    """A scalar, in double quotes where YAML would read something else into it."""
+    """A YAML scalar, in double quotes if needed."""
     plain = re.fullmatch(r"[A-Za-z_][\w.]*(\.\*)?", value) and value.lower() not in (
         "true", "false", "yes", "no", "on", "off", "null", "y", "n",
     )  # fmt: skip
-    # YAML takes some unprintable characters for the end of a line.
+    # Some unprintable characters end a line in YAML.
     return value if plain else json.dumps(value, ensure_ascii=not value.isprintable())

@@ -1,4 +1,4 @@
-"""The databases of a replication as the commands reach them: as its own account, and as an administrator."""
+"""The databases of a replication, with the log-ins of its own account and of an administrator."""
 
 import os
 import secrets
@@ -17,14 +17,13 @@ from sluice.model.connection import ConnectionInfo
 
 APPLICATION = "sluice add"
 ACCOUNT = "sluice"
-"""The account of a replication where a URL names none."""
-MASTER = "master"
+"""The default account in a URL."""
 URLS = "postgresql://host:port/database or mysql://host:port/database"
 TRIES = 3
 
 
 class NoPassword(Terminal):
-    """A server refused a log-in, and nobody can be asked for its password."""
+    """A server refused a log-in, and there is no terminal to ask for the password."""
 
     def __init__(self, who: str, info: ConnectionInfo, refused: Terminal, remedy: str):
         reason = refused.reason if isinstance(refused, DatabaseError) and refused.reason else str(refused)
@@ -43,9 +42,9 @@ class Side:
     """`master`, or the slave."""
     conn_id: str
     info: ConnectionInfo
-    """As the replication's account; with its password once that is known."""
+    """The log-in of the replication's account; with its password once it is known."""
     admin: ConnectionInfo | None = None
-    """As an administrator, where a login was given."""
+    """The log-in of an administrator, if it was given."""
     lacks_role: bool = False
     lacks_database: bool = False
 
@@ -55,7 +54,7 @@ class Side:
 
     @property
     def contents(self) -> MasterContents:
-        """Of a master."""
+        """Only for a master."""
         return vendor_of(self.info.vendor).contents
 
     @property
@@ -64,28 +63,28 @@ class Side:
 
     @property
     def server(self) -> tuple[str, int, str]:
-        """Sides with the same one share the account and its password."""
+        """Host, port and account: sides with the same ones share the password."""
         return self.info.host, self.info.port, self.info.user
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """Address and connection, for messages."""
         return f"{self.info.place}, connection {self.conn_id}"
 
 
 def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
-    """A URL without a password. Raises `BadAddress`, `PasswordShown`."""
+    """Parses a URL without a password. Raises `BadAddress`, `PasswordShown`."""
     return vendor_of(vendor_of_url(url)).accounts.parse(url, user)
 
 
 def administrator(text: str, info: ConnectionInfo) -> ConnectionInfo:
-    """`USER` at the address of a side, or a URL of its own that leads to the same database."""
+    """Parses an administrator's log-in: a user at the address of the side, or a URL."""
     usual = vendor_of(info.vendor).accounts.ADMINISTRATOR
     return parsed(text, usual) if "://" in text else replace(info, user=text, password="")
 
 
 def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None:
-    """Gives each side the log-in of `--admin` that is meant for it, without a password yet."""
+    """Sets the log-in of `--admin` for each side, without a password yet."""
     by_name = {side.name: side for side in parties}
     for text in given:
         name, equals, login = text.partition("=")
@@ -101,9 +100,9 @@ def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None
 
 
 def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str = "") -> ConnectionInfo:
-    """The same with the password that the server takes: the environment's, a password file's, or one that is typed.
+    """The log-in with a password that the server accepts: from the environment, a password file, or the terminal.
 
-    `who`: the log-in, in words. `remedy`: where nobody knows its password, or it is not there. Raises `NoPassword`,
+    `who`: the log-in, in words. `remedy`: for an unknown password or log-in. Raises `NoPassword`,
     `DatabaseUnreachable`.
     """
     accounts = vendor_of(info.vendor).accounts
@@ -113,7 +112,7 @@ def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str 
             with session(given) as found:
                 return replace(given, password=accounts.password_used(found) or given.password)
         except ServerUnproved:
-            raise  # no password mends it
+            raise  # another password would not help
         except Terminal as refused:
             if not console.interactive:
                 raise NoPassword(who, info, refused, remedy) from refused
@@ -126,7 +125,7 @@ def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str 
 
 
 def known(info: ConnectionInfo) -> ConnectionInfo | None:
-    """The same with a password that need not be asked for; None where the server does not take it."""
+    """The log-in with a password from the environment or a password file; None if the server refuses it."""
     given = _with_known(info)
     try:
         with session(given) as found:
@@ -137,7 +136,7 @@ def known(info: ConnectionInfo) -> ConnectionInfo | None:
 
 
 def _with_known(info: ConnectionInfo) -> ConnectionInfo:
-    """With the environment's password, where it has none of its own."""
+    """The log-in with the environment's password, unless it has one."""
     variable = vendor_of(info.vendor).accounts.PASSWORD_VARIABLE
     return replace(info, password=info.password or os.environ.get(variable, ""))
 
@@ -145,7 +144,7 @@ def _with_known(info: ConnectionInfo) -> ConnectionInfo:
 def administrators_password(console: Console, side: Side) -> ConnectionInfo:
     """The administrator's log-in with its password. Raises `NoPassword`."""
     assert side.admin is not None
-    # The database of a slave need not be there yet.
+    # The database of a slave may not exist yet.
     elsewhere = replace(side.admin, database=side.accounts.MAINTENANCE)
     who = f"the administrator {side.admin.user} of {side.name}"
     another = f"--admin {side.name}=LOGIN names another one."
@@ -162,10 +161,10 @@ def accounts_password(console: Console, side: Side) -> ConnectionInfo:
 
 
 def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
-    """A new password of an account that is there, given it by the administrator after a yes: an earlier `remove` may
-    have deleted the connection that alone had the old one. None where the password is known, or somebody uses it.
+    """Sets a new password for an existing account, as the administrator and after a confirmation: an earlier `remove`
+    may have deleted the only connection with the old one. None if the password is known or the account is in use.
 
-    A yes that was given beforehand means Sluice's usual account alone: another one may be an application's.
+    `--yes` confirms this only for Sluice's default account: another account may belong to an application.
     """
     if (console.yes and side.account != ACCOUNT) or known(side.info) or known(_entered(side)):
         return None
@@ -184,13 +183,13 @@ def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
 
 
 def _entered(side: Side) -> ConnectionInfo:
-    """Where the account logs in: its database need not be there yet, nor the account be allowed into it, where an
-    administrator sees to that."""
+    """The log-in of the account, to the maintenance database if there is an administrator: its own database may not
+    exist yet, or not admit the account."""
     return side.info if side.admin is None else replace(side.info, database=side.accounts.MAINTENANCE)
 
 
 def examine(side: Side) -> None:
-    """With the administrator's login: whether the account and the database are there. Raises the driver's errors."""
+    """Finds out as the administrator whether account and database exist. Raises errors of the session."""
     assert side.admin is not None
     with elsewhere(side) as found:
         side.lacks_role = not side.accounts.role_exists(found, side.account)
@@ -199,7 +198,7 @@ def examine(side: Side) -> None:
 
 @contextmanager
 def elsewhere(side: Side) -> Iterator[Session]:
-    """An administrator's session on the server, in whatever database is there."""
+    """An administrator's session on the server, in the side's database or the maintenance database."""
     assert side.admin is not None
     with ExitStack() as stack:
         try:
@@ -211,13 +210,13 @@ def elsewhere(side: Side) -> Iterator[Session]:
 
 @contextmanager
 def session(info: ConnectionInfo) -> Iterator[Session]:
-    """In autocommit mode; the driver's errors come out classified."""
+    """A session in autocommit mode."""
     with reach(info, APPLICATION) as found:
         yield found
 
 
 def new_password(console: Console, side: Side, *, kept: bool) -> str:
-    """For an account that is made here: generated where it is kept in Airflow, else a person must know it."""
+    """A password for an account: generated if Airflow stores it (`kept`), else asked for."""
     if kept:
         return secrets.token_urlsafe(24)
     new = "new " if side.lacks_role else ""

@@ -1,6 +1,7 @@
-"""What `status` says of every configured replication, wherever its databases are.
+"""The lines of `status` about every configured replication.
 
-All databases are looked at side by side, each for a few seconds at most: one that is down costs the rest nothing.
+All databases are queried in parallel, each for a few seconds at most, so that one that is down does not delay the
+others.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,36 +48,36 @@ from sluice.verify.definition_gaps import not_captured
 APPLICATION = "sluice status"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 LOOK_SECONDS = 3
-"""So long a connection, and each statement, may take."""
+"""Time-out of a connection, and of each statement."""
 SIDE_BY_SIDE = 16
 FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
 COUNTED = 100_000
-"""Changes that wait for a feed are counted so far."""
+"""Changes that wait for a feed are counted up to this number."""
 
 Reaches = Callable[[str, str], ConnectionInfo]
-"""The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
+"""Looks up the database of an Airflow connection, by id and vendor. Raises `SluiceError`."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """What Redis knows of the apply of a pair."""
+    """Redis's content about the apply of a pair."""
 
     applies: bool
     safe_mode: str = ""
     under_way: str = ""
-    """What it does that takes its time."""
+    """A long work in progress."""
     current_as_of: datetime | None = None
     closures: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    """Definitions of the master that the slave lacks, with what to run."""
+    """Definitions of the master that the slave lacks, with statements to run."""
     started: StartedLoad | None = None
-    """The load of new tables that was started."""
+    """A started load of new tables."""
 
 
 def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
-    """Which folders of replications are in force, and which of their files do not count."""
+    """The folders of replications in force, and their ignored files."""
     lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
     for file, other in (found.hidden if found else {}).items():
         lines.append(f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them.")
@@ -84,7 +85,7 @@ def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
 
 
 def unused(places: Iterable[Path], usual: Path) -> list[str]:
-    """Files of the `usual` folder, where it is none of those in force; the shipped example is no loss."""
+    """Files of the `usual` folder if it is not in force, except the shipped example."""
     if usual.resolve() in [place.resolve() for place in places] or not usual.is_dir():
         return []
     try:
@@ -100,7 +101,7 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
 
 
 def replications(found: Survey, connections: Reaches, store_url: str) -> list[str]:
-    """Some lines a replication; never raises because of a configuration or an outage."""
+    """Lines about all replications; mistakes of the configuration and outages become lines."""
     lines = [str(mistake) for mistake in found.mistakes]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         looks = []
@@ -118,7 +119,7 @@ def replications(found: Survey, connections: Reaches, store_url: str) -> list[st
 
 
 def master(replication: Replication, connections: Reaches, store_url: str) -> list[str]:
-    """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
+    """Lines about the master: installation, captured tables, waiting changes. Raises `SluiceError`."""
     place = replication.master
     if of := place.stream:
         threads = _redo(store_url, replication.prefix) if place.capture == REDO else []
@@ -151,7 +152,7 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
 
 
 def feeds(replication: Replication, read: Sequence[FeedPosition], info: ConnectionInfo) -> list[str]:
-    """One line a reader of each feed: how far behind it is."""
+    """One line about the lag of each reader of a feed."""
     begun = {each.feed for each in read}
     lines = [f"    feed {name}: not read yet" for name in replication.feeds if name not in begun]
     for each in read:
@@ -167,7 +168,7 @@ def feeds(replication: Replication, read: Sequence[FeedPosition], info: Connecti
 
 
 def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -> str:
-    """How much waits for a feed. Raises `SluiceError`."""
+    """The lag of a feed, in words. Raises `SluiceError`."""
     changes, place = source_of(info.vendor).changes, replication.master
     with (
         reach(info, APPLICATION, LOOK_SECONDS) as session,
@@ -183,7 +184,7 @@ def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -
 
 
 def stream(prefix: Prefix, info: ConnectionInfo) -> str:
-    """How far a recorded stream goes. Raises `SluiceError`."""
+    """A line about the end of a recorded stream. Raises `SluiceError`."""
     source = source_of(info.vendor)
     with closing(source.sessions.connect(info, application=APPLICATION)) as session:
         now = source.changes.take(session, prefix, "")
@@ -191,7 +192,7 @@ def stream(prefix: Prefix, info: ConnectionInfo) -> str:
 
 
 def items(found: Found) -> list[str]:
-    """What the last purge found that a person should know: how full ITEMS is, and who was or should be dropped."""
+    """Lines about the last purge: how full ITEMS is, and which slaves were or should be dropped."""
     slaves = {**found.not_dropped, **found.dropped}
     return [
         *([f"    {found.warning}"] if found.warning else []),
@@ -200,7 +201,7 @@ def items(found: Found) -> list[str]:
 
 
 def slave(replication: Replication, name: str, connections: Reaches, store_url: str) -> list[str]:
-    """State, message and age of a slave, how far its load is, what its apply does. Raises `SluiceError`."""
+    """Lines about a slave: state, message, age, progress of a load, apply. Raises `SluiceError`."""
     checkpoint, loading, differing = _looked(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
@@ -218,7 +219,7 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
 
 
 def headline(replication: Replication, name: str, connections: Reaches) -> str:
-    """The state of a slave and, of a load that is under way, how far it is. Raises `SluiceError`."""
+    """The state of a slave, with the progress of a running load. Raises `SluiceError`."""
     checkpoint, loading, _ = _looked(replication, name, connections)
     if checkpoint is None:
         return str(SlaveState.UNCONFIGURED)
@@ -228,10 +229,10 @@ def headline(replication: Replication, name: str, connections: Reaches) -> str:
 def _looked(
     replication: Replication, name: str, connections: Reaches
 ) -> tuple[Checkpoint | None, list[str], list[str]]:
-    """The slave's checkpoint; how far a load is that is under way, all of it in the first line; which tables differ."""
+    """The slave's checkpoint; lines about a running load, a summary first; reasons why tables differ."""
     place = replication.slaves[name]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
-    # Of a load that is under way the master's statistics are told, too; else the master is not needed.
+    # The master is needed only for the statistics of a running load.
     pair = Pair(replication, place, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = CheckpointStore.of(Update.named(pair, "status"), session).read()
@@ -250,7 +251,7 @@ def _looked(
 
 
 def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
-    """The line of a slave: its state, of which moment of the master it is, its message."""
+    """The first line about a slave: state, age, message."""
     times = [running.current_as_of if running and running.applies else None]
     if checkpoint.position and checkpoint.position.time:
         times.append(datetime.fromisoformat(checkpoint.position.time))
@@ -264,7 +265,7 @@ def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datet
 
 
 def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint, started: StartedLoad | None = None) -> list[str]:
-    """The tables that the slave has not loaded, and what loads them."""
+    """Lines about tables that the slave has not loaded, and how to load them."""
     tables = checkpoint.tables
     if checkpoint.state is not SlaveState.NORMAL or not tables:
         return []
@@ -279,15 +280,15 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint, started: Start
 
 
 def elsewhere(replication: Replication, name: str) -> list[str]:
-    """Which tables the slave has under other names."""
+    """A line about tables with other names on the slave."""
     text = replication.placement(replication.slaves[name]).text
     return [f"    names of tables on the slave: {text}"] if text else []
 
 
 def activity(state: SlaveState, running: Running | None, message: str = "") -> list[str]:
-    """Whether changes are applied, how, and what holds them back; through when the tables are verified.
+    """Lines about the apply, closures of the gate, and verified tables.
 
-    `message`: what the line of the slave says already.
+    `message`: the message in the slave's first line, which is not repeated.
     """
     if running is None:
         return []
@@ -339,7 +340,7 @@ def _redo(store_url: str, prefix: Prefix) -> list[str]:
 
 
 def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
-    """How the capture from redo logs is, a line each thread. `now`: seconds since the epoch."""
+    """Lines about the capture of redo logs and each thread. `now`: seconds since the epoch."""
     if status is None:
         return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or ./sluice capture-redo {prefix}"]
     silent = f", silent for {duration(now - status.written)}: see its log" if status.silent(now) else ""

@@ -1,4 +1,4 @@
-"""What `./sluice status` says of verification: through which time and position each table of a pair is verified."""
+"""The lines of `./sluice status` about verification: the time and position through which tables are verified."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,14 +13,14 @@ from sluice.errors import SluiceError
 from sluice.model.names import Prefix
 
 LISTED = 40
-"""Tables of a pair that are listed; `--json` has all."""
+"""Tables of a pair to list at most; `--json` has all."""
 
 Tables = Mapping[str, Mapping[str, object]]
-"""As `coordination.verification_log` has them."""
+"""Entries of `coordination.verification_log`."""
 
 
 def of_pairs(found: Survey, store_url: str) -> list[dict[str, object]]:
-    """Every configured pair with `prefix`, `slave` and `tables`; none while Redis does not answer."""
+    """Every configured pair with `prefix`, `slave` and `tables`; empty while Redis does not answer."""
     try:
         with closing(redis_store.connect(store_url)) as client:
             return [
@@ -33,7 +33,7 @@ def of_pairs(found: Survey, store_url: str) -> list[dict[str, object]]:
 
 
 def summary_lines(found: Tables, prefix: Prefix, slave: str) -> list[str]:
-    """A line a table of the pair that was compared, and how many never were."""
+    """A line about each compared table of the pair, and the number of the others."""
     compared = {name: seen for name, seen in found.items() if seen.get("outcome") or seen.get("time")}
     never = len(found) - len(compared)
     untried = [f"    {counted(never, 'table')} never compared: ./sluice verify {prefix} {slave}"] if never else []
@@ -54,7 +54,7 @@ def _table(name: str, seen: Mapping[str, object]) -> tuple[str, str, str, str]:
 
 
 def _brief(text: str, longest: int = 40) -> str:
-    """A position cut to fit a line; empty for any other text."""
+    """A position shortened to fit a line; empty for an invalid one."""
     try:
         brief = str(positions.parse(text))
     except (ValueError, KeyError, TypeError, UnknownVendor):

@@ -12,12 +12,12 @@ LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
 LEAST_SENTENCE = 28
-"""Columns; where a terminal has no room for them, what a slave does stands below its line."""
+"""Columns for the sentence of a slave; a narrower terminal shows it below the slave's line."""
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
 
 
 def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> list[str]:
-    """A line a slave, grouped by master. `overview`: what `/sluice/overview.json` says."""
+    """A line a slave, grouped by master. `overview`: the content of `/sluice/overview.json`."""
     lines = [str(overview["trouble"])] if overview["trouble"] else []
     rows = [[*HEADS]]
     marks = ["fine"]
@@ -56,7 +56,7 @@ def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> li
 
 
 def details(one: Mapping[str, Any], *, colours: bool) -> list[str]:
-    """One slave. `one`: what its `state.json` says."""
+    """Lines about one slave. `one`: the content of its `state.json`."""
     state = one["state"]
     shown = f"{COLOURS.get(state, '')}{state}{PLAIN}" if colours else state
     facts = {

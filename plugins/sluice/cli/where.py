@@ -1,4 +1,4 @@
-"""Which Airflow, Redis and folder the commands work with, as `--airflow` and `--replications` say."""
+"""The Airflow, Redis and folder of a command, from `--airflow` and `--replications`."""
 
 import argparse
 import os
@@ -20,24 +20,24 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Where:
-    """What the commands work with."""
+    """The environment of a command."""
 
     folder: Path
-    """Of the replications' files."""
+    """The folder of the replications' files."""
     api: AirflowApi | None
-    """None: what is to be done in Airflow is printed."""
+    """None: the command prints what to do in Airflow."""
     connections: Reaches
-    """Databases behind Airflow's connections, as far as they are known here; passwords where those can be read."""
+    """Looks up Airflow's connections, with passwords if they can be read."""
     store_url: str | None
-    """Where Redis is; None where that is not known."""
+    """The address of Redis, if it is known."""
     log_in: str
-    """How to get into Airflow's pages."""
+    """How to log in to Airflow's pages."""
     stop_jobs: Callable[[Prefix, str], None] = lambda prefix, slave: None
-    """Ends jobs of a pair whose run is gone and that nobody watches, where they run on this machine."""
+    """Ends unwatched jobs of a pair on this machine."""
 
 
 def where(args: argparse.Namespace, console: Console) -> Where:
-    """What `--airflow` names. Raises `Terminal` where it names nothing, or no Airflow answers there."""
+    """The environment with the Airflow of `--airflow`. Raises `Terminal` if that is missing or does not answer."""
     if args.airflow is None:
         raise Terminal(
             f"Which Airflow? Name it: --airflow URL, with a token in {TOKEN_VARIABLE} or a log-in that is asked for; "
@@ -49,12 +49,12 @@ def where(args: argparse.Namespace, console: Console) -> Where:
 
 
 def folder_of(args: argparse.Namespace) -> Path:
-    """Where the replication's file is, or will be."""
+    """The folder of the replication's file, which may not exist yet."""
     return Path(args.replications).expanduser().resolve() if args.replications else config.folders()[-1]
 
 
 def airflow_of(url: str, console: Console) -> AirflowApi | None:
-    """Logged in by a token, or by a name and a password that are asked for. Raises `Terminal`."""
+    """Logs in with a token, or with a user and password that it asks for. Raises `Terminal`."""
     if url == NONE:
         return None
     if not url.startswith(("http://", "https://")):

@@ -1,4 +1,4 @@
-"""From a reader's tree to a checked `Replication`."""
+"""Turns a reader's tree into a checked `Replication`."""
 
 import re
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ _EACH_SLAVE = "write name: {conn_id: …} for each slave, or {} while there is n
 
 
 def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> Replication | None:
-    """The replication; None when anything is wrong, with everything wrong added to `mistakes`."""
+    """The replication; None if it has mistakes, which are added to `mistakes`."""
     before = len(mistakes)
     section = Section(root, mistakes)
-    section.get("from")  # followed before: see sources
+    section.get("from")  # see `sources`, which has followed it
     section.need("prefix", A_PREFIX)
     section.need("master", "write conn_id and vendor of the database to replicate from")
     section.need("slaves", "write each slave's name with its conn_id, or slaves: {} while there is none")
@@ -43,14 +43,14 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
 
 
 def prefix_of(root: Node) -> str | None:
-    """The prefix as far as it can be told, in upper case, also from a file with mistakes."""
+    """The prefix in upper case, even from a file with mistakes, or None."""
     node = root.fields.get("prefix")
     return node.value.strip().upper() if node is not None and isinstance(node.value, str) else None
 
 
 @dataclass(frozen=True)
 class _OfStream(Options):
-    """What is said of a master whose changes are in files."""
+    """The section of a master whose changes are in files."""
 
     vendor: str = option(FIRST, one_of(VENDORS, "vendors"))
     location: str = option("", folder)
@@ -59,7 +59,7 @@ class _OfStream(Options):
 
 @dataclass(frozen=True)
 class _OfRedo(_OfStream):
-    """What is said of a master whose changes are in files that are made of its redo logs."""
+    """The section of a master whose changes are in files made from its redo logs."""
 
     conn_id: str = option("", text("name the connection to the master's database, e.g. shop_oracle"))
 
@@ -127,7 +127,7 @@ def _slave(name: str, master: Endpoint, rules: Iterable[TableRule], node: Node, 
 
 
 def _filtered_and_ruled(slave: SlaveConfig, lines: tuple[TableRule, ...]) -> TablePattern | None:
-    """Tables of which the slave gets some rows alone, and of which a rule decides conflicts; None for none."""
+    """Tables that are filtered for the slave although a rule decides their conflicts, or None."""
     rules = (*slave.tables, *lines)
     exact = {rule.pattern.table for rule in rules if not rule.pattern.wildcard}
     exact |= {pattern.table for pattern, _ in slave.conflict_rules if not pattern.wildcard}

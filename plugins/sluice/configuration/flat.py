@@ -1,4 +1,4 @@
-"""From flat keys, as property files and plugin attributes have them, to the tree that YAML gives.
+"""Turns the flat keys of property files and plugin attributes into the same tree as YAML.
 
     replication.prefix                          prefix
     sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
@@ -9,9 +9,9 @@
     table.[CATALOG.]SCHEMA.TABLE                tables
     replication.initialFilesLocation            initial_files_location, of the slave whose file it is
 
-A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` stands for the
-value of another key. All other keys are xmlBlaster's own business and are left alone, but for those by which a slave
-gets other data than the master has: they are refused.
+A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` is replaced by the value of
+another key. Other keys of xmlBlaster are ignored, except those that give a slave other data than the master's, which
+are refused.
 """
 
 import difflib
@@ -46,15 +46,15 @@ class Entry:
 def tree(
     file: Path, line: int, entries: Iterable[Entry], mistakes: list[Mistake], *, prefix_elsewhere: bool = False
 ) -> Node | None:
-    """The root of one replication; `line` is where its keys begin.
+    """The root of one replication; `line`: where its keys begin.
 
-    None when it has no prefix, unless that is `prefix_elsewhere`: then what each replication needs may be missing, too.
+    None if it has no prefix. With `prefix_elsewhere` the prefix and other required keys may be missing.
     """
     return _Flat(file, line, list(entries), mistakes).root(prefix_elsewhere)
 
 
 def slave(file: Path, entries: Iterable[Entry], given: Collection[str], mistakes: list[Mistake]) -> dict[str, Node]:
-    """What a `slave.properties` says about its slave, but for the keys `given` elsewhere."""
+    """The keys of a `slave.properties`, without those that are `given` elsewhere."""
     found: list[Mistake] = []
     keys = _Flat(file, 0, list(entries), found)
     options = keys.of_slave({"initial_files_location"}.difference(given))
@@ -151,7 +151,7 @@ class _Flat:
             self._wrong(entry, "names no schema", f"write table.public.{parts[0]}, with the table's schema")
             return
         if len(parts) == 3:
-            # The catalogue: a connection reaches one only, so it says nothing here.
+            # Drop the catalogue: a connection has only one.
             parts = parts[1:]
         if len(parts) != 2:
             self._wrong(entry, "does not name one table", "write table.SCHEMA.TABLE")
@@ -163,7 +163,7 @@ class _Flat:
         tables[pattern] = Node(self._file, entry.line, entry.key, self._options(entry))
 
     def _options(self, entry: Entry) -> dict[str, Node]:
-        """`actions=IDU,trigger=TR01,sequence=3`; a key without `=` has an empty value, as xmlBlaster reads it."""
+        """`actions=IDU,trigger=TR01,sequence=3`; a key without `=` has an empty value, as in xmlBlaster."""
         options: dict[str, Node] = {}
         for part in self._text(entry).split(","):
             if not part.strip():
@@ -198,10 +198,10 @@ class _Flat:
 
 
 def _parts(name: str) -> list[str]:
-    """Parts of a table's name as SQL reads them: without quotes folded to the case of PostgreSQL.
+    """The parts of a table's name as in SQL: unquoted parts are folded to lower case, as PostgreSQL does.
 
-    Given back in double quotes where quotes were, so that a literal `*` stays one. Empty parts
-    are skipped, as xmlBlaster does (`table..S.T`).
+    Quoted parts keep their double quotes, so that a literal `*` stays one. Empty parts are skipped, as xmlBlaster does
+    (`table..S.T`).
     """
     parts = []
     rest = name.strip()

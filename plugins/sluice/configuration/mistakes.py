@@ -1,4 +1,4 @@
-"""What is wrong in a file: where, which key, why, and what would be right."""
+"""Mistakes in a file, with place, key, reason and remedy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from sluice.errors import Terminal
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing a person must correct in one place."""
+    """One mistake in one place."""
 
     file: Path
     line: int
-    """1-based; 0 when the file as a whole is meant."""
+    """1-based; 0 for the file as a whole."""
     key: str
-    """The key as the file writes it, e.g. `slaves.dr1.conn_id`; empty when no key is at fault."""
+    """The key as in the file, e.g. `slaves.dr1.conn_id`; empty without a key."""
     problem: str
     remedy: str
 
@@ -25,12 +25,12 @@ class Mistake:
 
 
 def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
-    """As a reader of the files comes upon them, each once."""
+    """Distinct mistakes by file and line."""
     return tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: (str(mistake.file), mistake.line)))
 
 
 class ConfigError(Terminal):
-    """One or more files cannot be used; `mistakes` lists all that is wrong in them."""
+    """Files cannot be used because of their `mistakes`."""
 
     def __init__(self, mistakes: Iterable[Mistake]):
         self.mistakes = in_order(mistakes)
@@ -40,7 +40,7 @@ class ConfigError(Terminal):
 
 
 class Wrong(Exception):
-    """A value cannot be used. The reader of the key adds the place."""
+    """A value is invalid. The reader of the key adds the place."""
 
     def __init__(self, problem: str, remedy: str):
         self.problem = problem

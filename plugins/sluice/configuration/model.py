@@ -34,9 +34,9 @@ from sluice.model.transformation import Transformation
 from sluice.model.vendors import FIRST, MASTERS, REDO, REDO_VENDOR, STREAM, VENDORS
 
 DEFAULT_SCHEMA = "sluice"
-"""Where Sluice's own tables live on either side when the configuration names no schema."""
+"""The default schema of Sluice's own tables on both sides."""
 SHORT_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
-"""Of slaves and feeds."""
+"""The form of names of slaves and feeds."""
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
 _FEEDS = "write the feeds' names with commas between them, e.g. feeds: lake, search"
 _conn_id = text(_CONN_ID)
@@ -46,33 +46,31 @@ _feeds = listed(_FEEDS, matching(SHORT_NAME, "is no feed's name", "use letters, 
 
 @dataclass(frozen=True)
 class Endpoint(Options):
-    """One side of a replication."""
+    """The master of a replication."""
 
     conn_id: str = option("", _conn_id)
-    """The Airflow connection; it holds host, user and password. With `capture: redo` that of the master's database,
-    from which rows are read for loads and comparisons; empty where none is named."""
+    """The Airflow connection with host, user and password. With `capture: redo` it is optional: the master's database,
+    from which loads and comparisons read rows."""
     vendor: str = option(FIRST, one_of(MASTERS, "vendors of a master"))
     schema: str = option(DEFAULT_SCHEMA, _schema)
-    """Where Sluice's own tables live, exactly as the database stores the name."""
+    """The schema of Sluice's own tables, exactly as the database stores the name."""
     cascade: tuple[Prefix, ...] = option(
         (), listed("write the prefixes whose changes this master shall pass on, separated by commas", prefix)
     )
-    """Replications that apply to this master, and whose changes it passes on to its own slaves."""
+    """Replications that apply to this master, and whose changes it forwards to its own slaves."""
     allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
     capture: str = "trigger"
-    """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files;
-    `redo`, the redo logs of an Oracle database, merged into such files. With `stream` there is no
-    connection, with `redo` there may be one."""
+    """The source of changes: `trigger`, a queue filled by triggers of the database; `stream`, recorded files; `redo`,
+    the redo logs of an Oracle database, merged into such files. `stream` has no connection, `redo` may have one."""
     location: str = ""
-    """With `stream`: the folder of the files; with `redo`: the one in which it and those of the threads are."""
+    """With `stream`: the folder of the files. With `redo`: the parent of that folder and those of the threads."""
     after: int | None = None
-    """With `stream` and `redo`: a slave without a checkpoint begins behind this change; None: where the first file
-    begins."""
+    """With `stream` and `redo`: a slave without a checkpoint begins after this change; None: at the first file."""
 
     @property
     def database(self) -> str:
-        """The vendor of what `conn_id` names. Beside a stream of redo, `vendor` says whose types the stream has."""
+        """The vendor of the database of `conn_id`. With `capture: redo`, `vendor` is the one of the stream's types."""
         return REDO_VENDOR if self.capture == REDO else self.vendor
 
     @property
@@ -82,7 +80,7 @@ class Endpoint(Options):
 
     @property
     def stream(self) -> ConnectionInfo | None:
-        """The folder of recorded files as a source; None where changes come from a database."""
+        """The folder of recorded files as a source; None if changes come from a database."""
         if self.capture not in (STREAM, REDO):
             return None
         folder = self.location if self.capture == STREAM else f"{self.location}/{STREAM}"
@@ -106,43 +104,43 @@ class SlaveConfig(Options):
     conn_id: str = option("", _conn_id)
     vendor: str = option(FIRST, one_of(VENDORS, "vendors"))
     schema: str = option(DEFAULT_SCHEMA, _schema)
-    """Where CHECKPOINT, BLOCKS and REJECTS live."""
+    """The schema of CHECKPOINT, BLOCKS and REJECTS."""
     safe_mode: bool = option(False, flag)
     """Apply every change idempotently, always."""
     on_conflict: str = option("stop", one_of(("stop", "reject", "overwrite"), "policies"))
-    """What happens to a change that does not fit the slave's rows: `stop` closes the gate,
-    `reject` sets the change aside in REJECTS, `overwrite` makes the row equal to the master's."""
+    """The treatment of a change that conflicts with the slave's row: `stop` closes the gate, `reject` sets the change
+    aside in REJECTS, `overwrite` makes the row equal to the master's."""
     compare_values: bool = option(True, flag)
-    """In normal mode a row that changes or goes must hold the master's former values. False: it need only be
-    there; for slaves on which triggers change columns, or people other columns than the master's applications."""
+    """In normal mode a row to update or delete must have the master's former values. False: it need only exist; for
+    slaves on which triggers or people change columns that the master's applications do not change."""
     existing_tables: str = option("empty", one_of(("empty", "keep", "refuse", "current"), "policies"))
-    """What an initial update does with tables that the slave has: `empty` deletes their rows,
-    `keep` replaces them range by range as blocks are stored, `refuse` stops the update, `current` takes their rows for
-    the master's and loads none."""
+    """How an initial update treats existing tables of the slave: `empty` deletes their rows, `keep` replaces them range
+    by range as blocks are stored, `refuse` stops the update, `current` assumes that they equal the master's and loads
+    none."""
     checkpoint: str = option("slave", one_of(("slave", "redis"), "places"))
-    """Where the position is kept: `slave`, in the transaction that carries the data, or `redis`, at an interval."""
+    """Where the position is stored: `slave`, in the transaction of the data, or `redis`, at an interval."""
     initial_files_location: str | None = option(None, place)
-    """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
+    """Where this slave finds carried files: an absolute folder or `s3://bucket/key`."""
     new_tables: str = option(LOAD, one_of((LOAD, WAIT), "policies"))
-    """What is done about a table that joins with rows while the slave is NORMAL: `load` starts an initial update of
-    it, `wait` leaves that to a person. Its changes are left out until then."""
+    """The treatment of a table that joins with rows while the slave is NORMAL: `load` starts an initial update of it,
+    `wait` leaves that to a person. Its changes are left out until then."""
     on_error: str = option("stop", one_of(ON_ERROR, "policies"))
-    """What happens where changes of a table cannot be applied, and are not set aside: `stop` closes the gate, `isolate`
-    leaves only that table out, inconsistent, until it is loaded again."""
+    """The treatment of changes that cannot be applied and are not set aside: `stop` closes the gate, `isolate` leaves
+    out only their table, which is inconsistent until it is loaded again."""
     on_drop: str = option("keep", one_of(("keep", "drop"), "policies"))
-    """What becomes of the slave's table when it leaves, by a DROP on the master or taken out of the configuration:
-    `keep` leaves it with its rows, `drop` drops it."""
+    """The treatment of the slave's table after a DROP on the master, or if the configuration no longer has it: `keep`
+    leaves it with its rows, `drop` drops it."""
     allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
     trusted_ddl: bool = option(False, flag)
-    """Whether expressions of the master's definitions run here whatever they call, with the rights of the account."""
+    """Whether expressions of the master's definitions may call anything here, with the rights of the account."""
     lossy_columns: tuple[str, ...] = option((), COLUMNS)
-    """Columns that may lose something on this slave, whose vendor is another than the master's, as
-    `schema.table.column` with `*` for anything."""
+    """Columns that may lose something on this slave of another vendor, as `schema.table.column` with `*` for
+    anything."""
     tables: tuple[TableRule, ...] = option((), tables_of_slave)
-    """Transformations of this slave, in place of those under the replication's `tables`."""
+    """Transformations of this slave, instead of those under the replication's `tables`."""
     conflict_rules: tuple[tuple[TablePattern, ConflictRule], ...] = option((), conflict_rules)
-    """Tables whose conflicts a rule decides, in place of `on_conflict`."""
+    """Tables whose conflicts a rule decides, instead of `on_conflict`."""
 
     def conflict_rule(self, table: TableName) -> ConflictRule | None:
         """The rule that decides conflicts of `table`."""
@@ -161,7 +159,7 @@ class SlaveConfig(Options):
             section.wrong(problem, f"take out compare_values or {always}", "compare_values")
         if self.checkpoint == "redis" and not VENDORS[self.vendor].redis_checkpoint:
             section.wrong("'redis' is not known", "known places: slave", "checkpoint")
-        # A conflict is found by the row's former values, and each change must come once.
+        # Conflicts are found by the row's former values, and each change must come once.
         for contradicts, problem in (
             (not self.compare_values, "compare_values: false, under which conflicts are not seen"),
             (
@@ -175,7 +173,7 @@ class SlaveConfig(Options):
 
 
 class UnknownSlave(Terminal):
-    """The replication `prefix` has no slave of that `name`; `known` lists those it has."""
+    """The replication `prefix` has no slave `name`; `known`: its slaves."""
 
     def __init__(self, prefix: Prefix, name: str, known: Iterable[str], source: Path):
         self.prefix = prefix
@@ -189,7 +187,7 @@ class UnknownSlave(Terminal):
 
 @dataclass(frozen=True)
 class Replication(Options):
-    """Everything configured for one prefix."""
+    """The configuration of one prefix."""
 
     prefix: Prefix
     master: Endpoint
@@ -202,24 +200,24 @@ class Replication(Options):
     source: Path = Path()
     """The file it was read from."""
     notify: tuple[NotifierConfig, ...] = option((), notifiers)
-    """Who is told what needs a person."""
+    """Notifiers for notices about what needs a person."""
     items_limit: ItemsLimit = section_of(ItemsLimit)
     """How much may wait in ITEMS before a slave is dropped."""
     housekeeping: HousekeepingOptions = section_of(HousekeepingOptions)
     points_at: tuple[Path, ...] = ()
     """The files of xmlBlaster that `source` points at, read with it."""
     monitor: MonitorOptions = section_of(MonitorOptions)
-    """From which values on the monitor warns."""
+    """Thresholds of the monitor's warnings."""
     ddl: DdlOptions = section_of(DdlOptions)
-    """What slaves do about changes of definitions that are no items."""
+    """How slaves treat changes of definitions that are not in ITEMS."""
     replicate: ReplicateOptions = section_of(ReplicateOptions)
-    """What follows beside tables."""
+    """Objects that follow in addition to tables."""
     redo: RedoOptions | None = option(None, RedoOptions.from_node)
-    """How redo logs are read; None where changes come from elsewhere."""
+    """How redo logs are read; None with another capture."""
     feeds: tuple[str, ...] = option((), _feeds)
     """Named readers of the changes that are no slaves; each holds the purge from its first read on."""
     broadcast: bool = option(False, flag)
-    """Whether queries may be asked of the master and its slaves, with the rights of Sluice's accounts."""
+    """Whether all databases may be asked queries with the rights of Sluice's accounts."""
 
     def checked(self, section: Section) -> Self:
         for name in dict.fromkeys(name for name in self.feeds if self.feeds.count(name) > 1):
@@ -233,7 +231,7 @@ class Replication(Options):
             section.wrong(problem, "take the section out", "replicate")
         if not self.master.stream:
             return self
-        # Nothing waits on the master of a stream. Rows to load and to compare with it has beside redo alone.
+        # The master of a stream has no queue. It has rows to load and to compare only with `capture: redo`.
         for name in ("items_limit",) if self.master.rows_beside_redo else ("initial", "items_limit"):
             if section.has(name):
                 problem = f"means nothing with capture: {self.master.capture}"
@@ -247,12 +245,12 @@ class Replication(Options):
 
     @property
     def comparable(self) -> bool:
-        """Whether slaves can be compared: rows of the master are there, under the names that changes have."""
+        """Whether slaves can be compared: the master's rows can be read, with the same names as in the changes."""
         exact = self.redo is not None and self.redo.exact_names
         return not self.master.stream or (self.master.rows_beside_redo and exact)
 
     def slave(self, name: str) -> SlaveConfig:
-        """Raises `UnknownSlave`."""
+        """The slave `name`. Raises `UnknownSlave`."""
         try:
             return self.slaves[name]
         except KeyError:
@@ -260,27 +258,26 @@ class Replication(Options):
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """Where the form of an initial update may have files written: all locations that the file names."""
+        """All locations in the file: where an initial update may write files."""
         arrival = [slave.initial_files_location for slave in self.slaves.values()]
         return tuple(dict.fromkeys([*self.initial.locations, *(text for text in arrival if text)]))
 
     def rule(self, table: TableName) -> TableRule | None:
-        """The line under `tables` that a table of the master goes by; None where none names it."""
+        """The line under `tables` for a table of the master; None if none matches."""
         return rule_for(table, self.tables)
 
     def transformation(self, table: TableName, slave: SlaveConfig) -> Transformation | None:
-        """What a slave gets of a table of the master; None where it gets it as it is."""
+        """The transformation of a master's table for a slave; None if it has none."""
         rule = rule_for(table, slave.tables) or self.rule(table)
         return rule.transformation if rule is not None else None
 
     def placement(self, slave: SlaveConfig) -> Placement:
-        """Where a slave has the master's tables."""
+        """Names of the master's tables on a slave."""
         return Placement(slave.tables, self.tables)
 
     def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
-        """The master's tables that are replicated, in the order of their `sequence`.
+        """The replicated tables among the master's `existing` ones, in the order of their `sequence`.
 
-        Raises `TablesMissing` for configured tables that `existing` lacks, `OwnTable` for configured
-        tables in which Sluice keeps its own data.
+        Raises `TablesMissing` for configured tables that do not exist, `OwnTable` for tables of Sluice itself.
         """
         return resolve(self.prefix, self.tables, existing, str(self.source))

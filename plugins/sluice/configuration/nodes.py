@@ -1,4 +1,4 @@
-"""The tree that every reader makes of its file."""
+"""The tree that every reader builds from its file."""
 
 import difflib
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ Value: TypeAlias = "str | dict[str, Node] | list[Node] | None"
 
 @dataclass(frozen=True)
 class Node:
-    """A value with its place. Scalars are the text as written: what it must be, its reader decides."""
+    """A value with its place. A scalar is the text as written, which the reader of the key checks."""
 
     file: Path
     line: int
@@ -25,7 +25,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """For messages."""
+        """The kind of the value, for messages."""
         match self.value:
             case None:
                 return "nothing"
@@ -38,17 +38,17 @@ class Node:
 
     @property
     def fields(self) -> "dict[str, Node]":
-        """None where it is no mapping."""
+        """The entries; empty if the value is no mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     def entries(self, right: str) -> "dict[str, Node]":
-        """Of a mapping whose keys are names. Raises `Wrong`; `right` says what it should be."""
+        """The entries of a mapping whose keys are names. Raises `Wrong`; `right`: what to write."""
         if not isinstance(self.value, dict):
             raise Wrong(f"is {self.kind}", right)
         return self.value
 
     def place_seen_from(self, other: "Node") -> str:
-        """For a message about `other`: its reader knows that file already."""
+        """The place for a message about `other`, which names its file already."""
         return f"on line {self.line}" if self.file == other.file else f"in {self.file}:{self.line}"
 
     def mistake(self, problem: str, remedy: str) -> Mistake:
@@ -65,5 +65,5 @@ def suggestion(wrong: str, known: Iterable[str], what: str = "keys") -> str:
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """The parts between commas, without blanks."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

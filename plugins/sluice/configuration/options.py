@@ -1,4 +1,4 @@
-"""Sections with options of the whole replication."""
+"""Sections of the whole replication."""
 
 import re
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ class ApplyOptions(Options):
     stage_above: int = option(200_000, whole(1, 1_000_000_000))
     """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
     checkpoint_interval: float = option(30.0, seconds(0.1, 86_400))
-    """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,
-    wherever the checkpoint is kept, where no exit point is stored."""
+    """Seconds between two checkpoints in Redis (`checkpoint: redis`). Without a stored exit point, safe mode after a
+    restart lasts twice as long, also with `checkpoint: slave`."""
     poll_interval: float = option(0.05, seconds(0.001, 3_600))
-    """Seconds between looks at the master when nothing came."""
+    """Seconds between two polls of the master while nothing changes."""
     lease: float = option(10.0, seconds(1, 3_600))
-    """Seconds after which the right to apply is lost when it is not renewed."""
+    """Seconds after which the lease expires unless it is renewed."""
 
     def checked(self, section: Section) -> Self:
         if self.poll_interval >= self.lease:
@@ -48,25 +48,25 @@ class ApplyOptions(Options):
 
 @dataclass(frozen=True)
 class ThrottleOptions(Options):
-    """What holds the loaders of an initial update back, all of a job together; None: no limit."""
+    """Limits for all loaders of an initial update together; None: no limit."""
 
     pause: bool = option(False, flag)
-    """No block is begun until this is false again."""
+    """No block begins until this is false again."""
     active_sessions: int | None = option(None, whole(0, 1_000_000))
-    """Sessions on the master's server that execute a statement, without Sluice's own."""
+    """Sessions on the master's server that are executing a statement, without Sluice's own."""
     lock_waits: int | None = option(None, whole(0, 1_000_000))
     """Sessions on the master's server that wait for a lock, without Sluice's own."""
     replica_lag: float | None = option(None, seconds(0, 1e6))
-    """Seconds by which the master's own standbys are behind, the worst of them."""
+    """Lag of the slowest of the master's own standbys, in seconds."""
     query: str | None = option(None, text("write SQL for the master that returns one number"))
     """SQL for the master that returns one number."""
     query_limit: float = option(0.0, number(-1e15, 1e15))
-    """Above this number of `query` loading pauses."""
+    """The load pauses above this result of `query`."""
     apply_lag: float | None = option(None, seconds(0, 1e6))
-    """Seconds by which the apply of the slave is behind the master."""
+    """Lag of the slave's apply, in seconds."""
     rows_per_second: int | None = option(None, whole(1, 1_000_000_000))
     megabytes_per_second: float | None = option(None, number(0.001, 1e6))
-    """Of 1,000,000 bytes, as COPY has them."""
+    """In 1,000,000 bytes of COPY data."""
 
     def checked(self, section: Section) -> Self:
         if section.has("query_limit") and not section.has("query"):
@@ -79,30 +79,30 @@ class InitialOptions(Options):
     """How an initial update reads."""
 
     block_target_seconds: float = option(0.5, seconds(0.01, 3_600))
-    """Time that reading one block should take; the size adapts to it."""
+    """Time that reading a block should take; the size of blocks adapts to it."""
     block_rows: int = option(50_000, whole(1, 1_000_000_000))
     """Rows of the first block."""
     parallel: int = option(4, whole(1, 256))
     """Blocks read at the same time."""
     files_s3: str | None = option(None, text("name the Airflow connection to S3, e.g. aws_default"))
-    """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
+    """The Airflow connection (type `aws`) for files in S3; None: boto3 finds its own credentials."""
     files_key: str | None = option(None, text("name the Airflow connection whose password is the key"))
-    """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
+    """The Airflow connection whose password encrypts carried files; None: they are not encrypted."""
     parallel_tables: int = option(256, whole(1, 256))
-    """Tables that these blocks may belong to."""
+    """Tables that the blocks read at the same time may belong to."""
     parallel_ranges: int = option(256, whole(1, 256))
-    """Blocks of one table among them."""
+    """Blocks of one table read at the same time."""
     read: str = option("committed", one_of(READS, "ways to read"))
-    """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
+    """How the master is read: `committed`, each block at its own marker; `snapshot`, all blocks in one exported
     snapshot; `locked`, each with its rows locked."""
     lock_timeout: float = option(0.5, seconds(0.01, 60))
-    """Of `read: locked`: after so many seconds of waiting for a lock, or of holding rows, a block is let go, to be read
-    again later, half as large."""
+    """For `read: locked`: after waiting for a lock, or holding rows, for this time, a block is released and read again
+    later, half as large."""
     throttle: ThrottleOptions = section_of(ThrottleOptions)
     locations: tuple[str, ...] = option((), places)
-    """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
+    """Folders and places in S3 where, or below which, an initial update may write files."""
     where: bool = option(False, flag)
-    """Whether that form may choose rows by a condition in SQL, which both accounts execute."""
+    """Whether the form may choose rows by a condition in SQL, which both accounts execute."""
 
 
 @dataclass(frozen=True)
@@ -110,28 +110,28 @@ class VerifyOptions(Options):
     """How slaves are compared with the master."""
 
     schedule: str = option("daily", one_of(("daily", "weekly", "never"), "schedules"))
-    """When the DAG `resync` does it by itself: `daily`, `weekly` (on Sundays), `never`."""
+    """When the DAG `resync` runs by itself: `daily`, `weekly` (on Sundays), `never`."""
     action: str = option("verify", one_of(("verify", "repair"), "actions"))
-    """What a scheduled run does about differences: `verify` reports them, `repair` mends them."""
+    """How a scheduled run treats differences: `verify` reports them, `repair` repairs them."""
     tables: tuple[str, ...] = option(("*",), texts("write schema.table, with * for anything, separated by commas"))
-    """Which tables, as `schema.table` with `*` for anything."""
+    """Tables to compare, as `schema.table` with `*` for anything."""
     mask: tuple[str, ...] = option((), COLUMNS)
     """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
     max_repair_rows: int = option(1_000, whole(0, 1_000_000_000))
-    """A repair of more rows of a table asks a person first."""
+    """A person must approve the repair of more rows of a table."""
     sample: int = option(0, whole(0, 1_000_000))
-    """About how many rows of a table a scheduled run draws at random; 0 for all."""
+    """About how many random rows of a table a scheduled run compares; 0 for all."""
     parallel: int = option(1, whole(1, 64))
     """Sessions on each side that read one table."""
     max_age_days: int = option(8, whole(0, 3_650))
-    """A table that was not found identical for so many days needs a person; 0 for never."""
+    """After so many days without being found identical a table needs a person; 0 for never."""
     keep_reports_days: int = option(90, whole(0, 36_500))
-    """Reports are kept so long; 0 for ever."""
+    """How long reports are kept; 0 for ever."""
     spark_above: int = option(5_000_000, whole(0, 10**15))
     """A table with more rows is compared by Spark's executors."""
 
     def checked(self, section: Section) -> Self:
-        # Who wants no verification is not reminded of it.
+        # No reminders without a schedule.
         unwanted = self.schedule == "never" and not section.has("max_age_days")
         return replace(self, max_age_days=0) if unwanted else self
 
@@ -142,22 +142,22 @@ class VerifyOptions(Options):
 
 @dataclass(frozen=True)
 class HousekeepingOptions(Options):
-    """How long is kept what nobody needs any more."""
+    """How long housekeeping keeps files and rejects."""
 
     keep_files_days: int = option(30, whole(0, 36_500))
-    """Folders of carried files are kept so long after their initial update began; 0 for ever."""
+    """Days that folders of carried files are kept after their initial update began; 0 for ever."""
     keep_rejects_days: int = option(90, whole(0, 36_500))
-    """Changes in REJECTS are kept so long after they were settled; 0 for ever."""
+    """Days that changes are kept in REJECTS after they were settled; 0 for ever."""
 
 
 @dataclass(frozen=True)
 class ItemsLimit(Options):
-    """Of what waits in ITEMS; past any of them the slave that is furthest behind is dropped. None: no limit."""
+    """Limits of what waits in ITEMS; past any of them the slave furthest behind is dropped. None: no limit."""
 
     rows: int | None = option(None, whole(1, 10**15))
     bytes: int | None = option(None, whole(1, 10**17))
     age: float | None = option(None, seconds(1, 1e9))
-    """Seconds that the furthest slave may be behind."""
+    """Seconds that a slave may be behind."""
 
     @property
     def any(self) -> bool:
@@ -166,10 +166,10 @@ class ItemsLimit(Options):
 
 @dataclass(frozen=True)
 class MonitorOptions(Options):
-    """Thresholds of a replication: at the first of two the monitor warns, at the second it is red."""
+    """Thresholds of the monitor for warnings and critical messages."""
 
     lag_warning: float = option(60.0, seconds(0, 1e9))
-    """Seconds by which a slave is behind."""
+    """Lag of a slave in seconds."""
     lag_critical: float = option(600.0, seconds(0, 1e9))
     queue_warning: int = option(10_000_000, whole(1, 10**15))
     """Changes in ITEMS; housekeeping deletes what all slaves have every ten minutes."""
@@ -189,7 +189,7 @@ class MonitorOptions(Options):
 
 class Policy(StrEnum):
     FOLLOW = "follow"
-    """The slave is altered as the master was."""
+    """The slave gets the same change."""
     WARN = "warn"
     """The slave stays as it is; the log and the comparison of definitions say what a person may run."""
     STOP = "stop"
@@ -201,35 +201,35 @@ _policy = member_of(Policy, "policies")
 
 @dataclass(frozen=True)
 class DdlOptions(Options):
-    """What a slave does about a change of the master's definitions, by kind."""
+    """How a slave treats changes of the master's definitions, by kind."""
 
     indexes: Policy = option(Policy.FOLLOW, _policy)
     unique: Policy = option(Policy.FOLLOW, _policy)
-    """Unique values and exclusion constraints."""
+    """Unique and exclusion constraints."""
     checks: Policy = option(Policy.FOLLOW, _policy)
     foreign_keys: Policy = option(Policy.FOLLOW, _policy)
     domains: Policy = option(Policy.FOLLOW, _policy)
     """Checks of domains."""
     comments: Policy = option(Policy.FOLLOW, _policy)
     views: Policy = option(Policy.FOLLOW, _policy)
-    """Where `replicate` has them."""
+    """With `replicate: {views: true}`."""
     sequences: Policy = option(Policy.FOLLOW, _policy)
-    """The same."""
+    """With `replicate: {sequences: true}`."""
 
     def of(self, kind: DefinedKind) -> Policy:
-        """What is done about a change of that kind."""
+        """The policy for changes of that kind."""
         policy: Policy = getattr(self, kind)
         return policy
 
 
 @dataclass(frozen=True)
 class ReplicateOptions(Options):
-    """What of the master's database follows beside its tables."""
+    """Objects of the master's database that follow in addition to its tables."""
 
     views: bool = option(False, flag)
-    """Those that read replicated tables alone."""
+    """Views that read only replicated tables."""
     sequences: bool = option(False, flag)
-    """Those that no column draws from by itself, in the schemas of replicated tables."""
+    """Sequences that no column owns, in the schemas of replicated tables."""
 
     @property
     def any(self) -> bool:
@@ -238,12 +238,12 @@ class ReplicateOptions(Options):
 
 @dataclass(frozen=True)
 class NotifierConfig:
-    """One of Airflow's notifiers, told what needs a person."""
+    """One of Airflow's notifiers, for notices."""
 
     path: str
     """The class, e.g. `airflow.providers.smtp.notifications.smtp.SmtpNotifier`."""
     arguments: Mapping[str, Any]
-    """What it is made with: texts, lists and mappings of texts."""
+    """Its arguments: texts, lists and mappings of texts."""
 
 
 def notifiers(node: Node, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:

@@ -1,4 +1,4 @@
-"""Where a slave has the tables of its master: under other names, where a line under `tables` says `target`."""
+"""Maps names of tables between master and slave: they differ if a line under `tables` has a `target`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _ANOTHER = "name another place for one of the two"
 
 @dataclass(frozen=True)
 class Placement:
-    """Of one slave. No two tables of the master have one place: see `taken`."""
+    """The names on one slave. No two tables of the master have the same name there: see `taken`."""
 
     own: tuple[TableRule, ...] = ()
-    """The slave's lines, which come before all others."""
+    """The slave's own lines, which take precedence."""
     common: tuple[TableRule, ...] = ()
 
     def __bool__(self) -> bool:
@@ -27,7 +27,7 @@ class Placement:
 
     @classmethod
     def of_tables(cls, places: Mapping[TableName, TableName]) -> "Placement":
-        """That of single tables."""
+        """The placement of single tables."""
         rules = (
             TableRule(TablePattern(table.schema, table.name), target=Target(there.schema, there.name))
             for table, there in places.items()
@@ -47,7 +47,7 @@ class Placement:
         return found
 
     def here(self, name: TableName) -> TableName:
-        """What the master calls a table of the slave; a `NameOfSlave` where the master has another of that name."""
+        """The master's name of a slave's table; a `NameOfSlave` if the master's table of that name is another one."""
         found = self._here.get(name)
         if found is None:
             plain = TableName(name.schema, name.name)
@@ -58,25 +58,25 @@ class Placement:
         return found
 
     def taken(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Those of the master's `tables` that cannot be on the slave, each with the table that has its place."""
+        """Those of the master's `tables` whose name on the slave another table has, with that table."""
         found = ((table, self.here(self.there(table))) for table in tables) if self else ()
         return {table: holder for table, holder in found if holder != table}
 
     def places(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """The names on the slave of those of `tables` that have others there."""
+        """Those of `tables` that have another name on the slave, with that name."""
         found = {table: self._place(table) for table in tables} if self else {}
         return {table: place for table, place in found.items() if place != table}
 
     @property
     def text(self) -> str:
-        """For people: which tables have which names on the slave; empty where all have the master's."""
+        """A text about names that differ on the slave; empty if none does."""
         said = {}
-        for rule in (*self.common, *self.own):  # a line of the slave's takes the place of the same one for all
+        for rule in (*self.common, *self.own):  # a line of the slave replaces the same line for all
             said[rule.pattern] = rule.target
         return ", ".join(f"{pattern} is {target.pattern(pattern)}" for pattern, target in said.items() if target)
 
     def patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
-        """Patterns of columns (`schema.table.column`), and the same of the names on the slave."""
+        """Patterns of columns (`schema.table.column`), and the same patterns with the names on the slave."""
         given = tuple(patterns)
         found = dict.fromkeys(given)
         for rule in self._rules:
@@ -94,7 +94,7 @@ class Placement:
         return table if rule is None or rule.target is None else rule.target.of(table)
 
     def _candidates(self, name: TableName) -> Iterator[TableName]:
-        """Tables of the master that may be called so on the slave; single ones first."""
+        """Tables of the master that may have this name on the slave; single tables first."""
         for rule in sorted(self._rules, key=lambda rule: rule.pattern.wildcard):
             if rule.target is None:
                 continue
@@ -117,7 +117,7 @@ class Placement:
 
 
 def _rests(pattern: str, ahead: str) -> Iterator[str]:
-    """What of `pattern` is left for texts that begin with `ahead`."""
+    """The rests of `pattern` after a beginning that matches `ahead`."""
     for at in range(len(pattern) + 1):
         if fnmatchcase(ahead, pattern[:at]):
             yield pattern[at:]
@@ -126,9 +126,9 @@ def _rests(pattern: str, ahead: str) -> Iterator[str]:
 
 
 def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mistakes: list[Mistake]) -> None:
-    """Adds the lines that lead two tables to one place. `slaves`: the lines of each slave's own.
+    """Adds mistakes for lines that give two tables the same name. `slaves`: each slave's own lines.
 
-    Which tables a wildcard covers only the master can tell: see `Placement.taken`.
+    Only the master knows which tables a wildcard matches: see `Placement.taken`.
     """
     lines, found = tuple(common), dict[Mistake, None]()
     for own in [(), *map(tuple, slaves)]:

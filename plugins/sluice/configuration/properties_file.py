@@ -1,4 +1,4 @@
-"""Reads a Java `.properties` file, as the ReplicationAgent's `master.properties` is one."""
+"""Reads a Java `.properties` file, such as the ReplicationAgent's `master.properties`."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> Node | None:
-    """The one replication of the file; None when it has no prefix and must have one, with the reason in `mistakes`."""
+    """The replication of the file; None if it needs a prefix and has none, which is added to `mistakes`."""
     return tree(file, 0, entries(text), mistakes, prefix_elsewhere=prefix_elsewhere)
 
 
@@ -37,7 +37,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             pending += line[:-1]
-            # A continuation that is still empty must not be taken for no continuation.
+            # A blank marks a continuation that is still empty.
             pending = pending or " "
             continue
         yield start, (pending + line).lstrip()
@@ -47,7 +47,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """At the first `=`, `:` or blank that no backslash protects."""
+    """Splits at the first `=`, `:` or blank without a backslash before it."""
     match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)\Z", line, re.DOTALL)
     assert match
     return match.group(1), match.group(2)

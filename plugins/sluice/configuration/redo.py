@@ -20,47 +20,47 @@ class RedoOptions(Options):
     """How the redo logs of an Oracle master are read (`capture: redo`)."""
 
     program: str = option("", absolute(_PROGRAM))
-    """The program of OpenLogReplicator 1.9.0, which is installed on its own."""
+    """The program of OpenLogReplicator 1.9.0, which is installed separately."""
     schema: str = option("", absolute(_SCHEMA))
-    """The schema checkpoint with which capture begins, at its SCN."""
+    """The schema checkpoint at whose SCN the capture begins."""
     threads: tuple[str, ...] = option(("1",), _threads)
     """Redo threads, `V$THREAD.THREAD#`."""
     logs: str | None = option(None, absolute("name a folder, from / on"))
-    """Where the archived logs are, or are brought to: a folder `<resetlogs>_<thread>`, and in it one a day.
-    Default: `logs` at the location."""
+    """The folder of archived logs: in it a folder `<resetlogs>_<thread>`, and in that a folder a day. Default: `logs`
+    at the location."""
     proxy: str | None = option(None, text("write http://host:9527 or https://host:9527"))
-    """A redo proxy on the master's side, from which logs are brought to `logs`; None: somebody else brings them."""
+    """A redo proxy on the master's side, from which logs are fetched into `logs`; None: another program brings them."""
     archived: tuple[str, ...] = option((), texts("write folders of the proxy's machine, separated by commas"))
-    """With `proxy`: the folders there in which the logs of all threads are."""
+    """With `proxy`: the folders on its machine with the logs of all threads."""
     token_file: str | None = option(None, absolute("name a file with the proxy's token, from / on"))
-    """With `proxy`: holds its token."""
+    """With `proxy`: the file with its token."""
     proxy_authority: str | None = option(None, absolute("name a file with the certificate of the authority, from / on"))
-    """With `proxy` and https: who signed its certificate, beside those that the system trusts."""
+    """With `proxy` and https: an authority for its certificate, in addition to those that the system trusts."""
     work: str | None = option(None, absolute("name a folder of this machine, from / on"))
-    """Where the programs keep their checkpoints and logs. Default: `work` at the location."""
+    """The folder of the programs' checkpoints and logs. Default: `work` at the location."""
     host_timezone: str = option("+00:00", _zone)
-    """The time zone of the master's machine: times in redo are those of its clock."""
+    """The time zone of the master's machine, whose clock gives the times in redo."""
     first_port: int = option(27100, whole(1024, 64000))
-    """The program of thread n listens on this port and n, of the loopback."""
+    """The program of thread n listens on this port plus n, on the loopback."""
     metrics_port: int | None = option(None, whole(1024, 64000))
-    """Its metrics are on this port and n, where it is built with them; None: it has none."""
+    """The port of a program's metrics is this one plus n, if it is built with them; None: no metrics."""
     memory_mb: int = option(1024, whole(64, 1_000_000))
-    """Memory that one program may take for redo and transactions."""
+    """Memory that one program may use for redo and transactions."""
     checkpoint_seconds: int = option(600, whole(1, 86_400))
     """Seconds between two copies of its checkpoints in Redis."""
     lease: float = option(10.0, seconds(1, 3_600))
-    """Seconds after which a standby takes over from one that is gone."""
+    """Seconds after which a standby takes over from a dead supervisor."""
     silent_minutes: float = option(15.0, number(0.01, 10_000, "minutes"))
-    """So long a thread may say nothing while transactions of others wait for it."""
+    """How long a thread may be silent while transactions of others wait for it."""
     conn_id: str | None = option(None, text("name a connection to the master, e.g. shop_oracle"))
-    """A connection to the master, which is asked which archived logs it has; None: it is not asked."""
+    """A connection to the master, for its list of archived logs; None: no list."""
     lost_minutes: float = option(60.0, number(0, 1_000_000, "minutes"))
-    """So long after a log is found lost the slaves become INCONSISTENT; until then it may be brought back."""
+    """How long a lost log may be restored before the slaves become INCONSISTENT."""
     exact_names: bool = option(False, flag)
-    """Names in capitals stay so on the slaves; else they become small letters."""
+    """Names in capitals stay so on the slaves; otherwise they become lower case."""
     ends_at: tuple[str, ...] = option((), _scns)
-    """A transaction of the stream ends at each of these SCNs: for slaves that had their changes from triggers up to
-    there."""
+    """The stream ends a transaction at each of these SCNs: for slaves that got their changes from triggers until
+    then."""
 
     def checked(self, section: Section) -> Self:
         section.need("program", _PROGRAM)

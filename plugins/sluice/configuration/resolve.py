@@ -1,4 +1,4 @@
-"""From the configured lines and the master's tables to the tables that are replicated."""
+"""Finds the replicated tables, from the configured lines and the master's tables."""
 
 import difflib
 import re
@@ -24,31 +24,31 @@ MASTER_TABLES = frozenset(
         "answers",
     }
 )
-"""Tables that DbResources bring (`resources_v1.sql` and later steps), without the prefix."""
+"""Tables of DbResources (`resources_v1.sql` and later files), without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "definitions", "failover"})
-"""Tables that a slave gets (`slave_resources.sql`), without the prefix."""
+"""Tables of a slave (`slave_resources.sql`), without the prefix."""
 _STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
-"""Tables in which the apply gathers changes on a slave, without the prefix."""
+"""Stage tables of the apply on a slave, without the prefix."""
 
 MASTER_MARKS = ("items", "tables", "current_tables")
 SLAVE_MARKS = ("checkpoint", "blocks", "rejects")
-"""Tables that are always together, without the prefix."""
+"""Tables that together prove a prefix, without the prefix."""
 
 
 @dataclass(frozen=True)
 class ResolvedTable:
-    """A table that is replicated, with the options of the line that won."""
+    """A replicated table, with the options of its line."""
 
     table: TableName
     actions: frozenset[str]
     sequence: int
-    """-1 where none or a negative one is configured."""
+    """-1 if none or a negative one is configured."""
     trigger: str | None
     debug: bool
 
 
 class TablesMissing(Terminal):
-    """The master lacks tables that the configuration names; `tables` lists them."""
+    """The master lacks the configured `tables`."""
 
     def __init__(self, prefix: Prefix, missing: Iterable[TableName], existing: Iterable[TableName], source: str):
         self.prefix = prefix
@@ -65,7 +65,7 @@ class TablesMissing(Terminal):
 
 
 class OwnTable(Terminal):
-    """The configuration names tables in which Sluice keeps its own data; `tables` lists them."""
+    """The configured `tables` belong to Sluice itself."""
 
     def __init__(self, prefix: Prefix, tables: Iterable[TableName], source: str):
         self.prefix = prefix
@@ -81,7 +81,7 @@ def resolve(
 ) -> list[ResolvedTable]:
     """The tables of `existing` that `rules` replicate, by `sequence`, then by name.
 
-    `source` is the file of the rules, for messages. Raises `TablesMissing` and `OwnTable`.
+    `source`: the file of the rules, for messages. Raises `TablesMissing`, `OwnTable`.
     """
     lines = tuple(rules)
     tables = sorted(set(existing))
@@ -103,17 +103,16 @@ def resolve(
 
 
 def rule_for(table: TableName, rules: Iterable[TableRule]) -> TableRule | None:
-    """The most exact line that matches; among equally exact ones the first of the file."""
+    """The most specific line that matches; of equally specific ones the first of the file."""
     matching = [rule for rule in rules if rule.pattern.matches(table)]
     return max(matching, key=lambda rule: rule.pattern.precision, default=None)
 
 
 def own_tables(tables: Iterable[TableName]) -> set[TableName]:
-    """Those of `tables` that hold Sluice's own data, of any prefix.
+    """Those of `tables` that belong to Sluice, of any prefix.
 
-    A prefix shows by its tables: where X_ITEMS, X_TABLES and X_CURRENT_TABLES are in one schema, X_ is a prefix; so it
-    is where X_CHECKPOINT, X_BLOCKS and X_REJECTS are. A user's table whose name only begins with a prefix is no such
-    table.
+    X_ is a prefix if X_ITEMS, X_TABLES and X_CURRENT_TABLES are in one schema, or X_CHECKPOINT, X_BLOCKS and X_REJECTS.
+    A user's table whose name only begins with a prefix does not belong to Sluice.
     """
     existing = set(tables)
     prefixes = set()
@@ -126,13 +125,13 @@ def own_tables(tables: Iterable[TableName]) -> set[TableName]:
 
 
 def _own_tables(prefix: Prefix, tables: Iterable[TableName]) -> set[TableName]:
-    """Those of `tables` that hold Sluice's own data, of this prefix, complete or not, or of another one."""
+    """Those of `tables` that belong to Sluice: of this prefix, even if incomplete, or of another one."""
     existing = set(tables)
     return own_tables(existing) | _of_prefixes({(table.schema, prefix.lower) for table in existing}, existing)
 
 
 def _of_prefixes(prefixes: set[tuple[str, str]], existing: set[TableName]) -> set[TableName]:
-    """What is Sluice's of these, each a schema and a prefix."""
+    """The existing tables of these prefixes, each given as schema and prefix."""
     own = {TableName(schema, start + end) for schema, start in prefixes for end in MASTER_TABLES | SLAVE_TABLES}
     for schema, start in prefixes:
         own |= {

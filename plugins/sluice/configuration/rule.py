@@ -1,4 +1,4 @@
-"""A line under `tables`: which tables it means, and how they are replicated."""
+"""A line under `tables`: the tables that it matches, and how they are replicated."""
 
 import fnmatch
 import re
@@ -15,7 +15,7 @@ from sluice.model.transformation import Transformation
 
 ALL_ACTIONS = frozenset("IUD")
 ON_ERROR = ("stop", "isolate")
-"""What can happen where changes of a table cannot be applied."""
+"""Policies for changes of a table that cannot be applied."""
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -24,8 +24,8 @@ _WILD = re.compile(r"[*?\[]")
 class TablePattern:
     """`schema.table`, or a wildcard in the table's part: `*`, `?` and `[…]` as in file names.
 
-    Names are compared exactly as the database stores them. A part in double quotes is taken
-    literally: `public."a*b"` is one table.
+    Names are compared exactly as the database stores them. A part in double quotes is literal: `public."a*b"` is one
+    table.
     """
 
     schema: str
@@ -54,8 +54,8 @@ class TablePattern:
 
     @property
     def precision(self) -> tuple[bool, int, int, int]:
-        """The greater, the more exact: a table before wildcards; among these, the one with more
-        literal characters, then with more `?` and `[…]`, then with fewer `*`."""
+        """Greater for a more specific pattern: a table before wildcards; among these the one with more literal
+        characters, then with more `?` and `[…]`, then with fewer `*`."""
         literals = re.sub(r"\[[^\]]*\]|[*?]", "", self.name)
         single = re.findall(r"\[[^\]]*\]|\?", self.name)
         return (not self.wildcard, len(literals), len("".join(single)), -self.name.count("*"))
@@ -73,7 +73,7 @@ class TablePattern:
 
 @dataclass(frozen=True)
 class Target:
-    """Where slaves have a table; what is None is as on the master."""
+    """The name of a table on slaves; None: as on the master."""
 
     schema: str | None = None
     name: str | None = None
@@ -82,15 +82,15 @@ class Target:
     key: str = field(default="", compare=False)
 
     def of(self, table: TableName) -> TableName:
-        """The name of a table of the master on the slave."""
+        """The slave's name of a master's table."""
         return TableName(self.schema or table.schema, self.name or table.name)
 
     def pattern(self, pattern: TablePattern) -> TablePattern:
-        """What the tables that `pattern` means are called on the slave."""
+        """The pattern of the slave's names of the tables that `pattern` matches."""
         return TablePattern(self.schema or pattern.schema, self.name or pattern.name, pattern.wildcard)
 
     def mistake(self, problem: str, remedy: str) -> Mistake:
-        """What is wrong with it, at its place."""
+        """A mistake at its place."""
         return Mistake(self.file, self.line, self.key, problem, remedy)
 
 
@@ -118,21 +118,21 @@ class TableRule(Options):
 
     pattern: TablePattern
     actions: frozenset[str] = option(ALL_ACTIONS, _actions)
-    """Of I, U, D: what the trigger fires on. Empty: initial content only, no trigger."""
+    """Captured actions, of I, U, D. Empty: initial content only, no trigger."""
     sequence: int | None = option(None, whole())
-    """Place in the order in which tables are registered; absent and negative ones come first."""
+    """Place in the order in which tables are registered; missing and negative ones come first."""
     trigger: str | None = option(None, _trigger)
-    """Name of the trigger; absent: made from the prefix and a number."""
+    """Name of the trigger; None: made from the prefix and a number."""
     debug: bool = option(False, flag)
-    """Write what the trigger does to DEBUG_TABLE."""
+    """Whether the trigger logs to DEBUG_TABLE."""
     on_error: str | None = option(None, one_of(ON_ERROR, "policies"))
-    """`stop` or `isolate`, instead of what the slave says."""
+    """`stop` or `isolate`, instead of the slave's policy."""
     replicate: bool = option(True, flag)
-    """False takes the tables of this line out of a wildcard."""
+    """False excludes the tables of this line from a wildcard."""
     transformation: Transformation | None = None
-    """What slaves get otherwise than the master has it; None where they get it as it is."""
+    """The transformation for slaves, or None."""
     target: Target | None = None
-    """Where slaves have the table; None: under the name that it has on the master."""
+    """The name on slaves; None: the master's."""
 
     def checked(self, section: Section) -> Self:
         if self.trigger is not None and self.pattern.wildcard:
@@ -148,6 +148,6 @@ class TableRule(Options):
 
     @property
     def filters(self) -> bool:
-        """Whether slaves may get some of the rows alone."""
+        """Whether slaves may get only some of the rows."""
         found = self.transformation
         return found is not None and (found.where is not None or found.exit is not None)

@@ -1,11 +1,10 @@
-"""A mapping of the file, and what its keys are.
+"""A section of the file, and the declarations of its keys.
 
-A key is declared once, as a field of a class of `Options`: its name, its default, and what may stand there.
+A key is declared once, as a field of a class of `Options`, with its name, its default, and its allowed values.
 
     lease: float = option(10.0, seconds(1, 3_600))
 
-What is absent or wrong reads as the default; what was wrong goes to the mistakes, so that all of a file are told at
-once.
+A missing or wrong key reads as the default. Mistakes are collected, so that all of a file are reported at once.
 """
 
 from dataclasses import dataclass, field, fields
@@ -24,10 +23,10 @@ _A_MAPPING = "write a mapping of keys to values"
 
 
 class Section:
-    """A mapping that is being read. Every key is asked for; `finish` reports what nobody asked for."""
+    """A mapping that is being read. `finish` reports the keys that were not read."""
 
     def __init__(self, node: Node, mistakes: list[Mistake], right: str = _A_MAPPING):
-        """Raises `Wrong` where it is none; `right` says what it should be."""
+        """Raises `Wrong` if the node is no mapping; `right`: what to write."""
         if node.value is not None and not isinstance(node.value, dict):
             raise Wrong(f"is {node.kind}", right)
         self.node = node
@@ -36,7 +35,7 @@ class Section:
 
     @property
     def names(self) -> list[str]:
-        """The keys that are there, in their order."""
+        """The keys in the file, in their order."""
         return list(self.node.fields)
 
     def get(self, name: str) -> Node | None:
@@ -52,12 +51,12 @@ class Section:
         return default if found is None else found
 
     def wrong(self, problem: str, remedy: str, *names: str) -> None:
-        """At the first of these keys that is there, else at the section itself."""
+        """Adds a mistake at the first of these keys in the file, else at the section itself."""
         node = next((self.node.fields[name] for name in names if self.has(name)), self.node)
         self.mistakes.append(node.mistake(problem, remedy))
 
     def need(self, name: str, remedy: str) -> None:
-        """Adds that the key is missing where it is."""
+        """Adds a mistake if the key is missing."""
         if self.get(name) is None:
             key = self.node.child_key(name)
             self.mistakes.append(Mistake(self.node.file, self.node.line, key, "is missing", remedy))
@@ -69,14 +68,14 @@ class Section:
 
 
 def option(default: T, reader: Reader[T]) -> T:
-    """The field of a key."""
+    """Declares the field of a key."""
     found: T = field(default=default, metadata={_READER: reader})
     return found
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a section holds. Its options are the known keys."""
+    """The content of a section. Its fields with `option` are the known keys."""
 
     @classmethod
     def from_node(cls, node: Node, mistakes: list[Mistake]) -> Self:
@@ -84,7 +83,7 @@ class Options:
 
     @classmethod
     def from_section(cls, section: Section, **given: object) -> Self:
-        """`given`: fields that are no keys, and defaults in place of those declared."""
+        """`given`: fields that are no keys, and defaults that replace the declared ones."""
         for one in fields(cls):
             if _READER in one.metadata:
                 default = given.get(one.name, one.default)
@@ -93,7 +92,7 @@ class Options:
         return cls(**given).checked(section)
 
     def checked(self, section: Section) -> Self:
-        """Adds what is wrong between keys to the section's mistakes; what the options mean together."""
+        """Checks the keys against each other and adds mistakes; returns the options, adjusted if needed."""
         return self
 
 
@@ -101,10 +100,10 @@ SomeOptions = TypeVar("SomeOptions", bound=Options)
 
 
 def section_of(kind: type[SomeOptions]) -> SomeOptions:
-    """The field of a key that holds a section."""
+    """Declares the field of a key whose value is a section."""
     return option(kind(), kind.from_node)
 
 
 def sections(kind: type[Options]) -> list[str]:
-    """The keys that hold sections of their own."""
+    """The keys whose values are sections."""
     return [one.name for one in fields(kind) if isinstance(one.default, Options)]

@@ -1,13 +1,13 @@
-"""The trees of a replication file, together with the files of xmlBlaster that a YAML points at.
+"""Reads the trees of a replication file, with the files of xmlBlaster that a YAML points at.
 
-    prefix: TEST                                            absent: what the file says
+    prefix: TEST                                            missing: the file's prefix
     from: master.properties                                 or xmlBlasterPlugins.xml
     master: {conn_id: test_master}
     slaves:
       dr1: {conn_id: test_dr1, from: slave.properties}
 
-Paths are relative to the folder of the YAML. What the YAML gives counts before what the file gives, key by key;
-a line under `tables` takes the place of the file's line for the same table.
+Paths are relative to the folder of the YAML. Keys of the YAML override those of the file; a line under `tables`
+replaces the file's line for the same table.
 """
 
 import re
@@ -31,7 +31,7 @@ _LOOKS_LIKE_PREFIX = re.compile(r"\bprefix\b['\"]?\s*[:=>]\s*['\"]?([A-Za-z]\w*)
 
 
 def roots(file: Path, mistakes: list[Mistake]) -> list[Node]:
-    """One for each replication of the file; none where it or a file that it points at cannot be used."""
+    """One tree for each replication of the file; none if it or a file that it points at cannot be used."""
     try:
         raw = file.read_bytes()
     except OSError as wrong:
@@ -41,7 +41,7 @@ def roots(file: Path, mistakes: list[Mistake]) -> list[Node]:
 
 
 def parsed(file: Path, raw: bytes, mistakes: list[Mistake]) -> list[Node]:
-    """What `roots` gives if the file holds `raw`."""
+    """As `roots`, for the content `raw`."""
     if file.suffix not in YAML:
         return _of_xmlblaster(file, raw, mistakes)
     try:
@@ -63,7 +63,7 @@ def pointed_at(root: Node) -> tuple[Path, ...]:
 
 
 def guess(file: Path) -> tuple[str | None, tuple[Path, ...]]:
-    """What looks like the prefix, in upper case, and like `from` in a file of which there is no tree."""
+    """Guesses the prefix, in upper case, and the files after `from`, in a file that cannot be parsed."""
     text = _text(file)
     targets = tuple(file.parent / name for name in _LOOKS_LIKE_FROM.findall(text)) if file.suffix in YAML else ()
     found = (_LOOKS_LIKE_PREFIX.search(each) for each in (text, *map(_text, targets)))
@@ -73,7 +73,7 @@ def guess(file: Path) -> tuple[str | None, tuple[Path, ...]]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # ValueError: no path at all, such as one with a NUL
+    except (OSError, ValueError):  # ValueError: an invalid path, such as one with a NUL
         return ""
 
 
@@ -86,7 +86,7 @@ def _of_xmlblaster(file: Path, raw: bytes, mistakes: list[Mistake], *, prefix_el
 
 
 def _decoded(raw: bytes) -> str:
-    """xmlBlaster's files are as old as Java's ISO-8859-1 properties."""
+    """UTF-8, else ISO-8859-1, the encoding of old Java properties."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -94,7 +94,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _with_master_file(root: Node, mistakes: list[Mistake]) -> Node | None:
-    """None where the file that `from` names cannot be used: what else is wrong then, nobody can tell."""
+    """The root merged with the file of `from`; None if that file cannot be used."""
     pointer = _fields(root).get("from")
     if pointer is None:
         return root
@@ -109,7 +109,7 @@ def _with_master_file(root: Node, mistakes: list[Mistake]) -> Node | None:
 
 
 def _chosen(root: Node, pointer: Node, replications: Iterable[Node], mistakes: list[Mistake]) -> list[Node]:
-    """Of the replications of one file that of the YAML's prefix."""
+    """The file's replication with the YAML's prefix."""
     known = {str(_fields(each)["prefix"].value).upper(): each for each in replications if "prefix" in _fields(each)}
     wish = _fields(root).get("prefix")
     if wish is None or not isinstance(wish.value, str):
@@ -165,7 +165,7 @@ def _fields(node: Node | None) -> dict[str, Node]:
 
 
 def _merged(below: Node, above: Node) -> Node:
-    """The tree of the YAML `above` over that of the file `below`."""
+    """The tree of the file `below`, overridden by that of the YAML `above`."""
     if not isinstance(below.value, dict) or not isinstance(above.value, dict):
         return below if isinstance(below.value, dict) and above.value is None else above
     fields = dict(below.value)

@@ -1,6 +1,6 @@
 """Sections with a line for each table or wildcard: `tables`, of a replication and of a slave, and `conflict_rules`.
 
-What expressions mean is not looked at here: that needs the tables, see `sluice.transform`.
+`sluice.transform` checks expressions, since that needs the tables.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,10 +30,10 @@ _A_RULE = (
 
 
 def tables(node: Node, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
-    """What is said of each table or wildcard."""
+    """The lines under `tables`."""
     lines = node.entries(EACH_TABLE)
     if not lines:
-        # Reconciling with no table at all would remove every trigger: that is what uninstalling is for.
+        # Without any table, reconciling would remove every trigger, which is left to uninstalling.
         raise Wrong("names no table", f"{EACH_TABLE}; to end a replication, uninstall it")
     rules: list[TableRule] = []
     triggers: dict[str, Node] = {}
@@ -47,7 +47,7 @@ def tables(node: Node, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
 
 
 def tables_of_slave(node: Node, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
-    """What one slave gets otherwise than `tables` says for all of them."""
+    """The lines under a slave's `tables`."""
     if node.value is None:
         return ()
     lines = node.entries("write a line for each table or wildcard, with where, columns, exit or target")
@@ -55,7 +55,7 @@ def tables_of_slave(node: Node, mistakes: list[Mistake]) -> tuple[TableRule, ...
 
 
 def conflict_rules(node: Node, mistakes: list[Mistake]) -> tuple[tuple[TablePattern, ConflictRule], ...]:
-    """Who wins, for each table or wildcard."""
+    """The lines under `conflict_rules`."""
     lines = node.entries(_A_RULE)
     if not lines:
         raise Wrong("names no table", _A_RULE)
@@ -65,7 +65,7 @@ def conflict_rules(node: Node, mistakes: list[Mistake]) -> tuple[tuple[TablePatt
 def _each(
     lines: dict[str, Node], reader: Callable[[TablePattern, Node, list[Mistake]], T | None], mistakes: list[Mistake]
 ) -> Iterator[tuple[Node, T]]:
-    """Each line and what it says of its tables, as far as that is right."""
+    """The valid lines with their values."""
     patterns: dict[TablePattern, Node] = {}
     for name, line in lines.items():
         try:
@@ -96,7 +96,7 @@ def _rule_of_slave(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -
 
 
 def _transformation(section: Section) -> Transformation | None:
-    """None where nothing is said."""
+    """None if the section has no transformation."""
     where = section.read("where", text(_EXPRESSION), None)
     columns = section.read("columns", _columns, ())
     user_exit = section.read("exit", function, None)
@@ -107,7 +107,7 @@ def _transformation(section: Section) -> Transformation | None:
 
 
 def _target(pattern: TablePattern, section: Section) -> Target | None:
-    """Where slaves have the table; None where nothing is said."""
+    """The name of the table on slaves; None if the section has no target."""
     found = section.read("target", _named, None)
     if found is not None and found.name is not None and pattern.wildcard:
         problem = f"would give every table of {pattern} the name {found.name}"
@@ -133,7 +133,7 @@ def _columns(node: Node, mistakes: list[Mistake]) -> tuple[tuple[str, ColumnChan
 
 
 def _change(node: Node, mistakes: list[Mistake]) -> ColumnChange | None:
-    """What becomes of one column."""
+    """The change of one column."""
     section = Section(node, mistakes, _A_CHANGE)
     excluded = section.read("exclude", flag, None)
     renamed = section.read("rename", text("write the column's name on the slave, exactly as it stores it"), None)

@@ -1,6 +1,7 @@
-"""What may stand at a key. Each function here gives a reader, or is one: from the node of a key to its value.
+"""Readers of values: each function here returns a reader, or is one. A reader converts the node of a key to its value.
 
-A reader raises `Wrong`; where a value has several parts, it adds to the mistakes what is wrong in them.
+It raises `Wrong`; for a value with several parts it adds their mistakes. `right` and `what` are for messages: what to
+write, and what the value is.
 """
 
 import math
@@ -27,7 +28,7 @@ A_PREFIX = "write a letter, then letters, digits or underscores, 30 characters a
 
 
 def read(reader: Reader[T], node: Node, mistakes: list[Mistake]) -> T | None:
-    """The value of a key; None where it is wrong."""
+    """The value of a key; None if it is wrong."""
     try:
         return reader(node, mistakes)
     except Wrong as wrong:
@@ -36,7 +37,7 @@ def read(reader: Reader[T], node: Node, mistakes: list[Mistake]) -> T | None:
 
 
 def scalar(node: Node, right: str) -> str:
-    """Its text. `right` says what it should be."""
+    """The text of a scalar."""
     if not isinstance(node.value, str):
         raise Wrong(f"is {node.kind}" if node.value is not None else "has no value", right)
     return node.value
@@ -55,7 +56,7 @@ def text(right: str) -> Reader[str]:
 
 
 def matching(pattern: str, problem: str, right: str) -> Reader[str]:
-    """A text of a form; `problem` says that it is not."""
+    """A text that matches `pattern`; `problem`: the message if it does not."""
 
     def read(node: Node, mistakes: list[Mistake]) -> str:
         found = text(right)(node, mistakes)
@@ -67,7 +68,7 @@ def matching(pattern: str, problem: str, right: str) -> Reader[str]:
 
 
 def listed(right: str, each: Reader[T], *, none: bool = False) -> Reader[tuple[T, ...]]:
-    """A list, or a text with commas, as property files have it. `none`: it may be empty."""
+    """A list, or a text with commas, as in property files. `none`: it may be empty."""
 
     def read_all(node: Node, mistakes: list[Mistake]) -> tuple[T, ...]:
         if isinstance(node.value, list):
@@ -99,7 +100,7 @@ def one_of(choices: Iterable[str], what: str) -> Reader[str]:
 
 
 def member_of(kind: type[Member], what: str) -> Reader[Member]:
-    """One of an enumeration."""
+    """A member of an enumeration."""
     word = one_of(kind, what)
     return lambda node, mistakes: kind(word(node, mistakes))
 
@@ -120,7 +121,7 @@ def whole(low: int | None = None, high: int | None = None) -> Reader[int]:
 
     def read(node: Node, _: list[Mistake]) -> int:
         found = scalar(node, right).strip()
-        # Not YAML's own reading of numbers: there 010 is eight and 1:30 is ninety. Eighteen digits fit every database.
+        # Unlike in YAML, where 010 is eight and 1:30 is ninety. Eighteen digits fit every database.
         if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", found):
             raise Wrong(f"{found!r} is not a whole number", right)
         number = int(found.replace("_", ""))
@@ -132,7 +133,7 @@ def whole(low: int | None = None, high: int | None = None) -> Reader[int]:
 
 
 def number(low: float, high: float, what: str = "a number") -> Reader[float]:
-    """Of any kind; `what` says in messages what it counts."""
+    """A number with or without fraction."""
     right = f"write {what} from {low:g} to {high:g}"
 
     def read(node: Node, _: list[Mistake]) -> float:
@@ -155,7 +156,7 @@ def seconds(low: float, high: float) -> Reader[float]:
 
 
 def absolute(right: str) -> Reader[str]:
-    """A file or a folder."""
+    """An absolute path."""
     return matching("/.*", "is not absolute", right)
 
 
@@ -178,7 +179,7 @@ def place(node: Node, _: list[Mistake]) -> str:
 
 
 def folder(node: Node, mistakes: list[Mistake]) -> str:
-    """Of this machine."""
+    """An absolute folder of this machine."""
     found = text(A_FOLDER)(node, mistakes)
     try:
         if Location.parse(found).bucket is not None:
@@ -194,7 +195,7 @@ function = matching(NAME.pattern, "names no function", HOW_TO_NAME)
 
 
 def as_it_is(node: Node) -> Any:
-    """Texts, lists and mappings of them."""
+    """The value as text, list or mapping, without checks."""
     if isinstance(node.value, dict):
         return {name: as_it_is(child) for name, child in node.value.items()}
     if isinstance(node.value, list):

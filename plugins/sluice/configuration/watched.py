@@ -1,4 +1,4 @@
-"""The file of a replication and those that it points at, read again when one of them has changed."""
+"""Reads the file of a replication, and those that it points at, again when one of them has changed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +10,16 @@ Mark = tuple[int, int, int]
 
 
 class WatchedFile:
-    """Of one replication; `again` is cheap while nothing changes."""
+    """The files of one replication; `again` is cheap while nothing changes."""
 
     def __init__(self, replication: Replication):
         self._replication = replication
         self._read_at: tuple[Mark | None, ...] = ()
 
     def again(self) -> Replication | None:
-        """The replication as its file has it now; None where the file is as it was at the last call.
+        """The replication as its file has it now; None if the file has not changed since the last call.
 
-        The first call reads it: it may have changed since the replication was built. Raises what `config.load`
-        raises, once a change.
+        The first call always reads it. Raises as `config.load`, once a change.
         """
         marks = tuple(_mark(file) for file in (self._replication.source, *self._replication.points_at))
         if marks == self._read_at:
@@ -31,7 +30,7 @@ class WatchedFile:
 
 
 def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
-    """What the apply of a slave goes by: where two of these are equal, a change of the file does not concern it.
+    """The part of the configuration that the apply of a slave uses, for comparison after a change of the file.
 
     Raises `UnknownSlave`.
     """
@@ -41,7 +40,7 @@ def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
 
 
 def _mark(file: Path) -> Mark | None:
-    """Changes when the file does, however it is replaced."""
+    """A value that changes with the file, even if it is replaced."""
     try:
         found = file.stat()
     except OSError:

@@ -61,7 +61,7 @@ class _Plugin:
 
 
 class _Reader:
-    """Collects plugins and their attributes; everything else in the file is passed over."""
+    """Collects plugins and their attributes; ignores everything else."""
 
     def __init__(self) -> None:
         self.plugins: list[_Plugin] = []
@@ -69,7 +69,7 @@ class _Reader:
         self._key: str | None = None
         self._line = 0
         self._text: list[str] = []
-        self._parser = expat.ParserCreate("utf-8")  # the text is decoded already, whatever its declaration says
+        self._parser = expat.ParserCreate("utf-8")  # the text is already decoded; its declaration does not matter
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -96,5 +96,5 @@ class _Reader:
             self._key = None
 
     def _entity(self, *_: object) -> None:
-        # No replication needs one, and entities can read files or grow without end.
+        # No replication needs entities, which could read files or expand without limit.
         raise _EntityDeclared(self._parser.CurrentLineNumber)

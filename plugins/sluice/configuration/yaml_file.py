@@ -1,7 +1,7 @@
 """Reads a `.yaml` replication file into nodes.
 
-PyYAML's composed nodes are used rather than its values: they know their lines, keep both of two
-equal keys, and leave `no`, `010` and `1:30` the texts they are.
+It uses PyYAML's composed nodes instead of its values: they have lines, keep both of two equal keys, and leave `no`,
+`010` and `1:30` as texts.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 def read(file: Path, text: str, mistakes: list[Mistake]) -> Node | None:
-    """The root mapping; None when there is none, with the reason in `mistakes`."""
+    """The root mapping; None if there is none, with the reason in `mistakes`."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as wrong:
@@ -44,7 +44,7 @@ _MOST_VALUES = 200_000
 
 
 class _TooLarge(Exception):
-    """Aliases of aliases multiply: a small file can stand for more than fits in memory."""
+    """Aliases of aliases multiply: a small file could expand to more than fits in memory."""
 
 
 class _Reader:

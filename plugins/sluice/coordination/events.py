@@ -1,4 +1,4 @@
-"""What happened to a slave, for pages. Bounded; Redis may lose it."""
+"""Events of a slave, for pages. Bounded; Redis may lose them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +24,7 @@ class Events:
         self.key = key(prefix, slave)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Appends them, and forgets the oldest beyond `KEPT`."""
+        """Appends events, and removes the oldest beyond `KEPT`."""
         texts = [event.stored() for event in events]
         if not texts:
             return
@@ -35,11 +35,11 @@ class Events:
             pipe.execute()
 
     def read(self, most: int = KEPT) -> list[Event]:
-        """The latest ones."""
+        """The latest events."""
         with classified():
             return parsed(self.client.lrange(self.key, -most, -1))
 
 
 def parsed(texts: Sequence[object]) -> list[Event]:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return [Event.parse(str(text)) for text in texts]

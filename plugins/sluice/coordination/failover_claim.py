@@ -1,4 +1,4 @@
-"""Which failover of a replication is under way, for others that would begin: a courtesy, the slave's row decides."""
+"""The failover of a replication that is under way, so that no other one begins. Advisory: the slave's row decides."""
 
 import json
 
@@ -16,20 +16,20 @@ class FailoverClaim:
         self.key = f"sluice:{prefix}:failover"
 
     def take(self, failover_id: str, slave: str) -> dict[str, str]:
-        """The claim in force afterwards, `id` and `slave`: this one, or that of the failover that was first."""
+        """Claims the prefix; returns `id` and `slave` of the claim in force: this one, or an earlier failover's."""
         with classified():
             self.client.set(self.key, json.dumps({"id": failover_id, "slave": slave}), nx=True)
         return self.read() or {"id": failover_id, "slave": slave}
 
     def read(self) -> dict[str, str] | None:
-        """None where no failover is under way."""
+        """None if no failover is under way."""
         with classified():
             text = self.client.get(self.key)
         found: dict[str, str] | None = json.loads(str(text)) if text else None
         return found
 
     def give_back(self, failover_id: str) -> None:
-        """Others may begin."""
+        """Removes the claim if it is this failover's."""
         if (found := self.read()) is not None and found["id"] == failover_id:
             with classified():
                 self.client.delete(self.key)

@@ -1,4 +1,4 @@
-"""Takes all that Redis has of a replication, or of one of its slaves, away."""
+"""Deletes the keys of a replication, or of one of its slaves, from Redis."""
 
 import re
 
@@ -9,7 +9,7 @@ from sluice.model.names import Prefix
 
 
 def forget(client: "redis.Redis", prefix: Prefix, slave: str | None = None) -> int:
-    """How many keys were deleted. `slave`: None for the whole replication. Raises `StoreUnreachable`."""
+    """Returns how many keys were deleted. `slave`: None for the whole replication. Raises `StoreUnreachable`."""
     stem = f"sluice:{prefix}:" + (f"{slave}:" if slave is not None else "")
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", stem) + "*"
     deleted = 0

@@ -20,7 +20,7 @@ INITIAL_UPDATE = "initial update"
 ADMIN = "admin"
 ERROR = "error"
 APPROVAL = "approval"
-"""By this the gate is closed while files wait for a person's answer."""
+"""`by` of the closure while files wait for a person's answer."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Closure:
     """ISO 8601, UTC."""
 
     def text(self) -> str:
-        """As it is stored."""
+        """The closure as Redis and CHECKPOINT store it."""
         return json.dumps(asdict(self))
 
     @property
     def with_remedy(self) -> str:
-        """Of an apply that stopped: the reason, and how it is started again."""
+        """The reason of a stopped apply, and how to start it again."""
         if RESTART_APPLY in self.reason:
             return self.reason
         return f"{self.reason.rstrip('.')}. Mend that, then {RESTART_APPLY}."
@@ -49,14 +49,14 @@ class Closure:
 
 
 class Gate:
-    """Closes and opens the way to one slave. Every method raises `StoreUnreachable`."""
+    """The gate of one slave. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:gate"
         self._events = Events(client, prefix, slave)
         self._subscription: Any = None
-        """What hears that somebody opened or closed it."""
+        """Receives a message when the gate is opened or closed."""
 
     def close(self, name: str, by: str, reason: str) -> Closure:
         """Adds a closure, or replaces the one of that name. `ADMIN`: see `sluice.apply.admin_closure`."""
@@ -69,13 +69,13 @@ class Gate:
         return closure
 
     def restore(self, text: str) -> bool:
-        """Puts a closure back that Redis has lost; False where there is one of that name."""
+        """Restores a closure that Redis has lost; False if there is one of that name."""
         closure = Closure(**json.loads(text))
         with classified():
             return bool(self.client.hsetnx(self.key, closure.name, text))
 
     def open(self, name: str) -> bool:
-        """Removes one closure; False when it was not there. Other closures keep the gate closed."""
+        """Removes one closure; False if there was none. Other closures keep the gate closed."""
         with classified(), self.client.pipeline() as pipe:
             pipe.hdel(self.key, name)
             pipe.publish(self.key, name)
@@ -85,13 +85,12 @@ class Gate:
         return opened
 
     def closures(self) -> list[Closure]:
-        """All reasons why the gate is closed, by name; empty when it is open."""
+        """All closures, by name; empty if the gate is open."""
         with classified():
             return parsed(self.client.hgetall(self.key))
 
     def await_change(self, seconds: float) -> None:
-        """Returns when somebody has opened or closed it, or after `seconds`: what was said before the first call is
-        not heard."""
+        """Returns when the gate is opened or closed, or after `seconds`. Misses changes before the first call."""
         try:
             with classified():
                 if self._subscription is None:
@@ -104,12 +103,12 @@ class Gate:
             raise
 
     def _happened(self, text: str) -> None:
-        """Kept for pages; the gate does not depend on it."""
+        """Adds an event for pages. The gate does not depend on it."""
         with suppress(StoreUnreachable):
             self._events.add([Event(time.time(), EventKind.GATE, text)])
 
     def forget(self) -> None:
-        """Ends what `await_change` began; never raises."""
+        """Ends the subscription of `await_change`; never raises."""
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             with suppress(redis.RedisError):
@@ -117,5 +116,5 @@ class Gate:
 
 
 def parsed(values: Mapping[bytes | str, bytes | str]) -> list[Closure]:
-    """From what Redis has, by name."""
+    """Parses the value in Redis, sorted by name."""
     return sorted((Closure(**json.loads(value)) for value in values.values()), key=lambda closure: closure.name)

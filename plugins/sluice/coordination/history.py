@@ -1,4 +1,4 @@
-"""What an apply did, minute by minute, for curves on pages. Bounded; Redis may lose it."""
+"""Samples of an apply, one a minute, for curves on pages. Bounded; Redis may lose them."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from sluice.model.names import Prefix
 from sluice.model.sample import Sample
 
 KEPT = 26 * 60
-"""Minutes that are kept: a day, and some more."""
+"""Minutes that are kept: a day and two hours."""
 
 
 class History:
@@ -20,7 +20,7 @@ class History:
         self.key = f"sluice:{prefix}:{slave}:history"
 
     def append(self, sample: Sample) -> None:
-        """Adds one, and forgets what is older than `KEPT`."""
+        """Adds a sample, and removes the oldest beyond `KEPT`."""
         with classified(), self.client.pipeline() as pipe:
             pipe.rpush(self.key, sample.text())
             pipe.ltrim(self.key, -KEPT, -1)
@@ -28,12 +28,12 @@ class History:
             pipe.execute()
 
     def read(self, minutes: int = KEPT) -> list[Sample]:
-        """The last ones, at most as many as `minutes`."""
+        """The last samples, at most `minutes`."""
         with classified():
             texts = self.client.lrange(self.key, -minutes, -1)
         return parsed(texts)
 
 
 def parsed(texts: Sequence[object]) -> list[Sample]:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return [Sample.parse(str(text)) for text in texts]

@@ -1,7 +1,4 @@
-"""What the last purge of ITEMS found that a person should know, for pages and notices.
-
-Redis may lose it: the next purge writes it again.
-"""
+"""Findings of the last purge of ITEMS, for pages and notices. Redis may lose them: the next purge writes them again."""
 
 import json
 from collections.abc import Mapping
@@ -15,16 +12,16 @@ from sluice.model.names import Prefix
 
 @dataclass(frozen=True)
 class Found:
-    """Of one replication."""
+    """Findings of one replication."""
 
     warning: str = ""
-    """How much of `items_limit` is used; empty below the share from which on people are warned."""
+    """How much of `items_limit` is used; empty below the share at which people are warned."""
     since: str = ""
-    """When that was seen first, ISO 8601, UTC."""
+    """When the warning was first found, ISO 8601, UTC."""
     dropped: Mapping[str, str] = field(default_factory=dict)
-    """Slave → why it was dropped, of slaves that do not answer."""
+    """Dropped slaves that do not answer, with the reason."""
     not_dropped: Mapping[str, str] = field(default_factory=dict)
-    """Slave → why it was not dropped although the limit is reached and it is the furthest behind, with the remedy."""
+    """Slaves that should be dropped and cannot be, with reason and remedy."""
 
 
 class ItemsState:
@@ -32,21 +29,21 @@ class ItemsState:
 
     def __init__(self, client: "redis.Redis", prefix: Prefix):
         self.client = client
-        # Between two colons: no slave is called so.
+        # Two colons: no name of a slave is empty.
         self.key = f"sluice:{prefix}::items"
 
     def write(self, found: Found, now: str) -> None:
-        """With `since`: an unbroken warning keeps its own."""
+        """Stores the findings and sets `since`, which a lasting warning keeps."""
         since = (self.read().since or now) if found.warning else ""
         with classified():
             self.client.set(self.key, json.dumps(asdict(replace(found, since=since))))
 
     def read(self) -> Found:
-        """Nothing where nothing was found."""
+        """Empty if nothing was found."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
 def parsed(text: object) -> Found:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return Found(**json.loads(str(text))) if text else Found()

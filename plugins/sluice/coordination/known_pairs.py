@@ -1,4 +1,4 @@
-"""All that Redis knows of many pairs, asked in one round trip."""
+"""Reads everything that Redis has about many pairs in one round trip."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,48 +43,48 @@ HOUR = 60
 
 @dataclass(frozen=True)
 class KnownSlave:
-    """What Redis knows of one pair. All of it may be missing."""
+    """Redis's content about one pair. Everything may be missing."""
 
     status: Mapping[str, Any] = field(default_factory=dict)
-    """What the apply last said, see `sluice.coordination.status`."""
+    """The apply's last status, see `sluice.coordination.status`."""
     holder: Holder | None = None
-    """Who applies."""
+    """The process that applies."""
     closures: Sequence[Closure] = ()
     tables: Mapping[str, Seen] = field(default_factory=dict)
     """Each table with its last comparison."""
     lacks: Sequence[Found] = ()
     samples: Sequence[Sample] = ()
-    """Of the last minutes, oldest first."""
+    """Samples of the last minutes, oldest first."""
     started: StartedLoad | None = None
-    """The load of new tables that was started."""
+    """A load of new tables that was started and has not ended."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """What Redis knows of the past of one pair."""
+    """Redis's content about the past of one pair."""
 
     samples: Sequence[Sample] = ()
     events: Sequence[Event] = ()
     changed: Mapping[str, datetime] = field(default_factory=dict)
-    """When each table was changed last."""
+    """Time of each table's last change."""
 
 
 @dataclass(frozen=True)
 class KnownMaster:
-    """What Redis knows of one replication."""
+    """Redis's content about one replication."""
 
     items: items_state.Found = field(default_factory=items_state.Found)
-    """What the last purge found."""
+    """Findings of the last purge."""
     lacks: Sequence[Found] = ()
     """Tables that are not captured."""
     queue: MeasuredQueue | None = None
     redo: RedoStatus | None = None
-    """How the capture from redo logs is, where there is one."""
+    """Status of the capture of redo logs; None without one."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Of all replications that were asked for."""
+    """Redis's content about the requested replications."""
 
     masters: Mapping[Prefix, KnownMaster] = field(default_factory=dict)
     slaves: Mapping[tuple[Prefix, str], KnownSlave] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Known:
 
 
 def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes: int = HOUR) -> Known:
-    """`pairs`: the slaves of each prefix; `minutes`: so many samples of each. Raises `StoreUnreachable`."""
+    """`pairs`: slaves by prefix. `minutes`: samples of each slave. Raises `StoreUnreachable`."""
     with classified(), client.pipeline(transaction=False) as pipe:
         for prefix, slaves in pairs.items():
             pipe.get(ItemsState(client, prefix).key)
@@ -134,7 +134,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
 
 
 def past(client: "redis.Redis", prefix: Prefix, slave: str, minutes: int) -> Past:
-    """Of one pair, with so many samples. Raises `StoreUnreachable`."""
+    """The past of one pair, with up to `minutes` samples. Raises `StoreUnreachable`."""
     with classified(), client.pipeline(transaction=False) as pipe:
         pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
         pipe.lrange(Events(client, prefix, slave).key, -events.KEPT, -1)

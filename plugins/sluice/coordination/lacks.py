@@ -1,6 +1,6 @@
-"""What the last comparison of definitions found that a person should know, for pages and notices.
+"""Findings of the last comparison of definitions, for pages and notices.
 
-Redis may lose it: then it counts as first seen when it is seen next.
+Redis may lose them: then `since` begins again.
 """
 
 import json
@@ -20,38 +20,38 @@ class Found:
     what: str
     """What is lacking and why, a sentence without full stop."""
     statement: str
-    """SQL that mends it, several statements with `;` between them; empty where a DAG does."""
+    """SQL that mends it, several statements with `;` between them; empty if a DAG mends it."""
     since: str
-    """When it was seen first, ISO 8601, UTC."""
+    """When it was first found, ISO 8601, UTC."""
 
     @property
     def on_slave(self) -> str:
-        """Of a slave: what to run there, too."""
+        """The finding of a slave, with what to run there."""
         statements = " ".join(self.statement.splitlines())
         return f"{self.what}. The slave does not follow this by itself. Run there: {statements};"
 
 
 class Lacks:
-    """Of a slave, or of the master. Every method raises `StoreUnreachable`."""
+    """The findings of a slave, or of the master. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str | None = None):
         self.client = client
-        # Between two colons: no slave is called so.
+        # Two colons: no name of a slave is empty.
         self.key = f"sluice:{prefix}:{slave}:lacks" if slave is not None else f"sluice:{prefix}::lacks"
 
     def write(self, lacking: Iterable[tuple[str, str]], now: str) -> None:
-        """`lacking`: `what` and `statement` of all there is. What was there before keeps its `since`."""
+        """Replaces all findings. `lacking`: `what` and `statement` of each. Known ones keep their `since`."""
         before = {(one.what, one.statement): one.since for one in self.read()}
         found = [Found(what, statement, before.get((what, statement), now)) for what, statement in lacking]
         with classified():
             self.client.set(self.key, json.dumps([asdict(one) for one in found]))
 
     def read(self) -> list[Found]:
-        """Empty where nothing lacks, or nothing was compared."""
+        """Empty if nothing is lacking, or nothing was compared."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
 def parsed(text: object) -> list[Found]:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return [Found(**one) for one in json.loads(str(text))] if text else []

@@ -1,4 +1,4 @@
-"""When each table of a slave was changed last, for pages. Redis may lose it."""
+"""The time of the last change of each table of a slave, for pages. Redis may lose it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,14 +10,14 @@ from sluice.model.names import Prefix, TableName
 
 
 class LastChanges:
-    """One time a table. Every method raises `StoreUnreachable`."""
+    """The times of one slave. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:changed"
 
     def note(self, tables: Mapping[TableName, float]) -> None:
-        """`tables`: when a change of each was committed last, seconds since 1970."""
+        """`tables`: when the last change of each was committed, in seconds since the epoch."""
         if not tables:
             return
         with classified():
@@ -30,5 +30,5 @@ class LastChanges:
 
 
 def parsed(values: Mapping[bytes | str, bytes | str]) -> dict[str, datetime]:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return {str(table): datetime.fromtimestamp(float(at), UTC) for table, at in values.items()}

@@ -1,7 +1,7 @@
 """The lease: the right to apply to a slave, held in Redis and renewed while it is used.
 
-The lease keeps two applies from getting in each other's way; that only one of them can write is
-the epoch's work (see `sluice.model.checkpoint`), so a lost Redis costs time and never data.
+The lease prevents two applies of one slave. If two run nevertheless, the epoch lets only one of them write (see
+`sluice.model.checkpoint`), so a lost Redis costs time and never data.
 """
 
 import json
@@ -40,7 +40,7 @@ class LeaseHeld(Transient):
 
 
 class LeaseLost(Transient):
-    """The lease ran out, because Redis was away too long, or another process took it."""
+    """The lease expired because Redis was down too long, or another process took it."""
 
     def __init__(self, slave: str, reason: str):
         super().__init__(f"The lease of slave {slave} is lost: {reason}. Applying stops until it is regained.")
@@ -50,7 +50,7 @@ class LeaseLost(Transient):
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease, as other processes see it."""
+    """The process that holds a lease."""
 
     host: str
     pid: int
@@ -61,9 +61,9 @@ class Holder:
 
 
 class Lease:
-    """The lease of one slave. `acquire`, then `keep` before every write; a thread renews it meanwhile.
+    """The lease of one slave. Call `acquire`, then `keep` before every write; a thread renews the lease meanwhile.
 
-    `duration` in seconds: how long a dead holder blocks its successor.
+    `duration`: seconds that a dead holder blocks its successor.
     """
 
     def __init__(
@@ -92,14 +92,14 @@ class Lease:
             self._thread.start()
 
     def keep(self) -> None:
-        """Returns while the lease is surely held. Raises `LeaseLost` as soon as it may not be."""
+        """Returns while the lease is certainly held. Raises `LeaseLost` as soon as it may be lost."""
         if self._taken_by:
             raise LeaseLost(self.slave, f"{self._taken_by} holds it")
         if self._clock() >= self._renewed + self.duration:
             raise LeaseLost(self.slave, f"Redis did not renew it for {self.duration:g} s")
 
     def release(self) -> None:
-        """Gives the lease back if it is still ours; never raises because Redis is away."""
+        """Deletes the lease if it is still ours; an outage of Redis does not raise."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=self.duration)
@@ -119,7 +119,7 @@ class Lease:
                     self._renewed, self._taken_by = now, None
                 else:
                     self._taken_by = str(holder(self.client, self.key) or "another process")
-            except Exception as error:  # whatever it is, this thread must live; `keep` speaks up when it lasts
+            except Exception as error:  # this thread must survive any error; `keep` raises if it lasts
                 log.debug("the lease was not renewed: %s", error)
 
 
@@ -128,18 +128,18 @@ def key(prefix: Prefix, slave: str) -> str:
 
 
 def taken(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
-    """Whether an apply of the slave runs. Raises `StoreUnreachable`."""
+    """Whether an apply of the slave is running. Raises `StoreUnreachable`."""
     with classified():
         return holder(client, key(prefix, slave)) is not None
 
 
 def holder(client: "redis.Redis", lease_key: str) -> Holder | None:
-    """Who holds the lease now, None when nobody does."""
+    """The current holder of the lease, or None."""
     return parsed(client.get(lease_key))
 
 
 def parsed(value: object) -> Holder | None:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     if not value:
         return None
     values = json.loads(str(value))

@@ -1,6 +1,6 @@
-"""The load of new tables that was started for a slave and is not over, for people and pages.
+"""The load of new tables that was started for a slave and has not ended, for pages and notices.
 
-Redis may lose it: then people are told to start what runs already, and the slave refuses the second one.
+Redis may lose it: then pages say to start a load that runs already, and the slave refuses the second one.
 """
 
 import json
@@ -12,37 +12,37 @@ from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix, TableName
 
 EXPIRES_SECONDS = 24 * 3600
-"""A run that was deleted never says that it is over."""
+"""A deleted run never reports its end."""
 
 
 class LoadStarted:
-    """Of one slave. Every method raises `StoreUnreachable`."""
+    """The started load of one slave. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:load_started"
 
     def note(self, load: StartedLoad) -> None:
-        """Replaces an earlier one."""
+        """Stores a load; replaces an earlier one."""
         value = {"run": load.run, "tables": [str(table) for table in load.tables]}
         with classified():
             self.client.set(self.key, json.dumps(value), ex=EXPIRES_SECONDS)
 
     def over(self, run: str) -> None:
-        """Nothing is started any more, unless that is another run."""
+        """Removes the load if it is of this run."""
         found = self.read()
         if found is not None and found.run == run:
             with classified():
                 self.client.delete(self.key)
 
     def read(self) -> StartedLoad | None:
-        """None where nothing was started."""
+        """None if no load was started."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
 def parsed(text: object) -> StartedLoad | None:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     if not text:
         return None
     value = json.loads(str(text))

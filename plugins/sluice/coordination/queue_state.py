@@ -1,4 +1,4 @@
-"""How much waits in ITEMS of a master, as one of its applies measured it last. Redis may lose it."""
+"""The size of a master's ITEMS, as its applies last measured it. Redis may lose it."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class MeasuredQueue:
 
     @classmethod
     def parse(cls, text: object) -> "MeasuredQueue | None":
-        """From what Redis has; None where it has nothing."""
+        """Parses the value in Redis; None without a value."""
         if not text:
             return None
         values = json.loads(str(text))
@@ -42,12 +42,12 @@ class QueueState:
 
     def __init__(self, client: "redis.Redis", prefix: Prefix):
         self.client = client
-        # Between two colons: no slave is called so.
+        # Two colons: no name of a slave is empty.
         self.key = f"sluice:{prefix}::queue"
         self._turn = f"{self.key}:turn"
 
     def measure(self, backlog: Callable[[], Backlog], version: Callable[[], int | None] = lambda: None) -> None:
-        """Keeps what `backlog` and `version` of DbResources say, unless somebody did so within the last minute."""
+        """Stores `backlog` and `version` of DbResources, unless another process did so within the last minute."""
         with classified():
             if not self.client.set(self._turn, "", nx=True, ex=EVERY_SECONDS):
                 return
@@ -64,6 +64,6 @@ class QueueState:
             self.client.set(self.key, json.dumps(values), ex=EXPIRES_SECONDS)
 
     def read(self) -> MeasuredQueue | None:
-        """None where nobody has measured it for a day."""
+        """None if it was not measured for a day."""
         with classified():
             return MeasuredQueue.parse(self.client.get(self.key))

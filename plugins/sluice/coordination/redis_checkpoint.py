@@ -13,7 +13,7 @@ if old and tonumber(old) and tonumber(old) > tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'anchor', ARGV[2], 'position', ARGV[3], 'changes', ARGV[4])
 return 1
 """
-"""An apply that was overtaken and wakes up late does not overwrite its successor's."""
+"""Does nothing if the stored epoch is later: a superseded apply must not overwrite its successor's checkpoint."""
 
 
 class StoredCheckpoint:
@@ -24,13 +24,13 @@ class StoredCheckpoint:
         self.key = f"sluice:{prefix}:{slave}:checkpoint"
 
     def write(self, stored: Stored) -> bool:
-        """False where an apply with a later epoch has written."""
+        """False if an apply with a later epoch has written."""
         values = (str(stored.epoch), stored.anchor.text(), stored.position.text(), str(stored.changes))
         with classified():
             return bool(self.client.eval(_WRITE, 1, self.key, *values))
 
     def read(self) -> Stored | None:
-        """None where there is none, or none that can be read: both mean that the slave's own row decides."""
+        """None without a readable checkpoint: then the slave's own row decides."""
         with classified():
             values = self.client.hgetall(self.key)
         try:
@@ -44,6 +44,6 @@ class StoredCheckpoint:
             return None
 
     def forget(self) -> None:
-        """The slave's own row decides from here on."""
+        """Deletes it: the slave's own row decides from now on."""
         with classified():
             self.client.delete(self.key)

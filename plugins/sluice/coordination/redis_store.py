@@ -1,4 +1,4 @@
-"""Redis: who is active and which gates are open. Never the truth about data."""
+"""The connection to Redis, which knows who is active and which gates are open, and never decides about data."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ from sluice.errors import Terminal, Transient
 
 
 class StoreUnreachable(Transient):
-    """Redis does not answer. No data is lost; the apply waits until it is back."""
+    """Redis does not answer. No data is lost; the apply waits until it answers."""
 
 
 class StoreNotConfigured(Terminal):
-    """Nobody said where Redis is, or Redis refuses the password."""
+    """The address of Redis is not configured, or Redis refuses the password."""
 
 
 def url() -> str:
-    """Where Redis is: `SLUICE_REDIS_URL`. Raises `StoreNotConfigured`."""
+    """The address of Redis: `SLUICE_REDIS_URL`. Raises `StoreNotConfigured`."""
     configured = os.environ.get("SLUICE_REDIS_URL")
     if not configured:
         raise StoreNotConfigured("SLUICE_REDIS_URL is not set. Set it to redis://[:password@]host:port/database.")
@@ -28,7 +28,7 @@ def url() -> str:
 
 
 def passwords(address: str) -> set[str]:
-    """The password in `address`, as it is and as the URL writes it, to hide it. Raises `StoreNotConfigured`."""
+    """The password in `address`, decoded and as the URL encodes it, to mask both. Raises `StoreNotConfigured`."""
     with _url_understood():
         meant = str(redis.connection.parse_url(address).get("password", ""))  # type: ignore[no-untyped-call]
         return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
@@ -48,17 +48,17 @@ def connect(address: str | None = None) -> "redis.Redis":
 
 @dataclass(frozen=True)
 class RedisAddress:
-    """How Redis is reached."""
+    """The parts of Redis's address."""
 
     host: str
-    """A socket's path where it is on this machine."""
+    """Host, or the path of a local socket."""
     place: str
     secure: bool
     """With TLS."""
 
 
 def address_of(address: str) -> RedisAddress:
-    """How `address` says that Redis is reached. Raises `StoreNotConfigured`."""
+    """Parses `address`. Raises `StoreNotConfigured`."""
     pool = connect(address).connection_pool
     settings = pool.connection_kwargs
     host = str(settings.get("path") or settings.get("host"))
@@ -67,7 +67,7 @@ def address_of(address: str) -> RedisAddress:
 
 
 def serves_anonymous_clients(address: str) -> bool:
-    """Whether the same Redis answers clients without user and password. Raises `StoreNotConfigured`."""
+    """Whether this Redis answers clients without user and password. Raises `StoreNotConfigured`."""
     client = connect(address)
     for secret in ("username", "password"):
         client.connection_pool.connection_kwargs.pop(secret, None)
@@ -83,7 +83,7 @@ def _url_understood() -> Iterator[None]:
     try:
         yield
     except ValueError:
-        # The driver's own words quote what it took for the port: a piece of the password, where that holds a `/`.
+        # The driver's message quotes what it parsed as the port: a part of the password, if that contains a `/`.
         raise StoreNotConfigured(
             "SLUICE_REDIS_URL is no Redis URL. Write redis://[:password@]host:port/0, and in the password %2F for /, "
             "%23 for #, %3F for ?, %40 for @, %5B for [ and %5D for ]."

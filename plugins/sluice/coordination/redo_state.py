@@ -1,4 +1,4 @@
-"""What Redis has of the capture from redo logs: who leads, the programs' checkpoints, and how each thread is."""
+"""The capture of redo logs in Redis: its leader, the programs' checkpoints, and the status of each thread."""
 
 import base64
 import json
@@ -14,10 +14,10 @@ from sluice.errors import Transient
 from sluice.model.names import Prefix
 
 CAPTURE = "@redo"
-"""Stands where the keys of a slave have its name; no slave is called so."""
+"""Replaces the slave's name in keys; no slave can have this name."""
 EXPIRES_SECONDS = 24 * 3600
 SILENT_SECONDS = 30.0
-"""A supervisor that says nothing for longer has ended, or hangs."""
+"""A supervisor without a new status for this time has ended, or hangs."""
 
 _STORE = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -35,30 +35,30 @@ class Superseded(Transient):
 
 @dataclass(frozen=True)
 class ThreadStatus:
-    """How one redo thread is, for people and pages."""
+    """The status of one redo thread, for pages."""
 
     thread: str
     """`<resetlogs>_<thread>`."""
     state: str
     """`running`, `starting`, `waiting` (for a log), `stopped`, `failed`."""
     sequence: int = 0
-    """Of the log that is read; 0 where it is not known."""
+    """Of the log that is being read; 0 if unknown."""
     scn: int = 0
-    """Up to which all is received."""
+    """Everything up to this SCN is received."""
     time: float = 0.0
-    """Seconds since the epoch on the master, of that SCN; 0 where it is not known."""
+    """Time of that SCN on the master, in seconds since the epoch; 0 if unknown."""
     restarts: int = 0
     """Of its program since the supervisor began."""
     last_error: str = ""
     logs_behind: int | None = None
-    """Archived logs that are not received yet, as far as they are known; None before the first one is."""
+    """Known archived logs that are not received yet; None before the first one is known."""
     logs: str = ""
     """What a person must do about archived logs that are missing, or will be."""
 
 
 @dataclass(frozen=True)
 class RedoStatus:
-    """How the capture of a replication is."""
+    """The status of a replication's capture."""
 
     holder: str
     epoch: int
@@ -66,11 +66,11 @@ class RedoStatus:
     """Seconds since the epoch."""
     threads: tuple[ThreadStatus, ...]
     error: str = ""
-    """What a person must see to."""
+    """An error that needs a person."""
     watch_error: str = ""
-    """Why nobody knows whether archived logs are missing."""
+    """Why missing archived logs cannot be detected."""
     unread: str = ""
-    """Which threads of the master nobody reads, and what a person must do."""
+    """Threads of the master that are not read, and what a person must do."""
 
     def silent(self, now: float) -> bool:
         return now - self.written > SILENT_SECONDS
@@ -81,7 +81,7 @@ class RedoStatus:
 
 
 class RedoState:
-    """Of one replication. Everything raises `StoreUnreachable`."""
+    """The capture of one replication. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix):
         self.client = client
@@ -93,12 +93,12 @@ class RedoState:
         return Lease(self.client, self.prefix, CAPTURE, seconds)
 
     def next_epoch(self) -> int:
-        """A higher one than any supervisor had: what others store from now on is refused."""
+        """Increments the epoch: from now on Redis refuses checkpoints of earlier supervisors."""
         with classified():
             return int(self.client.incr(f"{self._key}:epoch"))
 
     def store(self, epoch: int, thread: str, files: Mapping[str, str]) -> None:
-        """The checkpoints of a thread's program. Raises `Superseded`."""
+        """Stores the checkpoint files of a thread's program, name → text. Raises `Superseded`."""
         packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in files.items()}
         with classified():
             done = self.client.eval(
@@ -108,7 +108,7 @@ class RedoState:
             raise Superseded(self.prefix)
 
     def stored(self, thread: str) -> dict[str, str]:
-        """Name → text; none where none were stored."""
+        """The stored checkpoint files, name → text; maybe empty."""
         with classified():
             text = self.client.get(f"{self._key}:checkpoint:{thread}")
         packed = json.loads(str(text)) if text else {}
@@ -119,13 +119,13 @@ class RedoState:
             self.client.set(self.status_key, json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
 
     def read(self) -> RedoStatus | None:
-        """None where no supervisor has said anything for a day."""
+        """None if no supervisor has written a status for a day."""
         with classified():
             return parsed(self.client.get(self.status_key))
 
 
 def parsed(text: object) -> RedoStatus | None:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     if not text:
         return None
     values = json.loads(str(text))

@@ -1,7 +1,7 @@
-"""What other processes ask of the apply of one slave, and its answers.
+"""Requests of other processes to the apply of one slave, and its answers.
 
-All of it lives in Redis with an expiry, so that nothing is left over whichever process dies: a request that nobody
-takes, an answer that nobody reads. An apply that is restarted finds the requests its predecessor did not answer.
+All keys in Redis expire, so that nothing remains if a process dies: a request that no apply takes, an answer that
+nobody reads. A restarted apply finds the requests that its predecessor did not answer.
 """
 
 import uuid
@@ -18,7 +18,7 @@ LIST_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Pending:
-    """A request that is neither answered nor void. `text`: for `parse_request`."""
+    """A request that is neither answered nor expired. `text`: for `parse_request`."""
 
     id: str
     text: str
@@ -33,7 +33,7 @@ class Requests:
         self._list = f"{self._stem}:requests"
 
     def ask(self, request: Request, seconds: float) -> str:
-        """Its id. The request is void after `seconds`."""
+        """Queues a request, which expires after `seconds`; returns its id."""
         name = uuid.uuid4().hex
         with classified(), self.client.pipeline() as pipe:
             pipe.set(self._request(name), request_text(request), px=int(seconds * 1000))
@@ -43,7 +43,7 @@ class Requests:
         return name
 
     def next(self) -> Pending | None:
-        """The oldest that is neither answered nor void. It stays until it is answered or withdrawn."""
+        """The oldest pending request. It stays until it is answered or withdrawn."""
         with classified():
             while (name := self.client.lindex(self._list, 0)) is not None:
                 text = self.client.get(self._request(str(name)))
@@ -53,7 +53,7 @@ class Requests:
         return None
 
     def answer(self, name: str, answer: Answer, seconds: float) -> None:
-        """Answers a request; the answer is void after `seconds`."""
+        """Answers a request; the answer expires after `seconds`."""
         with classified(), self.client.pipeline() as pipe:
             pipe.set(self._answer(name), answer_text(answer), px=int(seconds * 1000))
             pipe.lrem(self._list, 1, name)
@@ -61,13 +61,13 @@ class Requests:
             pipe.execute()
 
     def answered(self, name: str) -> str | None:
-        """The answer, for `parse_answer`; None while there is none, or when it is void."""
+        """The answer, for `parse_answer`; None if there is none yet, or if it has expired."""
         with classified():
             text = self.client.get(self._answer(name))
         return None if text is None else str(text)
 
     def withdraw(self, name: str) -> None:
-        """The asker is through with it: the apply lets go of what it held for it."""
+        """Deletes a request that is done: the apply releases what it held for it."""
         with classified(), self.client.pipeline() as pipe:
             pipe.lrem(self._list, 1, name)
             pipe.delete(self._request(name), self._answer(name))

@@ -1,4 +1,4 @@
-"""What an apply says of itself, for people and pages. It may be stale; the checkpoint is the truth."""
+"""The status that an apply writes about itself, for pages. It may be stale; the checkpoint is authoritative."""
 
 import json
 from typing import Any
@@ -12,27 +12,27 @@ EXPIRES_SECONDS = 24 * 3600
 
 
 class Status:
-    """The last words of the apply of one slave."""
+    """The last status of the apply of one slave."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:status"
 
     def write(self, values: dict[str, object]) -> None:
-        """Replaces what was said before. Raises `StoreUnreachable`."""
+        """Replaces the status. Raises `StoreUnreachable`."""
         with classified():
             self.client.set(self.key, json.dumps(values, default=str), ex=EXPIRES_SECONDS)
 
     def note(self, state: str, message: str) -> None:
-        """Puts in what another process knows of the slave. A running apply says the same. Raises `StoreUnreachable`."""
+        """Sets state and message, from another process than the apply. Raises `StoreUnreachable`."""
         self.write({**self.read(), "state": state, "message": message})
 
     def read(self) -> dict[str, Any]:
-        """The last words, empty when there are none. Raises `StoreUnreachable`."""
+        """The last status; empty if there is none. Raises `StoreUnreachable`."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
 def parsed(text: object) -> dict[str, object]:
-    """From what Redis has."""
+    """Parses the value in Redis."""
     return json.loads(str(text)) if text else {}

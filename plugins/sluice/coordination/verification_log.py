@@ -1,6 +1,6 @@
-"""What the last comparison of each table of a slave found, and through when it was last found identical.
+"""The last comparison of each table of a slave, and the time through which it was last found identical.
 
-For people, pages and notices. Redis may lose it: `restore` gives back what somebody else has kept.
+For pages and notices. Redis may lose it: `restore` restores a copy.
 """
 
 import json
@@ -13,29 +13,29 @@ from sluice.coordination.redis_store import classified
 from sluice.model.names import Prefix
 
 LAST = ("since", "time", "position", "rows")
-"""What stays when a later comparison finds a table other than identical."""
+"""Keys that stay if a later comparison does not find the table identical."""
 
 Seen = dict[str, Any]
-"""Of one table:
+"""The entry of one table:
 
 | key | holds |
 |---|---|
-| `since` | when it was first known, ISO 8601, UTC |
-| `outcome`, `checked`, `run` | of the last comparison: its outcome, when it ended, the folder of its report |
-| `differ`, `reason` | then: how many rows differ; why it could not be compared |
-| `time`, `position`, `rows` | of the last one that found it identical: the master's clock at the position, its text |
+| `since` | when the table was first known, ISO 8601, UTC |
+| `outcome`, `checked`, `run` | the last comparison: its outcome, its end, the folder of its report |
+| `differ`, `reason` | the last comparison: how many rows differ; why it could not compare |
+| `time`, `position`, `rows` | the last identical comparison: the master's clock at the position, its text, the rows |
 """
 
 
 class VerificationLog:
-    """One entry a table. Every method raises `StoreUnreachable`."""
+    """The entries of one slave. Every method raises `StoreUnreachable`."""
 
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:verified"
 
     def write(self, table: str, seen: Seen) -> None:
-        """Keeps what a comparison found; of a table that is not identical, `LAST` stays what it was."""
+        """Stores a comparison. If the table is not identical, the keys `LAST` keep their values."""
         with classified():
             before = self.client.hget(self.key, table)
             known = json.loads(str(before)) if before else {}
@@ -45,7 +45,7 @@ class VerificationLog:
             self.client.hset(self.key, table, json.dumps({**kept, **seen}))
 
     def expect(self, tables: Iterable[str], now: str) -> None:
-        """These tables are to be verified, and no others: new ones are known from `now` on, others forgotten."""
+        """Sets which tables are to be verified: new ones get `since` = `now`, others are deleted."""
         wanted = set(tables)
         with classified():
             for table in wanted:
@@ -54,7 +54,7 @@ class VerificationLog:
                 self.client.hdel(self.key, *others)
 
     def restore(self, kept: Mapping[str, Seen]) -> None:
-        """What Redis has lost of `kept` comes back; what was found since stays."""
+        """Restores what Redis has lost of the copy `kept`; later comparisons stay."""
         with classified():
             for table, seen in kept.items():
                 before = self.client.hget(self.key, table)
@@ -66,11 +66,11 @@ class VerificationLog:
                     self.client.hset(self.key, table, json.dumps({**known, **last}))
 
     def read(self) -> dict[str, Seen]:
-        """By table; empty when none is known."""
+        """The entries by table."""
         with classified():
             return parsed(self.client.hgetall(self.key))
 
 
 def parsed(found: Mapping[bytes | str, bytes | str]) -> dict[str, Seen]:
-    """From what Redis has, by table."""
+    """Parses the value in Redis, by table."""
     return {str(table): json.loads(str(text)) for table, text in sorted(found.items(), key=lambda entry: str(entry[0]))}

@@ -13,14 +13,15 @@ from sluice.model.position import Position
 
 @dataclass(frozen=True)
 class Query:
-    """What `person` wants to know of these slaves and their master."""
+    """A query of `person` to some slaves and their master."""
 
     statement: str
-    slaves: tuple[str, ...]
     person: str
-    seconds: float
-    """How long it may take on each server."""
-    shown: int
+    slaves: tuple[str, ...] = ()
+    """Empty: all of the configuration."""
+    seconds: float = 10.0
+    """How long it may take on each server; on a slave nothing is applied meanwhile."""
+    shown: int = 10
     """Rows of an answer that are kept."""
 
 

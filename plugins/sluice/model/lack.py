@@ -41,7 +41,7 @@ class Lack:
     place: str = ""
     """The server: `user@host:port/database` and the Airflow connection."""
 
-    def at(self, side: str, place: str) -> "Lack":
+    def at(self, side: str, place: str = "") -> "Lack":
         """The same, of that side."""
         return replace(self, side=side, place=place)
 

@@ -1,6 +1,6 @@
-"""What a person can do about a slave or a master, with what it does and what it wants to know. No I/O.
+"""The actions of the monitor on slaves and masters: descriptions, fields, and the params of the DAGs. Pure.
 
-Each action starts a DAG, or acts on a run of one: there is nothing here that cannot be done in Airflow itself.
+Each action starts a DAG, or acts on a run of one, so all of them can be done in Airflow itself, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,12 @@ from sluice.operate import api
 
 
 class Scope(StrEnum):
-    """What an action is about."""
-
     SLAVE = "slave"
     MASTER = "master"
 
 
 class Kind(StrEnum):
-    """How a field is filled in."""
+    """The kind of a form field."""
 
     TEXT = "text"
     LINES = "lines"
@@ -31,39 +29,39 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """Something that an action wants to know."""
+    """A field of an action's form."""
 
     name: str
     label: str
     kind: Kind = Kind.TEXT
     hint: str = ""
     choices: tuple[tuple[str, str], ...] = ()
-    """Values, each with what it is called."""
+    """Values with their labels."""
     default: str = ""
     required: bool = False
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that a person can do."""
+    """An action of the monitor."""
 
     name: str
     label: str
     does: str
-    """What will happen, in full sentences."""
+    """What it does, in full sentences."""
     dag: str
-    """The DAG that it starts or acts upon: who may trigger it, may do this."""
+    """The DAG that it starts or whose run it changes. The right to trigger it is required."""
     scope: Scope = Scope.SLAVE
     fields: tuple[Field, ...] = ()
     danger: bool = False
-    """It gives something up that comes back only with time or work."""
+    """It destroys something that only time or work restores."""
     administer: bool = False
-    """It wants the right to administer besides."""
+    """It also requires the right to administer."""
     why_required: bool = False
 
 
 class Incomplete(Terminal):
-    """A form lacks something, or holds what cannot be."""
+    """A form has a missing or invalid value."""
 
     def __init__(self, text: str, field: str = ""):
         self.field = field
@@ -87,7 +85,7 @@ _ALL = (
         "Initiate",
         "Makes the slave equal to its master while both are in use. Its tables are emptied and loaded again, or "
         "replaced block by block, as existing_tables of the configuration says. Until it is NORMAL again, "
-        "its readers see incomplete data. With tables, only these are loaded again and all else replicates on.",
+        "its readers see incomplete data. With tables, only these are loaded again; all others go on.",
         api.UPDATE,
         fields=(
             Field("slaves", "Slaves", Kind.SLAVES, required=True),
@@ -102,8 +100,8 @@ _ALL = (
     Action(
         "cancel",
         "Cancel update",
-        "Cancels the initial update that is under way. The slave is INCONSISTENT then, and needs a new initial update; "
-        "of an update of some tables, only these do.",
+        "Cancels the initial update that is under way. The slave becomes INCONSISTENT and needs a new initial update. "
+        "After an update of some tables, only these become inconsistent.",
         api.UPDATE,
         danger=True,
         why_required=True,
@@ -111,10 +109,10 @@ _ALL = (
     Action(
         "approve",
         "Answer",
-        "Answers what a run asks about the slave. A transfer by files asks whether its folder has been carried to the "
-        "slave's location: its files are checked then, one by one, and imported; Reject cancels the initial update. A "
-        "comparison asks whether rows that differ are made equal to the master's; Reject leaves them as they are. A "
-        "failover asks before the application notices anything; Reject ends it, and nothing is changed.",
+        "Answers a run's question about the slave. A transfer by files asks whether its folder has been carried to the "
+        "slave's location: Approve checks its files, one by one, and imports them; Reject cancels the initial update. "
+        "A comparison asks whether to repair rows that differ; Reject leaves them as they are. A failover asks before "
+        "it changes anything that the application uses; Reject ends it without a change.",
         api.UPDATE,
         fields=(
             Field(
@@ -137,15 +135,15 @@ _ALL = (
     Action(
         "open",
         "Open the gate",
-        "Takes a person's closing of the gate back. The apply goes on where it was, unless somebody else keeps the "
-        "gate closed as well.",
+        "Removes a person's closure of the gate. The apply goes on where it was, unless another closure keeps the gate "
+        "closed.",
         api.GATE,
     ),
     Action(
         "restart",
         "Restart apply",
-        "Ends the process that applies, if there is one, and starts it again. It goes on at the checkpoint, and "
-        "applies in safe mode at first. A gate that an error had closed is opened by it.",
+        "Ends the apply process, if there is one, and starts it again. It continues from the checkpoint, at first in "
+        "safe mode. It opens a gate that an error had closed.",
         api.APPLY,
     ),
     Action(
@@ -161,8 +159,8 @@ _ALL = (
     Action(
         "repair",
         "Repair",
-        "Compares the slave with its master and makes the rows that differ equal to the master's. Where more rows of a "
-        "table differ than max_repair_rows, a person is asked first.",
+        "Compares the slave with its master and makes rows that differ equal to the master's. If more rows of a table "
+        "differ than max_repair_rows, a person is asked first.",
         api.RESYNC,
         fields=(TABLES,),
         danger=True,
@@ -171,8 +169,8 @@ _ALL = (
     Action(
         "rejects",
         "Settle rejects",
-        "Settles changes that were set aside. Apply has the running apply apply them after all, where the row is still "
-        "what the master had before; with force whatever it holds. Drop settles them without applying.",
+        "Settles changes that were set aside. Apply asks the running apply to apply them after all, if the row is as "
+        "it was on the master before the change; with force in any case. Drop settles them without applying.",
         api.REJECTS,
         fields=(
             Field(
@@ -183,7 +181,7 @@ _ALL = (
                 default="apply",
             ),
             IDS,
-            Field("force", "Overwrite what the rows hold now", Kind.FLAG),
+            Field("force", "Overwrite the rows as they are now", Kind.FLAG),
         ),
         danger=True,
         why_required=True,
@@ -191,8 +189,8 @@ _ALL = (
     Action(
         "reload",
         "Reload tables",
-        "Loads the tables anew while everything else replicates on. The slave stays NORMAL; readers see these tables "
-        "incomplete until they are loaded. It is what a table needs that is absent or inconsistent.",
+        "Loads the tables again while all others go on. The slave stays NORMAL; readers see these tables incomplete "
+        "until they are loaded. Use it for tables that are absent or inconsistent.",
         api.UPDATE,
         fields=(RELOADED,),
         danger=True,
@@ -200,9 +198,9 @@ _ALL = (
     Action(
         "remove_first",
         "Remove first transaction",
-        "Takes the first transaction that waits out of the slave's queue, where the apply can never apply it. The "
-        "tables that it changes are INCONSISTENT from then on: none of their changes is applied until they are loaded "
-        "again (Reload tables). All other tables go on. The gate must be closed first; afterwards restart the apply.",
+        "Removes the first waiting transaction from the slave's queue, for a transaction that can never be applied. "
+        "The tables that it changes become inconsistent: their changes are left out until they are loaded again "
+        "(Reload tables). All other tables go on. Close the gate first; restart the apply afterwards.",
         api.REMOVE,
         danger=True,
         administer=True,
@@ -227,15 +225,15 @@ _ALL = (
         "reconcile",
         "Reconcile tables",
         "Compares the configured tables with those captured on the master: adds, alters and removes them with their "
-        "triggers, and makes broken triggers again. NORMAL slaves load what joins.",
+        "triggers, and creates broken triggers again. NORMAL slaves load new tables.",
         api.RECONCILE,
         Scope.MASTER,
     ),
     Action(
         "broadcast",
         "Ask all databases",
-        "Asks one query of the master and its slaves at one position, and says which slave answers as the master did. "
-        "It can only read. The configuration must allow it: broadcast: true.",
+        "Asks the master and its slaves one query at one position, and compares each slave's answer with the master's. "
+        "The query can only read. The configuration must allow it: broadcast: true.",
         api.BROADCAST,
         Scope.MASTER,
         fields=(
@@ -247,8 +245,8 @@ _ALL = (
     Action(
         "install",
         "Install resources",
-        "Brings ITEMS, TABLES and all other resources of the prefix to the version of this release. What is there is "
-        "not touched.",
+        "Brings ITEMS, TABLES and all other resources of the prefix to the version of this release. Existing changes "
+        "and tables stay.",
         api.INSTALL,
         Scope.MASTER,
         administer=True,
@@ -256,10 +254,10 @@ _ALL = (
     Action(
         "uninstall",
         "Uninstall",
-        "Removes triggers, ITEMS with all changes that wait, TABLES and all else of the prefix from the master, and "
-        "CHECKPOINT, BLOCKS and REJECTS from its slaves. The replicated tables and their rows stay everywhere. To "
-        "replicate again, every slave is loaded anew. Applies must have been ended before: "
-        "mark their runs of cdc_apply as failed.",
+        "Removes triggers, ITEMS with all waiting changes, TABLES and everything else of the prefix from the master, "
+        "and CHECKPOINT, BLOCKS and REJECTS from its slaves. The replicated tables and their rows stay everywhere. To "
+        "replicate again, every slave must be loaded again. End the applies first: mark their runs of cdc_apply as "
+        "failed.",
         api.UNINSTALL,
         Scope.MASTER,
         fields=(Field("confirm", "Confirm", hint="Type the prefix.", required=True),),
@@ -273,13 +271,13 @@ DAGS = frozenset(action.dag for action in _ALL)
 
 
 def of(scope: Scope) -> list[Action]:
-    """All that can be done about a slave, or about a master."""
+    """The actions on a slave, or on a master."""
     return [action for action in _ALL if action.scope is scope]
 
 
 @dataclass(frozen=True)
 class Order:
-    """An action with all that it wants to know."""
+    """An action with its target and values."""
 
     action: Action
     prefix: str
@@ -289,14 +287,14 @@ class Order:
 
     @property
     def slave(self) -> str:
-        """The only one. Raises `Incomplete`."""
+        """The only slave. Raises `Incomplete` if there is another number."""
         if len(self.slaves) != 1:
             raise Incomplete(f"{self.action.label} is for one slave: choose one.")
         return self.slaves[0]
 
 
 def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping[str, str], why: str) -> Order:
-    """From what a person filled in. Raises `Incomplete` with what is missing."""
+    """Checks and converts the form of an action. Raises `Incomplete`."""
     values: dict[str, Any] = {}
     for field in action.fields:
         text = given.get(field.name, field.default).strip()
@@ -329,7 +327,7 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
 
 
 def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
-    """Of actions that start a DAG: the params of each run to start."""
+    """The params of each run that the action starts."""
     values, name = order.values, order.action.name
     if name == "uninstall":
         return [{"prefix": order.prefix, "confirm": values["confirm"]}]
@@ -340,7 +338,7 @@ def conf_of(order: Order) -> Sequence[Mapping[str, object]]:
     if name == "initiate":
         common = {"prefix": order.prefix, "transfer": values["transfer"], "location": values["location"] or None,
                   "tables": values["tables"]}  # fmt: skip
-        # One export as files serves several slaves; online each reads the master for itself.
+        # One export as files serves several slaves; online each slave has its own run.
         together = values["transfer"] == "files"
         slaves = [",".join(order.slaves)] if together else list(order.slaves)
         return [{**common, "slave": slave} for slave in slaves]

@@ -1,4 +1,4 @@
-"""What operating needs of Airflow: its public API, logged in as the person who operates."""
+"""The calls of Airflow's public API that the actions need, made as the person who acts."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,18 +15,18 @@ REMOVE, UNINSTALL = "remove_transaction", "uninstall_resources"
 BROADCAST, FAILOVER = "broadcast", "failover"
 ACTIVE = ("queued", "running")
 LISTED = 100
-"""Runs that Airflow lists at once, at most."""
+"""Runs per page of Airflow's list, at most."""
 
 
 class Api(Protocol):
     """Airflow's public API (`/api/v2`)."""
 
     def get(self, path: str, **query: object) -> Any:
-        """GET. Raises `Terminal` where Airflow refuses it, `Transient` where it does not answer."""
+        """GET. Raises `Terminal` if Airflow refuses it, `Transient` if it does not answer."""
         ...
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """Any other call, likewise."""
+        """Any other method; raises as `get`."""
         ...
 
 
@@ -35,7 +35,7 @@ class NothingRuns(Terminal):
 
 
 class DagPaused(Terminal):
-    """Airflow would take the order, and do nothing."""
+    """The DAG is paused: Airflow would queue a run and not start it."""
 
     def __init__(self, dag: str):
         super().__init__(
@@ -51,14 +51,14 @@ def require_unpaused(api: Api, dag: str) -> None:
 
 
 def start(api: Api, dag: str, conf: Mapping[str, object], why: str) -> str:
-    """Starts a run of a DAG; its id. `why` is its note, and kept in Airflow's audit log. Raises `DagPaused`."""
+    """Starts a run of a DAG; returns its id. `why`: its note, also in Airflow's audit log. Raises `DagPaused`."""
     require_unpaused(api, dag)
     body = {"logical_date": None, "conf": dict(conf), "note": why or None}
     return str(api.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
 
 
 def runs(api: Api, dag: str, prefix: str, slave: str, *, active: bool) -> Iterator[Mapping[str, Any]]:
-    """Runs of the DAG for a pair, newest first. `active`: those alone that have not ended."""
+    """Runs of the DAG for a pair, newest first. `active`: only those that have not ended."""
     chosen = {"order_by": "-run_after", "conf_contains": slave, **({"state": list(ACTIVE)} if active else {})}
     for offset in count(0, LISTED):
         found = api.get(f"dags/{dag}/dagRuns", limit=LISTED, offset=offset, **chosen)["dag_runs"]
@@ -75,20 +75,20 @@ def _is_for(conf: Mapping[str, object], prefix: str, slave: str) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """What a run asks a person, and waits for the answer."""
+    """An open question of a run to a person."""
 
     task: str
     subject: str
 
 
 def questions(api: Api, dag: str, run_id: str) -> list[Question]:
-    """Those of a run that nobody has answered."""
+    """The open questions of a run."""
     found = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
     return [Question(str(one["task_instance"]["task_id"]), str(one["subject"])) for one in found]
 
 
 def detail_of(answer: str) -> str:
-    """Why Airflow refuses something, without the schema that it checked a param of a DAG with."""
+    """The reason in a refusal of Airflow, without the schema of the param."""
     try:
         detail = json.loads(answer)["detail"]
     except (ValueError, KeyError, TypeError):
@@ -97,5 +97,5 @@ def detail_of(answer: str) -> str:
 
 
 def run_path(dag: str, run_id: str) -> str:
-    """Of a run in the API."""
+    """The path of a run in the API."""
     return f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"

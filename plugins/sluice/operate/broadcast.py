@@ -1,16 +1,16 @@
-"""Asks a query of the master and of its slaves at one position, and collects what they answer.
+"""Asks the master and its slaves one query at one position, and collects their answers.
 
-    queued = broadcast.ask(replication, info, "SELECT count(*) FROM public.orders", person="anna")
-    found = broadcast.read(replication, info, queued)         # Broadcast: .master, .slaves, .state(slave), .waiting
+    number = broadcast.ask(replication, info, Query("SELECT count(*) FROM public.orders", person="anna"))
+    found = broadcast.read(replication, info, number)         # Broadcast: .master, .slaves, .state(slave), .waiting
     recent = broadcast.recent(replication, info)             # the last ones, newest first
 
-The query reads, and nothing else, with the rights of Sluice's accounts: the configuration must say `broadcast: true`.
+The query can only read, but with all rights of Sluice's accounts: the configuration must say `broadcast: true`.
 """
 
 import logging
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 
 from sluice.configuration.model import Replication
 from sluice.database import lock_waits
@@ -25,49 +25,36 @@ from sluice.model.mask import SECRET
 
 log = logging.getLogger("sluice.operate")
 
-SECONDS = 10.0
-"""How long a query may take on each server; on a slave nothing is applied meanwhile."""
-SHOWN = 10
-"""Rows of an answer that are kept."""
 RECENT = 50
 LOOK_SECONDS = 0.2
-"""Between two looks for answers."""
+"""Between two polls for answers."""
 
 
 class NotOffered(Terminal):
-    """Queries cannot be asked of this replication."""
+    """This replication has no queries."""
 
 
 class QueryRefused(Terminal):
-    """The master does not answer the query, so no slave is asked."""
+    """The master does not answer the query, so no slave gets it."""
 
     def __init__(self, reason: str):
         super().__init__(f"The master does not answer the query, and it was taken back: {reason}")
 
 
-def ask(
-    replication: Replication,
-    master: ConnectionInfo,
-    statement: str,
-    *,
-    person: str,
-    slaves: Sequence[str] = (),
-    seconds: float = SECONDS,
-    shown: int = SHOWN,
-) -> int:
-    """The number of the query, once the master has answered it. `slaves`: all of the configuration where empty.
+def ask(replication: Replication, master: ConnectionInfo, query: Query) -> int:
+    """Queues the query; returns its number once the master has answered it.
 
-    Waits for writers of the replicated tables, and holds them up for some milliseconds. Raises `NotOffered`,
+    Waits for writers of the replicated tables, and blocks them for some milliseconds. Raises `NotOffered`,
     `QueryRefused`, `UnknownSlave`, and `Transient` for outages.
     """
     _require(replication)
-    wanted = statement.strip().rstrip(";").rstrip()
-    names = tuple(replication.slave(name).name for name in slaves) or tuple(replication.slaves)
-    # Values of masked columns leave the databases nowhere.
-    kept = 0 if replication.verify.mask or SECRET.search(wanted) else shown
-    query = Query(wanted, names, person, seconds, kept)
+    wanted = query.statement.strip().rstrip(";").rstrip()
+    names = tuple(replication.slave(name).name for name in query.slaves) or tuple(replication.slaves)
+    # Values of masked columns never leave the databases.
+    kept = 0 if replication.verify.mask or SECRET.search(wanted) else query.shown
+    query = replace(query, statement=wanted, slaves=names, shown=kept)
     vendor, schema, prefix = vendor_of(master.vendor), replication.master.schema, replication.prefix
-    options = SessionOptions(statement_seconds=seconds, read_only=True)
+    options = SessionOptions(statement_seconds=query.seconds, read_only=True)
     application = f"sluice {prefix} broadcast"
     with reach(master, application) as queueing:
         if not vendor.broadcasts.offered(queueing, prefix, schema):
@@ -83,20 +70,20 @@ def ask(
             vendor.broadcasts.withdraw(queueing, prefix, schema, id_)
             raise QueryRefused(answer.error)
         vendor.broadcasts.answer(queueing, prefix, schema, id_, "", answer)
-    log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, person, ", ".join(names), wanted)
+    log.info("%s: query %d, asked by %s of %s: %s", prefix, id_, query.person, ", ".join(names), wanted)
     return id_
 
 
 def _answered(
     vendor: Vendor, reading: Session, query: Query, queue: AbstractContextManager[Queued], *, hidden: bool
 ) -> tuple[int, Answer]:
-    """What the master answers to a query, which is queued as soon as it has begun there."""
+    """The master's answer to a query, which is queued as soon as the master has begun it; with its number."""
     begun: list[int] = []
     with ExitStack() as queueing:
         queued = queueing.enter_context(queue)
 
         def entered() -> None:
-            """Writers go on, and slaves may see the query."""
+            """Commits the queued query: writers go on, and slaves may see it."""
             queueing.pop_all().close()
             begun.append(queued.id)
 
@@ -110,7 +97,7 @@ def _answered(
 
 
 def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcast:
-    """The query `id_` with the answers so far. Raises `Terminal` where there is none of that number."""
+    """The query `id_` with the answers so far. Raises `Terminal` if it does not exist."""
     found = _read(replication, master, id_, 1)
     if not found:
         raise Terminal(f"{replication.prefix}: no query has the number {id_}, or it is older than 90 days.")
@@ -118,12 +105,12 @@ def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcas
 
 
 def recent(replication: Replication, master: ConnectionInfo, number: int = RECENT) -> list[Broadcast]:
-    """The last queries with their answers, the newest first."""
+    """The last queries with their answers, newest first."""
     return _read(replication, master, None, number)
 
 
 def await_answers(replication: Replication, master: ConnectionInfo, id_: int, seconds: float) -> Broadcast:
-    """As `read`, once all slaves have answered, or so many seconds have passed."""
+    """As `read`, once all slaves have answered, or after `seconds`."""
     end = time.monotonic() + seconds
     while (found := read(replication, master, id_)).waiting and time.monotonic() < end:
         time.sleep(LOOK_SECONDS)

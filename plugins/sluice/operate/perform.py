@@ -1,4 +1,4 @@
-"""Does what a person ordered, over Airflow's public API: with that person's rights, and in its audit log."""
+"""Performs an action over Airflow's public API, with the person's rights and an entry in Airflow's audit log."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,16 +12,16 @@ APPLY_TASK = "apply"
 
 @dataclass(frozen=True)
 class Done:
-    """What was done, and the runs that do it: each its DAG and its id."""
+    """The result: a text, and the runs, each with DAG and id."""
 
     text: str
     runs: tuple[tuple[str, str], ...]
     awaited: bool = True
-    """Whether the action has succeeded when these runs have; else it is done already."""
+    """Whether the action succeeds when these runs succeed; otherwise it is done already."""
 
 
 def perform(to: Api, order: Order) -> Done:
-    """Raises `Incomplete`, `NothingRuns`, `DagPaused`, and what the API raises."""
+    """Performs the action. Raises `Incomplete`, `NothingRuns`, `DagPaused`, and errors of the API."""
     return _SPECIAL.get(order.action.name, _start)(to, order)
 
 
@@ -60,7 +60,7 @@ def _approve(to: Api, order: Order) -> Done:
 def _restart(to: Api, order: Order) -> Done:
     found = next(iter(runs(to, api.APPLY, order.prefix, order.slave, active=True)), None)
     if found is None:
-        # Such a run goes on for months.
+        # A run of the apply lasts for months: nobody waits for its end.
         return replace(_start(to, order), awaited=False)
     require_unpaused(to, api.APPLY)
     run = str(found["dag_run_id"])

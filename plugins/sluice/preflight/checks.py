@@ -1,11 +1,10 @@
-"""Before anything is changed anywhere: proves that servers and accounts have all that a replication needs.
+"""Proves, before anything is changed, that servers and accounts have everything that a replication needs.
 
-    lacks = of_master(session, replication, place) + of_slave(session, replication, slave, place, master=session)
+    lacks = of_master(session, replication) + of_slave(session, replication, slave, master=session)
     settle(str(replication.prefix), lacks)     # logs warnings; raises NotReady with every error at once
 
-A session's account is judged as its `current_user`: an administrator's session judges another account after `SET ROLE`,
-and leaves out what only that account's own tables and functions tell.
-Nothing is changed, and no lock of a table is waited for.
+The checks concern the session's `current_user`: an administrator's session checks another account after `SET ROLE`,
+except for what only that account's own tables and functions show. They change nothing and wait for no lock of a table.
 """
 
 import json
@@ -33,7 +32,7 @@ log = logging.getLogger("sluice.preflight")
 
 
 class NotReady(Terminal):
-    """A replication cannot begin as things are; `lacks` holds all errors, in order."""
+    """A replication cannot begin yet; `lacks` holds all errors, in order."""
 
     def __init__(self, subject: str, lacks: Sequence[Lack]):
         count = "1 thing is lacking" if len(lacks) == 1 else f"{len(lacks)} things are lacking"
@@ -42,31 +41,30 @@ class NotReady(Terminal):
         self.lacks = tuple(lacks)
 
 
-def of_master(session: Session, replication: Replication, place: str = "", *, light: bool = False) -> list[Lack]:
-    """What the master lacks. `place` names it in messages. Raises the driver's errors.
+def of_master(session: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    """What the master lacks. Raises the errors of `session`.
 
-    `light`: only what a replication that runs already cannot do without, and in less time.
+    `light`: only what a running replication needs, in less time.
     """
     found = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
     if not light:
         found = found + _lines_without_tables(session, replication)
-    return [lack.at(MASTER, place) for lack in found]
+    return [lack.at(MASTER) for lack in found]
 
 
 def of_slave(
     session: Session,
     replication: Replication,
     slave: SlaveConfig,
-    place: str = "",
     *,
     master: Session | None = None,
     covers: Callable[[TableName], bool] | None = None,
     light: bool = False,
 ) -> list[Lack]:
-    """What a slave lacks for the tables that `master`, a session there, has. Raises the driver's errors.
+    """What a slave lacks for the master's tables. Raises the errors of the sessions.
 
-    `master`: None where it cannot be reached; then nothing is known of tables. `covers`: chooses tables where only a
-    part is to be loaded. `light`: as for the master.
+    `master`: None if it cannot be reached; then no tables are checked. `covers`: chooses the tables if only a part is
+    to be loaded. `light`: as for the master.
     """
     wanted = None
     if master is not None:
@@ -84,11 +82,11 @@ def of_slave(
         found += _places_taken(placement, tables)
         found += _losses(master, session, replication, slave, tables)
     found += _conflict_exits(slave)
-    return [lack.at(slave_side(slave.name), place) for lack in found]
+    return [lack.at(slave_side(slave.name)) for lack in found]
 
 
 def _lines_without_tables(master: Session, replication: Replication) -> list[Lack]:
-    """Wildcards under `tables` that no table of the master has the name for: a slip, or tables that come later."""
+    """Wildcards under `tables` that match no table of the master: a typing error, or tables to be created later."""
     existing = vendor_of(replication.master.vendor).rows.tables(master)
     wildcards = [rule.pattern for rule in replication.tables if rule.replicate and rule.pattern.wildcard]
     idle = [str(pattern) for pattern in wildcards if not any(pattern.matches(table) for table in existing)]
@@ -103,11 +101,11 @@ def _resolved(master: Session, replication: Replication, covers: Callable[[Table
     try:
         return [each.table for each in replication.resolve(existing) if covers(each.table)]
     except Terminal:
-        return []  # said of the master
+        return []  # `of_master` reports it
 
 
 def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Lack]:
-    """Tables that have no place of their own on the slave."""
+    """Tables that would share a name on the slave."""
     taken = placement.taken(tables)
     why = "; ".join(f"{table} would be {holder}'s table there" for table, holder in taken.items())
     remedy = "Name another target for one of the two."
@@ -117,7 +115,7 @@ def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Lac
 def _transformations(
     master: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
 ) -> list[Lack]:
-    """What the configuration says of tables that does not fit them."""
+    """Transformations of the configuration that do not fit their tables."""
     rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
     found = []
@@ -133,7 +131,7 @@ def _transformations(
 def _losses(
     master: Session, session: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
 ) -> list[Lack]:
-    """Columns that a slave of another vendor cannot have as they are, of tables that it is yet to make."""
+    """Columns of tables to be created that a slave of another vendor cannot have, or only with losses."""
     of_master, of_slave = (
         vendor_of(replication.master.vendor),
         placed(vendor_of(slave.vendor), replication.placement(slave)),
@@ -164,10 +162,9 @@ def _losses(
 
 
 def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Lack]:
-    """That the connections of both sides lead to one database: a load would empty the master's own tables.
+    """Whether both connections lead to the same database: a load would empty the master's own tables.
 
-    Addresses do not tell, of which a server may have many, nor do numbers of a server, which its copies have as well. A
-    lock that both take does.
+    A server may have many addresses, and its copies have the same identifiers, so both sides try to take the same lock.
     """
     if slave.vendor != replication.master.vendor:
         return []
@@ -182,7 +179,7 @@ def _same_database(master: Session, session: Session, replication: Replication, 
 
 
 def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
-    """Functions of `conflict_rules` that cannot be called here."""
+    """Functions of `conflict_rules` that cannot be imported here."""
     found = []
     for pattern, rule in slave.conflict_rules:
         try:
@@ -196,12 +193,12 @@ def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
 
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
-    """A place that could not be entered, as a lack; `error` says why."""
+    """A refused connection as a lack; `error`: the reason."""
     return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.place)
 
 
 def settle(subject: str, lacks: Iterable[Lack]) -> None:
-    """Logs warnings and notes. Raises `NotReady` with all errors; `subject` names the replication."""
+    """Logs warnings and notes; raises `NotReady` with all errors. `subject`: names the replication."""
     found = list(lacks)
     for lack in found:
         if lack.severity is Severity.WARNING:

@@ -1,4 +1,4 @@
-"""What others on the network could read or change on the way to a database or to Redis."""
+"""Checks whether the network between here and a database or Redis can be read or changed by others."""
 
 from contextlib import closing
 
@@ -11,7 +11,7 @@ REDIS = "Redis"
 
 
 def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
-    """A warning where the connection goes over a network and its `sslmode` does not prove which server answers."""
+    """A warning if the connection uses a network and its `sslmode` does not verify the server."""
     if stays_on_machine(info.host) or info.tls_mode == "verify-full":
         return []
     return [
@@ -28,7 +28,7 @@ def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
 
 
 def of_redis(address: str) -> list[Lack]:
-    """Warnings where Redis is reached in clear over a network, or obeys clients without a password.
+    """Warnings if Redis is reached in clear over a network, or accepts clients without a password.
 
     Raises `StoreNotConfigured`, `StoreUnreachable`.
     """
@@ -65,5 +65,5 @@ def of_redis(address: str) -> list[Lack]:
 
 
 def no_redis(error: SluiceError) -> Lack:
-    """A Redis that is not configured or does not answer: what needs it waits, or fails and says so itself."""
+    """A warning: Redis is not configured or does not answer. Tasks that need it wait, or fail with their own error."""
     return Lack(REDIS, "an answer", str(error).rstrip("."), None, Severity.WARNING)

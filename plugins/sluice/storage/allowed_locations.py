@@ -1,4 +1,4 @@
-"""Which locations of files the configuration allows, whatever symbolic links lead there."""
+"""Checks locations of files against the configuration, with symbolic links resolved."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from sluice.model.location import Location
 
 
 class LocationNotAllowed(Terminal):
-    """The configuration allows no files at the location of the form."""
+    """The configuration does not allow files at this location."""
 
     def __init__(self, location: Location, configured: Iterable[Location], source: Path):
         listed = ", ".join(_yaml(str(place)) for place in (*configured, location))
@@ -24,9 +24,9 @@ class LocationNotAllowed(Terminal):
 
 
 def allowed(location: Location, configured: Iterable[str], source: Path) -> Location:
-    """The location, if it is one of the `configured` ones or below it; what follows of it has no symbolic links.
+    """The location, if it is one of the `configured` ones or below one. The part below it has no symbolic links.
 
-    `source` is the file of the configuration, for messages. Raises `LocationNotAllowed`.
+    `source`: the file of the configuration, for messages. Raises `LocationNotAllowed`.
     """
     places = [Location.parse(text) for text in configured]
     for place in places:
@@ -41,5 +41,5 @@ def _real(location: Location) -> Location:
 
 
 def _yaml(text: str) -> str:
-    """A scalar in a list."""
+    """The text as a scalar of a YAML list."""
     return text if re.fullmatch(r"[\w/.=:-]+", text) else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Carried files in S3, or anything that speaks its protocol."""
+"""Carried files in S3, or in another store with its protocol."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, Loca
 
 PIECE_BYTES = 256 * 1024
 PART_BYTES = 8 * 1024 * 1024
-"""Of a multipart upload, at first; S3 takes 10,000 parts, so that later ones grow."""
+"""Size of the first parts of a multipart upload. S3 accepts 10,000 parts, so later ones are larger."""
 PARTS_OF_A_SIZE = 1_000
 _TAKEN = {"PreconditionFailed", "ConditionalRequestConflict"}
 _ABSENT = {"NoSuchKey", "404"}
@@ -127,7 +127,7 @@ class BucketFolder:
 
 
 class _BucketSink:
-    """One request for a small object, else an upload in parts that is completed at the end: never half an object."""
+    """Writes a small object with one request, a larger one as a multipart upload; never a partial object."""
 
     def __init__(self, client: Any, place: Location):
         self._client = client
@@ -187,7 +187,7 @@ def _code(error: ClientError) -> str:
 
 @contextmanager
 def _classified(location: Location) -> Iterator[None]:
-    """Errors of boto3 as what a person can do about them."""
+    """Turns errors of boto3 into those of `sluice.storage.folder`."""
     try:
         yield
     except ClientError as error:
@@ -204,7 +204,7 @@ def _classified(location: Location) -> Iterator[None]:
             location, "there are no credentials for S3: name a connection in initial.files_s3, or set AWS_ACCESS_KEY_ID"
         ) from error
     except (ValueError, NoRegionError, ParamValidationError, PartialCredentialsError, ProfileNotFound) as error:
-        # An endpoint without http:// comes as a bare ValueError, a region that cannot be one as a kind of it.
+        # boto3 raises ValueError for an endpoint without http://, and a subclass of it for an invalid region.
         raise LocationUnusable(
             location,
             f"S3 cannot be asked: {error}. Correct the connection (endpoint_url, e.g. http://minio:9000; region_name)",

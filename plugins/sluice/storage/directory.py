@@ -1,4 +1,4 @@
-"""Carried files in a directory of this machine (or one that it mounts)."""
+"""Carried files in a local or mounted directory."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from sluice.storage.folder import FileGone, FileThere, LocationFull, LocationUnr
 PIECE_BYTES = 256 * 1024
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WAITS = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTCONN}
-"""What a network's file system says while its server is away."""
+"""Errors of a network file system while its server is down."""
 
 
 class DirectoryPlace:
@@ -32,7 +32,7 @@ class DirectoryPlace:
                     "is no directory on this machine. Create it, or mount it; it must be the same one on every "
                     "machine that runs Spark's executors",
                 )
-            # As large as the smallest file will be: an empty one fits on a full disk.
+            # Write as much as a small file has: an empty file fits on a full disk.
             with tempfile.TemporaryFile(dir=self._path) as file:
                 file.write(b"\0" * PIECE_BYTES)
                 file.flush()
@@ -67,7 +67,7 @@ class DirectoryPlace:
 
 
 class DirectoryFolder:
-    """See `Folder`. Files are written aside under a name with a leading dot."""
+    """See `Folder`. Unfinished files have a name with a leading dot."""
 
     def __init__(self, location: Location):
         self.location = location
@@ -125,12 +125,12 @@ class DirectoryFolder:
             try:
                 os.rmdir(self.path)
             except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # something of somebody else
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # the folder has foreign files
                     raise
 
 
 class _DirectorySink:
-    """Written aside, made durable, then given its name, which must be free."""
+    """Writes a temporary file, syncs it, then gives it its final name, which must be free."""
 
     def __init__(self, folder: DirectoryFolder, name: str):
         self._place = folder.location.below(name)
@@ -151,7 +151,7 @@ class _DirectorySink:
                 os.fsync(self._file.fileno())
                 self._file.close()
                 try:
-                    # A link fails where the name is taken; a rename would replace what is there.
+                    # A link fails if the name is taken; a rename would replace the existing file.
                     os.link(self._temporary, self._final)
                 except FileExistsError:
                     raise FileThere(self._place) from None
@@ -170,7 +170,7 @@ class _DirectorySink:
             os.unlink(self._temporary)
 
     def _rename(self) -> None:
-        """For file systems without links, such as those of memory cards."""
+        """For file systems without hard links, such as those of memory cards."""
         if self._final.exists():
             raise FileThere(self._place)
         os.rename(self._temporary, self._final)
@@ -179,7 +179,7 @@ class _DirectorySink:
 def _make_durable(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # not supported by every file system
             os.fsync(handle)
     finally:
         os.close(handle)
@@ -191,7 +191,7 @@ def _known(name: str) -> bool:
 
 @contextmanager
 def _classified(location: Location) -> Iterator[None]:
-    """Errors of the operating system as what a person can do about them."""
+    """Turns errors of the operating system into those of `sluice.storage.folder`."""
     try:
         yield
     except OSError as error:

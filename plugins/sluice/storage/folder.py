@@ -1,7 +1,7 @@
-"""A folder of carried files, in a directory or in S3: one protocol (`sluice.storage.opening` chooses).
+"""The protocol of folders of carried files, in a directory or in S3 (`sluice.storage.opening` chooses).
 
-Whatever is written appears whole or not at all, and never in place of something else. Nothing but plain files with
-names of `sluice.model.location` is ever read, written or removed.
+A file is written completely or not at all, and never replaces another one. Only plain files with names of
+`sluice.model.location` are read, written or removed.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from sluice.model.location import Location
 
 
 class LocationUnusable(Terminal):
-    """Files cannot be kept at `location`."""
+    """Files cannot be stored at `location`."""
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location}: {reason}")
@@ -21,7 +21,7 @@ class LocationUnusable(Terminal):
 
 
 class LocationFull(Terminal):
-    """No room is left."""
+    """No space is left."""
 
     def __init__(self, location: Location, reason: str):
         super().__init__(
@@ -32,7 +32,7 @@ class LocationFull(Terminal):
 
 
 class LocationUnreachable(Transient):
-    """The place does not answer just now."""
+    """The location does not answer at the moment."""
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location} cannot be reached: {reason}")
@@ -40,7 +40,7 @@ class LocationUnreachable(Transient):
 
 
 class FileThere(Terminal):
-    """A file of that name exists already, which must never be replaced."""
+    """A file of that name exists and must not be replaced."""
 
     def __init__(self, location: Location):
         super().__init__(f"{location} exists already and is not replaced.")
@@ -48,7 +48,7 @@ class FileThere(Terminal):
 
 
 class FileGone(Terminal):
-    """A file is not there, or is no plain file."""
+    """A file is missing, or is no plain file."""
 
     def __init__(self, location: Location, reason: str = "is missing"):
         super().__init__(f"{location} {reason}.")
@@ -57,7 +57,7 @@ class FileGone(Terminal):
 
 
 class Sink(Protocol):
-    """A file that is being written; it appears when `close` returns, and never after `abandon`."""
+    """A file that is being written. It exists once `close` returns, and never after `abandon`."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -72,7 +72,7 @@ class Folder(Protocol):
     location: Location
 
     def sizes(self) -> dict[str, int]:
-        """Name → bytes of each plain file; what else lies there is left out. Raises `FileGone` without a folder."""
+        """Sizes of the plain files by name. Raises `FileGone` if there is no folder."""
 
     def create(self, name: str) -> Sink:
         """A new file. Raises `FileThere`, at the latest when the sink is closed."""
@@ -81,22 +81,22 @@ class Folder(Protocol):
         """The content in pieces. Raises `FileGone`, also for links."""
 
     def remove(self, name: str) -> None:
-        """Nothing when it is not there."""
+        """Removes a file if it exists."""
 
     def clear(self) -> None:
-        """Removes the files that Sluice made, what says whose the folder is last; then the folder, if it is empty."""
+        """Removes the files that Sluice wrote, those that name the folder's owner last; then the folder, if empty."""
 
 
 class Place(Protocol):
-    """A location: folders of initial updates lie in it."""
+    """A location with folders of initial updates."""
 
     location: Location
 
     def probe(self) -> None:
-        """Writes something and takes it away again. Raises `LocationUnusable`, `LocationFull`."""
+        """Writes and removes a file. Raises `LocationUnusable`, `LocationFull`."""
 
     def folders(self) -> list[str]:
-        """The names of the folders in it, sorted."""
+        """Names of the folders, sorted."""
 
     def create(self, name: str, first: str, content: bytes) -> Folder | None:
-        """A new folder that has the file `first`; None when the name is taken."""
+        """A new folder with the file `first`; None if the name is taken."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from sluice.database.broadcasts import Query
 from sluice.model.broadcast import AnswerState, Broadcast
 from sluice.operate import broadcast
 from sluice.operate.broadcast import NotOffered, QueryRefused
@@ -49,7 +50,7 @@ def writing(rig: Rig) -> Iterator[None]:
 
 
 def ask(rig: Rig, statement: str = COUNT, **options: object) -> int:
-    return broadcast.ask(rig.replication, rig.master_info, statement, person="anna", **options)  # type: ignore[arg-type]
+    return broadcast.ask(rig.replication, rig.master_info, Query(statement, "anna", **options))  # type: ignore[arg-type]
 
 
 def answered(rig: Rig, id_: int) -> Broadcast:

@@ -1,13 +1,13 @@
-"""The rights on the monitor: Airflow's auth manager decides them.
+"""The rights on the monitor. Airflow's auth manager decides.
 
-| right | is that of | shows or does |
+| right | requires the right in Airflow to | allows |
 |---|---|---|
-| read | who may read task logs of the DAG `resync` | every page, without values of rows |
-| operate | who may trigger the DAG that an action starts | that action |
-| administer | who may change Airflow's connections | what destroys something; values of rows |
+| read | read task logs of the DAG `resync` | every page, without values of rows |
+| operate | trigger the DAG that an action starts | that action |
+| administer | change Airflow's connections | destructive actions |
 
-Airflow does not protect what plugins serve. Its guards are no public interface. All that is imported of them stands
-here; where they are gone, nothing is served.
+Values of rows are shown to people who may trigger the DAG `rejects`. Airflow does not protect pages of plugins, and its
+guards are no public interface: only this module imports them, and without them no page is served.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ class Visitor:
 
     name: str
     may_trigger: frozenset[str]
-    """DAGs that this person may start runs of, of those that were asked for."""
+    """Those of the DAGs of `guard` that this person may trigger."""
     administers: bool
     form_key: str
-    """Proves that a form comes from a page of this person."""
+    """Proves that a form comes from this person's page."""
 
     @property
     def sees_values(self) -> bool:
-        """Whether values of rows are shown. People who may settle rejects need them."""
+        """Whether values of rows are shown, which people who settle rejects need."""
         return REJECTS in self.may_trigger
 
 
@@ -47,13 +47,13 @@ def lacking_right(visitor: Visitor, action: Action) -> str:
     """The right that the person lacks for an action, for a message."""
     if action.dag not in visitor.may_trigger:
         return f"trigger the DAG {action.dag}"
-    return "administer, which who may change Airflow's connections has"
+    return "administer, which is the right to change Airflow's connections"
 
 
 def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
-    """A dependency of FastAPI. It answers 401 to strangers and 403 to people who may not read. Raises `ImportError`.
+    """A dependency of FastAPI: answers 401 to strangers and 403 to people who may not read. Raises `ImportError`.
 
-    `dags`: the DAGs that `Visitor.may_trigger` is about.
+    `dags`: candidates for `Visitor.may_trigger`.
     """
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
@@ -83,13 +83,13 @@ def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
             str(user.get_name()), allowed, bool(manager.is_authorized_connection(method="PUT", user=user)), key
         )
 
-    # FastAPI reads the annotation; as a text it would look for it in this module.
+    # FastAPI would look for the name in this module if the annotation was a text.
     visitor.__annotations__["user"] = GetUserDep
     return _both(Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS, param_dag_id=READ_DAG)), visitor)
 
 
 def _both(first: Any, visitor: Callable[..., Visitor]) -> Callable[..., Visitor]:
-    """`visitor`, once `first` has let the person in."""
+    """`visitor`, after `first` has admitted the person."""
     from fastapi import Depends
 
     def guarded(_: None = first, found: Visitor = Depends(visitor)) -> Visitor:  # noqa: B008

@@ -1,7 +1,7 @@
-"""The page of an action: what it will do, what it wants to know, a confirmation, and what came of it.
+"""The page of an action: description, fields, confirmation, and result.
 
-A form is taken only from a person who may do the action, and only with the key of its own page: a page of another site
-does not have it. The action goes over Airflow's public API with the person's own credentials.
+A form is accepted only from a person who may do the action, and only with the key of its own page, which a page of
+another site does not have. The action calls Airflow's public API with the person's own credentials.
 """
 
 import hmac
@@ -28,17 +28,27 @@ FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class _Wish:
-    """What a person asks for, or is about to."""
+    """An action with its target and the values of its form."""
 
     action: Action
     replication: Replication
     slaves: tuple[str, ...]
     given: Mapping[str, str]
-    """What the fields of the form say."""
+    """Values of the form's fields."""
 
     @property
     def why(self) -> str:
         return self.given.get("why", "")
+
+
+@dataclass(frozen=True)
+class _Link:
+    """The query of a link to an action: its target, and values for its fields."""
+
+    prefix: str
+    slave: str = ""
+    tables: str = ""
+    ids: str = ""
 
 
 def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch) -> None:
@@ -59,18 +69,17 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
         return _Wish(action, configured(gathered, prefix), slaves, given)
 
     def page(request: Request, visitor: Visitor, about: _Wish, problem: str = "") -> Response:
-        """The form, again where there is a problem."""
+        """The form, with a problem of its former values."""
         return show(
             request, "action.html", visitor, 400 if problem else 200,
             **vars(about), why=about.why, problem=problem, here="action", about=Scope,
         )  # fmt: skip
 
     @app.get("/actions/{name}")
-    async def ask(
-        request: Request, visitor: Who, name: str, prefix: str, slave: str = "", tables: str = "", ids: str = ""
-    ) -> Response:
-        slaves = (slave,) if slave else ()
-        return page(request, visitor, await wish(visitor, name, prefix, slaves, {"tables": tables, "ids": ids}))
+    async def ask(request: Request, visitor: Who, name: str, link: Annotated[_Link, Depends()]) -> Response:
+        slaves = (link.slave,) if link.slave else ()
+        given = {"tables": link.tables, "ids": link.ids}
+        return page(request, visitor, await wish(visitor, name, link.prefix, slaves, given))
 
     @app.post("/actions/{name}")
     async def do(request: Request, visitor: Who, name: str) -> Response:
@@ -100,7 +109,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
 
 
 def _from_own_page(request: Request, visitor: Visitor, key: str) -> bool:
-    """Whether the form was made by a page of this monitor for this person."""
+    """Whether the form comes from a page of this monitor for this person."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         return False
     return hmac.compare_digest(key.encode(), visitor.form_key.encode())

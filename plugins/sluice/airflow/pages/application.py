@@ -7,12 +7,12 @@
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/masters/<prefix>/queries/` | the queries that all databases answered |
-| `/sluice/actions/<name>` | what an action would do, and does it |
+| `/sluice/actions/<name>` | the form of an action; its POST does it |
 | `/sluice/metrics` | metrics for Prometheus |
 | `/sluice/reports/` | the latest runs of `resync` |
 | `/sluice/reports/<run>/` | the report of one run; `report.json` in it is the same as data |
 
-Every address needs the right to read (`access`). Nothing that may wait runs on the event loop.
+Every address needs the right to read (`access`). Nothing that may block runs on the event loop.
 """
 
 import re
@@ -35,7 +35,7 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> FastAPI:
     """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has."""
-    # Without the three: the descriptions would be open to anybody.
+    # Without the three URLs: everybody could read the descriptions.
     app = FastAPI(dependencies=[Depends(guard)], docs_url=None, redoc_url=None, openapi_url=None)
     show, watch, looks = Renderer(), Watch(), Looks()
     refusals.add(app, show)

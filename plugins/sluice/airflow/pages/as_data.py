@@ -71,7 +71,7 @@ def slave(one: SlaveRow) -> Mapping[str, object]:
 
 
 def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, object]:
-    """A slave, what its database says, and its events."""
+    """A slave, the content of its database, and its events."""
     seen = looked.seen or SlaveLook()
     return {
         "at": _time(gathered.at),

@@ -1,9 +1,12 @@
-"""Curves as SVG paths: geometry alone, the templates draw it."""
+"""Computes the SVG paths of curves, which templates draw."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sluice.model.sample import Sample
+
+LEAST_TOP = 1.0
+"""The value at the upper edge is never lower, so that small values look small."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Curve:
     area: str
     """Path of the area below it."""
     top: float
-    """The value at the upper edge; 0 where there are no values."""
+    """The value at the upper edge; 0 without values."""
     last: float | None
 
 
@@ -29,16 +32,15 @@ def curve(
     minutes: int = 60,
     width: int = 120,
     height: int = 24,
-    least: float = 1.0,
 ) -> Curve:
-    """The values of the last `minutes`. `least`: the upper edge is no lower, so that small values look small."""
+    """The values of the last `minutes`. `now`: seconds since the epoch."""
     last = int(now // 60)
     points = [
         (one.minute - last + minutes, found)
         for one in samples
         if last - minutes <= one.minute <= last and (found := value(one)) is not None
     ]
-    top = max([least, *(found for _, found in points)]) if points else 0.0
+    top = max([LEAST_TOP, *(found for _, found in points)]) if points else 0.0
     runs: list[list[tuple[float, float]]] = []
     previous = None
     for minute, found in points:
@@ -55,16 +57,16 @@ def curve(
 
 def _path(run: Sequence[tuple[float, float]]) -> str:
     first, *rest = run
-    # A single point is drawn as a short stroke: a path without length shows nothing.
+    # A single point becomes a short stroke: a path without length would be invisible.
     rest = rest or [(first[0] + 0.5, first[1])]
     return f"M{first[0]} {first[1]}" + "".join(f"L{x} {y}" for x, y in rest)
 
 
 def lag_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
-    """In seconds."""
-    return curve(samples, lambda one: one.lag, now, least=1.0, **box)
+    """In seconds. `box`: see `curve`."""
+    return curve(samples, lambda one: one.lag, now, **box)
 
 
 def rate_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
-    """In changes a second."""
-    return curve(samples, lambda one: one.changes / 60, now, least=1.0, **box)
+    """In changes a second. `box`: see `curve`."""
+    return curve(samples, lambda one: one.changes / 60, now, **box)

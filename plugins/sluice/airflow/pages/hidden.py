@@ -1,7 +1,7 @@
-"""What the monitor shows to people who may not see values of rows: all of it, with the values hidden. Pure.
+"""Hides values of rows in everything that the monitor shows to people who may not see them. Pure.
 
-Messages of an apply name the row that does not fit. A server's own messages quote values. Each form of both is known
-here. `sluice.airflow.pages.look.images` hides the images of rejects.
+Messages of an apply name the conflicting row, and a server's own messages quote values. The patterns here cover both.
+`sluice.airflow.pages.look.images` hides the images of rejects.
 """
 
 import re
@@ -26,18 +26,19 @@ _VALUES = (
         rf"\1{HIDDEN}",
     ),
 )
-_SAID = ("activity", "message", "configuration")
+_TEXTS = ("activity", "message", "configuration")
+"""Fields of a status that may quote values."""
 
 
 def without_values(text: str) -> str:
-    """A message with the values of rows hidden."""
+    """The message with values of rows hidden."""
     for pattern, shown in _VALUES:
         text = pattern.sub(shown, text)
     return text
 
 
 def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
-    """The whole of it, or without values of rows where the visitor may not see them."""
+    """The state, without values of rows unless the visitor may see them."""
     return gathered if visitor.sees_values else replace(gathered, known=known(gathered.known))
 
 
@@ -51,7 +52,7 @@ def past(found: Past) -> Past:
 
 
 def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
-    """The images of rejects stay as they are."""
+    """Hides values, except in the images of rejects."""
     seen = found.seen
     if seen is None:
         return found
@@ -64,7 +65,7 @@ def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
 
 
 def report(value: object, key: str = "") -> Any:
-    """A report of `resync` as data (`sluice.verify.report_types`)."""
+    """A report of `resync` as data (`sluice.verify.report_types`), with values hidden."""
     if isinstance(value, Mapping):
         if key in ("key", "master", "slave"):
             return {column: None if text is None else HIDDEN for column, text in value.items()}
@@ -77,7 +78,7 @@ def report(value: object, key: str = "") -> Any:
 def _slave(one: KnownSlave) -> KnownSlave:
     said = {
         **one.status,
-        **{name: without_values(str(one.status[name])) for name in _SAID if one.status.get(name)},
+        **{name: without_values(str(one.status[name])) for name in _TEXTS if one.status.get(name)},
         "not_ready": {table: without_values(str(why)) for table, why in (one.status.get("not_ready") or {}).items()},
         "differing": [without_values(str(reason)) for reason in one.status.get("differing") or ()],
     }

@@ -1,7 +1,7 @@
-"""Airflow's public API from inside the API server, as the person whose request is answered.
+"""Calls Airflow's public API inside the API server, as the person whose request is being answered.
 
-Airflow itself checks the rights, refuses what it would refuse a program, and writes its audit log. Nothing goes over
-the network, so it works behind any proxy.
+Airflow itself checks the rights and writes its audit log, as for any client. No network is involved, so it works behind
+any proxy.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from sluice.errors import Terminal, Transient
 from sluice.operate.api import detail_of
 
 ROOT = "sluice.root"
-"""Under this name a request carries Airflow's own application."""
+"""Key of Airflow's own application in the scope of a request."""
 ANSWER_SECONDS = 60.0
 _CREDENTIALS = ("authorization", "cookie")
 
 
 class ApiRefused(Terminal):
-    """Airflow understood the request and refused it."""
+    """Airflow refused the request."""
 
     def __init__(self, status: int, detail: str):
         self.status = status
@@ -29,11 +29,11 @@ class ApiRefused(Terminal):
 
 
 class ApiFailed(Transient):
-    """Airflow could not do it now."""
+    """Airflow failed, or did not answer."""
 
 
 class KeepRoot:
-    """A middleware of Airflow. It tells the plugins' applications, under `ROOT`, which application they are part of."""
+    """A middleware of Airflow: stores Airflow's application under `ROOT`, where plugins' applications find it."""
 
     def __init__(self, app: Any):
         self.app = app
@@ -45,14 +45,14 @@ class KeepRoot:
 
 
 class InProcessApi:
-    """See `sluice.operate.api.Api`. Called from a thread; the event loop of `of` must go on meanwhile."""
+    """See `sluice.operate.api.Api`. Call it from a thread, while the event loop of `of` runs."""
 
     def __init__(self, app: Any, credentials: Mapping[str, str], loop: asyncio.AbstractEventLoop):
         self._app, self._credentials, self._loop = app, dict(credentials), loop
 
     @classmethod
     def of(cls, request: Request) -> "InProcessApi":
-        """Takes the credentials of a request. Called on the event loop."""
+        """With the credentials of a request. Call it on the event loop."""
         given = {name: request.headers[name] for name in _CREDENTIALS if name in request.headers}
         return cls(request.scope[ROOT], given, asyncio.get_running_loop())
 

@@ -1,7 +1,7 @@
-"""The configuration, and what Redis says of each pair. During an outage: what was read before it.
+"""The configuration, and the state of each pair in Redis. During an outage: the last state before it.
 
-The monitor reads in threads of its own: neither the event loop of Airflow's API server nor the threads of its other
-pages wait for Redis.
+The monitor reads in threads of its own, so that neither the event loop of Airflow's API server nor the threads of its
+other pages wait for Redis.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from sluice.model.names import Prefix
 Made = TypeVar("Made")
 
 FRESH_SECONDS = 1.0
-"""Who asks again so soon gets the same answer: many open pages cost no more than one."""
+"""How long an answer is reused, so that many open pages cost no more than one."""
 THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What was read at one moment."""
+    """The state at one moment."""
 
     survey: Survey
     known: Known
     at: datetime
-    """When Redis, or before that the configuration, was read."""
+    """When it was read."""
     trouble: str = ""
-    """Why it is not known anew."""
+    """Why it could not be read again."""
 
 
 def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
-    """The replication `prefix`. Raises 404 where there is none, or it has no such slave."""
+    """The replication `prefix`. Raises 404 if there is none, or if it has no such slave."""
     found = {str(one.prefix): one for one in gathered.survey.replications}
     one = found.get(prefix.upper())
     if one is None:
@@ -63,7 +63,7 @@ async def in_thread(work: Callable[[], Made]) -> Made:
 
 
 class Watch:
-    """The state of all replications, read when somebody asks."""
+    """The state of all replications, read on demand."""
 
     def __init__(self) -> None:
         self._last: Gathered | None = None
@@ -73,19 +73,19 @@ class Watch:
         self._lock = threading.Lock()
 
     async def state(self) -> Gathered:
-        """The present state. Where Redis or the configuration cannot be read: the state before, with the reason."""
+        """The current state. If Redis or the configuration cannot be read: the former state, with the reason."""
         found = self._fresh()
         return await in_thread(self._once) if found is None else found
 
     def forget(self) -> None:
-        """The next call of `state` reads anew, because an action has changed something."""
+        """Makes the next call of `state` read again, because an action has changed something."""
         self._read_at = float("-inf")
 
     def _fresh(self) -> Gathered | None:
         return self._last if time.monotonic() - self._read_at < FRESH_SECONDS else None
 
     def _once(self) -> Gathered:
-        """Of several calls at the same time one reads."""
+        """Of several concurrent calls only one reads."""
         with self._lock:
             if (found := self._fresh()) is not None:
                 return found
@@ -94,7 +94,7 @@ class Watch:
             return gathered
 
     def past(self, prefix: Prefix, slave: str, minutes: int) -> Past:
-        """The events and samples of one slave, of so many minutes. Without Redis: what was read before. Blocks."""
+        """The events and samples of one slave in the last `minutes`. Without Redis: the former ones. Blocks."""
         with suppress(SluiceError):
             self._pasts[prefix, slave] = _past(prefix, slave, minutes)
         return self._pasts.get((prefix, slave), Past())
@@ -116,7 +116,7 @@ class Watch:
         return Gathered(survey, known, now)
 
     def _survey(self) -> Survey:
-        """The configuration, read again only where a file has changed: to check many slaves takes a while."""
+        """The configuration, read again only if a file has changed, since checking many slaves takes a while."""
         parts = [part for one in (self._surveyed[1].replications if self._surveyed else ()) for part in one.points_at]
         marks = tuple(_marks(config.folders())), tuple(_mark(part) for part in parts)
         if self._surveyed is None or self._surveyed[0] != marks:

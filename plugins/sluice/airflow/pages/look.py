@@ -1,7 +1,7 @@
-"""Asks a slave's or a master's database for what Redis does not know.
+"""Queries a slave's or a master's database for what is not in Redis.
 
-Each look is short: a database that is down costs some seconds of a thread of the monitor, and the page says so. Of
-pages that ask at the same time one looks. While a database does not answer, its page shows what was seen before.
+Each query has a short time-out: a database that is down costs some seconds of a thread of the monitor, and the page
+says so. Concurrent pages share one query. While a database does not answer, its page shows the former answer.
 """
 
 import threading
@@ -36,7 +36,7 @@ from sluice.verify.definition_gaps import not_captured
 
 APPLICATION = "sluice monitor"
 LOOK_SECONDS = 3
-"""So long a connection, and each statement, may take."""
+"""Time-out of a connection, and of each statement."""
 FRESH_SECONDS = 2.0
 REJECTS_SHOWN = 50
 QUERIES_SHOWN = 20
@@ -52,17 +52,17 @@ class SlaveLook:
     progress: Progress | None = None
     """Of a load that is under way."""
     rejects: Sequence[Reject] = ()
-    """The first of the changes that are set aside."""
+    """The first open rejects."""
     rejected: int = 0
 
 
 @dataclass(frozen=True)
 class MasterTable:
-    """A table of the configuration, and what the master has of it."""
+    """A configured table on the master."""
 
     table: TableName
     fault: str
-    """Why its changes are lost; empty where they are captured."""
+    """Why its changes are lost; empty if they are captured."""
     rows: int | None
 
 
@@ -71,7 +71,7 @@ class MasterLook:
     """Read from the master's database."""
 
     version: int | None = None
-    """Of DbResources; None where nothing is installed."""
+    """Of DbResources; None if nothing is installed."""
     current: bool = False
     tables: Sequence[MasterTable] = ()
     backlog: Backlog | None = None
@@ -94,7 +94,7 @@ class _Place(Generic[Seen]):
 
 
 class Looks:
-    """Looks at databases, and remembers their last answers."""
+    """Queries databases, and remembers their last answers."""
 
     def __init__(self) -> None:
         self._slaves: dict[tuple[str, str], _Place[SlaveLook]] = {}
@@ -106,14 +106,14 @@ class Looks:
         return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
 
     async def master(self, replication: Replication) -> Looked[MasterLook]:
-        """The database of a master; nothing of a recorded stream, which has none."""
+        """The state of a master's database; empty for a recorded stream, which has none."""
         if replication.master.stream:
             return Looked(None, None)
         place = self._masters.setdefault(str(replication.prefix), _Place())
         return await in_thread(lambda: _again(place, lambda: _master(replication)))
 
     async def queries(self, replication: Replication) -> Looked[list[Broadcast]]:
-        """The last queries that all databases were asked, with their answers."""
+        """The last queries of all databases, with their answers."""
         place, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
 
         def look() -> list[Broadcast]:
@@ -150,7 +150,7 @@ def _slave(replication: Replication, name: str) -> SlaveLook:
 
 
 def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
-    """How many rows the master's tables have. Empty where it does not answer: the page then says less of a load."""
+    """Estimated rows of the master's tables. Empty if it does not answer: the page then shows less of a load."""
     master = replication.master
     if master.stream:
         return {}
@@ -194,7 +194,7 @@ class Image:
 
 
 def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
-    """The columns of a reject. Values are hidden unless `visible`, and always where the mask says so."""
+    """The columns of a reject. Values are hidden unless `visible`, and always in masked columns."""
     before, after, on_slave = _row(lambda: reject.before), _row(lambda: reject.after), _row(lambda: reject.on_slave)
     columns = list(dict.fromkeys([*after, *before, *on_slave]))
 
@@ -215,7 +215,7 @@ def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
 
 
 def _row(read: Callable[[], dict[str, str | None]]) -> dict[str, str | None]:
-    """Empty for a reject that has no row: it says that a table differs."""
+    """The row; empty for a reject without one, which says that a table differs."""
     try:
         return read()
     except SluiceError:

@@ -1,4 +1,4 @@
-"""The page of one master, and that of the queries that all databases answered."""
+"""The pages of one master: its state, and the queries of all databases."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Metrics in the text format of Prometheus. Collectors of OpenTelemetry read it, too."""
+"""Metrics in the text format of Prometheus, which collectors of OpenTelemetry read, too."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Metric:
 
 
 Loads = Mapping[tuple[str, str], Progress]
-"""Of slaves that are being loaded, by prefix and slave."""
+"""Progress of running loads, by prefix and slave."""
 
 
 def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
@@ -59,12 +59,12 @@ def _own(gathered: Gathered, broken: int) -> Iterator[Metric]:
 def _of_slaves(rows: Iterable[SlaveRow], changes: Mapping[tuple[str, str], object]) -> list[Metric]:
     lag = Metric("sluice_lag_seconds", "gauge", "Seconds by which a slave is behind its master.")
     state = Metric("sluice_slave_state", "gauge", "1 for the state that a slave is in.")
-    level = Metric("sluice_slave_level", "gauge", "0 fine, 1 warning, 2 critical: the worst that is known of a slave.")
+    level = Metric("sluice_slave_level", "gauge", "0 fine, 1 warning, 2 critical: the worst message of a slave.")
     running = Metric("sluice_apply_running", "gauge", "Whether an apply holds the lease.")
     rate = Metric("sluice_changes_per_second", "gauge", "Changes applied a second, of the last seconds.")
-    total = Metric("sluice_changes_total", "counter", "Changes applied since the slave exists.")
+    total = Metric("sluice_changes_total", "counter", "Changes applied since the slave was created.")
     safe = Metric("sluice_safe_mode", "gauge", "Whether the apply is in safe mode.")
-    closed = Metric("sluice_gate_closures", "gauge", "By how many the gate of a slave is closed.")
+    closed = Metric("sluice_gate_closures", "gauge", "Closures of the gate of a slave.")
     tables = Metric("sluice_tables", "gauge", "Tables of a slave.")
     lacking = Metric("sluice_tables_not_ready", "gauge", "Tables whose changes are left out.")
     loading = Metric("sluice_tables_loading", "gauge", "Tables that are loaded while the slave is NORMAL.")
@@ -105,10 +105,10 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
     lost = Metric("sluice_tables_not_captured", "gauge", "Tables of the configuration whose changes are lost.")
     lag = Metric("sluice_redo_lag_seconds", "gauge", "Seconds by which a redo thread is behind, by its last SCN.")
     failed = Metric("sluice_redo_thread_failed", "gauge", "Whether the program of a redo thread has failed.")
-    heard = Metric("sluice_redo_heard_timestamp_seconds", "gauge", "When what reads the redo logs was heard last.")
+    heard = Metric("sluice_redo_heard_timestamp_seconds", "gauge", "When the redo capture last wrote its status.")
     logs = Metric("sluice_redo_logs_behind", "gauge", "Archived logs of a redo thread that are not received yet.")
-    log = Metric("sluice_redo_log_sequence", "gauge", "The log of a redo thread up to which all is received.")
-    scn = Metric("sluice_redo_scn", "gauge", "The SCN of a redo thread up to which all is received.")
+    log = Metric("sluice_redo_log_sequence", "gauge", "The log of a redo thread up to which everything is received.")
+    scn = Metric("sluice_redo_scn", "gauge", "The SCN of a redo thread up to which everything is received.")
     restarts = Metric("sluice_redo_restarts", "gauge", "Starts of a redo thread's program since its supervisor began.")
     for group in groups:
         labels, queue = {"prefix": group.prefix}, group.known.queue
@@ -136,7 +136,7 @@ def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
 
 
 def _of_loads(loads: Loads) -> list[Metric]:
-    rows = Metric("sluice_load_rows", "gauge", "Rows that a load has stored; only while it is under way.")
+    rows = Metric("sluice_load_rows", "gauge", "Rows that a load has stored; only while it is running.")
     expected = Metric("sluice_load_expected_rows", "gauge", "Rows that it will have stored, by statistics.")
     done = Metric("sluice_load_tables_stored", "gauge", "Tables that it has stored.")
     tables = Metric("sluice_load_tables", "gauge", "Tables that it loads.")
@@ -153,7 +153,7 @@ def _of_loads(loads: Loads) -> list[Metric]:
 
 
 def _thresholds(replications: Iterable[Replication]) -> list[Metric]:
-    """The configured limits, so that alerts compare with them."""
+    """The configured limits, for alerts to compare with."""
     found = {
         "sluice_lag_warning_seconds": ("a lag is a warning", "lag_warning"),
         "sluice_lag_critical_seconds": ("a lag is critical", "lag_critical"),

@@ -1,4 +1,4 @@
-"""The first page: which slaves are shown, in which order, and how many are in which state. Pure."""
+"""The first page: filters and sorts the slaves, counts their states. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,22 +19,22 @@ SORTS: dict[str, Callable[[SlaveRow], tuple[float, ...]]] = {
     "tables": lambda one: (len(one.not_ready), one.tables),
     "verified": lambda one: (one.verified.timestamp() if one.verified else 0.0,),
 }
-"""By what the table can be sorted, besides the name."""
+"""Sort keys of the table, besides the name."""
 FIRST_DOWN = frozenset({"lag", "rate", "rejects", "tables"})
-"""Where the greatest comes first."""
+"""Sort keys whose greatest value comes first."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The filter and the order that the visitor has chosen."""
+    """The filter and the order that the visitor chose."""
 
     find: str = ""
     """Text in the name of prefix or slave, or in its sentence or messages."""
     state: str = ""
     level: str = ""
-    """`attention`: those alone that need a person."""
+    """`attention`: only slaves that need a person."""
     sort: str = ""
-    """A key of `SORTS`, with `-` before it the other way round; empty: by master and name."""
+    """A key of `SORTS`, reversed by a `-` before it; empty: by master and name."""
 
     @property
     def key(self) -> str:
@@ -47,7 +47,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class MasterGroup:
-    """A replication with its slaves that are shown."""
+    """A replication with those of its slaves that are shown."""
 
     prefix: str
     place: str
@@ -57,33 +57,33 @@ class MasterGroup:
     messages: tuple[Message, ...]
     rows: tuple[SlaveRow, ...]
     slaves: int
-    """How many it has."""
+    """Number of all its slaves."""
     oldest: datetime | None
-    """Since when the oldest change waits that some slave lacks: what the slowest of them has, its position's time."""
+    """The time of the slowest slave's position: the oldest waiting change is not older."""
 
     @property
     def level(self) -> Level:
-        """That of its worst message."""
+        """The level of its worst message."""
         return max((message.level for message in self.messages), default=Level.OK)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A replication that cannot be used. `prefix` is empty where the file does not say it."""
+    """A replication with mistakes in its file. `prefix` is empty if the file has none."""
 
     prefix: str
     mistakes: Sequence[str]
-    """File, line, key, what is wrong and what would be right."""
+    """File, line, key, mistake and remedy."""
 
 
 @dataclass(frozen=True)
 class Overview:
     groups: tuple[MasterGroup, ...]
-    """In groups by their masters, where no other order was chosen."""
+    """Groups by master; empty if the visitor chose an order."""
     rows: tuple[SlaveRow, ...]
-    """In one list, where one was."""
+    """All slaves in the chosen order; empty without one."""
     masters: tuple[MasterGroup, ...]
-    """Those that need a person, shown or not, worst first."""
+    """All masters that need a person, shown or not, worst first."""
     attention: tuple[SlaveRow, ...]
     """All slaves that need a person, shown or not, worst first."""
     states: Mapping[SlaveState, int]
@@ -119,7 +119,7 @@ def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Over
 
 
 def choice_narrows(choice: Choice) -> bool:
-    """Whether the choice leaves slaves out."""
+    """Whether the choice filters slaves."""
     return bool(choice.find or choice.state or choice.level)
 
 
@@ -141,13 +141,13 @@ def broken(found: Survey) -> tuple[Broken, ...]:
 
 
 def place_of(replication: Replication) -> str:
-    """Where the changes come from."""
+    """Vendor and connection, or folder, of the master."""
     master = replication.master
     return f"{master.vendor}, {master.location or master.conn_id}"
 
 
 def lag_words(seconds: float | None) -> str:
-    """Short enough for a column."""
+    """A lag as a short text for a column."""
     if seconds is None:
         return "–"
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)

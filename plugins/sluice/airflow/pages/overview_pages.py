@@ -21,7 +21,7 @@ from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 
 MANY, MANY_POLL_SECONDS = 100, 10
-"""A page with more slaves than that is asked for less often."""
+"""A page with more slaves than `MANY` refreshes less often."""
 ATTENTION_SHOWN = 8
 
 
@@ -83,11 +83,11 @@ async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Pr
 
 
 def is_loading(known: KnownSlave) -> bool:
-    """Whether a load of the slave runs: of all tables, or of some while it is NORMAL."""
+    """Whether a load of the slave is running: of all tables, or of some while it is NORMAL."""
     return bool(known.status.get("loading")) or state_of(known) in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
 
 def link(choice: Choice, **other: str) -> str:
-    """The overview with another choice."""
+    """The query of the overview with another choice."""
     values = {**vars(choice), **other}
     return "?" + urlencode({name: value for name, value in values.items() if value})

@@ -13,14 +13,14 @@ _NAME = re.compile(r"[\w-][\w.-]*")
 
 @dataclass(frozen=True)
 class Past:
-    """A report: the name of its folder; of each pair that was asked for its name, outcome and start."""
+    """A report: the name of its folder; name, outcome and start of each pair."""
 
     name: str
     pairs: Sequence[tuple[str, str, str]]
 
 
 def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
-    """Newest first. With a pair: the reports about it alone."""
+    """The latest reports, newest first. With a pair: only reports about it."""
     found: list[Past] = []
     changed: dict[Path, int] = {}
     for one in folder.iterdir():
@@ -37,12 +37,12 @@ def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
 
 @lru_cache(maxsize=2000)
 def _pairs(file: Path, changed: int) -> tuple[tuple[str, str, str], ...]:
-    """What a report says of each pair. Kept, as pages ask every few seconds and a report over all pairs is long.
+    """The pairs of a report. Cached, since pages ask every few seconds and a report over all pairs is long.
 
-    `changed`: when the file was written last.
+    `changed`: when the file was last written.
     """
     try:
         pairs = json.loads(file.read_text())
         return tuple((f"{each['prefix']} → {each['slave']}", each["outcome"], each["started"]) for each in pairs)
     except (OSError, ValueError, KeyError, TypeError):
-        return ()  # of another release, or half removed
+        return ()  # of another release, or partly removed

@@ -1,4 +1,4 @@
-"""Answers where a page does not exist, may not be seen or fails: a page for people, data for programs."""
+"""Answers if a page does not exist, is forbidden or fails: a page for people, data for programs."""
 
 import logging
 from http import HTTPStatus
@@ -18,9 +18,9 @@ HEADINGS = {
     404: "That is not here",
     500: "The monitor has failed",
 }
-"""Of other statuses: that the request cannot be answered."""
+"""Headings by status; others get a general one."""
 BARE = {404: "The monitor has no page at this address.", 405: "This address does not take such a request."}
-"""In place of what the framework says, a name of the status alone."""
+"""Replaces the framework's text, which is only the name of the status."""
 
 
 def add(app: FastAPI, show: Renderer) -> None:

@@ -1,4 +1,4 @@
-"""Makes an answer of a template, with the headers of every page."""
+"""Renders a template as an answer with the headers of every page."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.templates import environment
 
 POLL_SECONDS = 3
-"""After so long a page asks for its living part anew."""
+"""How often a page refreshes its live part."""
 COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"}
 HEADERS = {
     **COMMON,
@@ -23,12 +23,12 @@ REPORT_HEADERS = {
 
 
 def root_of(request: Request) -> str:
-    """The path of the pages in Airflow, without a slash at the end."""
+    """The path of the pages in Airflow, without a trailing slash."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 class Renderer:
-    """Renders a page, or its living part alone (`?part=live`)."""
+    """Renders a page, or only its live part (`?part=live`)."""
 
     def __init__(self) -> None:
         self._templates = environment()

@@ -91,7 +91,7 @@ def can_take_over(replication: Replication, slave: str) -> bool:
 
 
 def log_tail(job: Job | None) -> list[str]:
-    """The last lines of a job's log. Empty without a job, or where the log is on another host."""
+    """The last lines of a job's log. Empty without a job, or if the log is on another host."""
     if job is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""State, sentence and messages of a slave: pure functions of its status in Redis and its configuration."""
+"""Derives state, sentence and messages of a slave from its status in Redis and its configuration. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import REDO
 
 SILENT_SECONDS = 30.0
-"""An apply that holds the lease and has said nothing for so long is stuck."""
+"""An apply that holds the lease without a new status for this time is stuck."""
 REASONS_SHOWN = 5
-"""Tables that a message names."""
+"""Tables that a message names at most."""
 _ON_ERROR = {"stop": "stop the slave", "isolate": "leave out the table alone"}
-"""What a conflict does, by `on_error`."""
+"""The effect of a conflict, by `on_error`."""
 
 
 class Level(IntEnum):
@@ -45,16 +45,16 @@ class Message:
     text: str
     level: Level
     remedy: str = ""
-    """The action of the monitor that helps, see `sluice.airflow.pages.actions`; empty where none does."""
+    """The action of the monitor that helps, see `sluice.operate.actions`; empty if none does."""
     table: str = ""
-    """What the action is for, where it is for some tables: their names, one a line."""
+    """The tables of the action, if it is for some: their names, one a line."""
     lasting: str = ""
-    """A word for what lasts until it is mended, of which people are told once; empty where another notice tells it."""
+    """Key of a cause that lasts until it is mended and has one notice; empty if another notice covers it."""
 
 
 @dataclass(frozen=True)
 class SlaveRow:
-    """A slave as overview, pages and metrics show it."""
+    """A slave in overview, pages and metrics."""
 
     prefix: str
     slave: str
@@ -72,34 +72,34 @@ class SlaveRow:
     applying: bool
     holder: str
     since: datetime | None
-    """When the process that applies was started."""
+    """When the apply process started."""
     said: datetime | None
-    """When the apply last said something."""
+    """Time of the apply's last status."""
     safe_mode: str
-    """Empty where no apply runs."""
+    """Empty if no apply runs."""
     tables: int
-    """Tables that are known."""
+    """Number of known tables."""
     not_ready: Mapping[str, str]
     """Tables whose changes are left out, with their states and the reason."""
     places: str
-    """Which tables have which other names on the slave."""
+    """Tables that have other names on the slave."""
     conflicts: str
-    """What becomes of a change that does not fit the slave's row."""
+    """The effect of a conflict."""
     loading: tuple[str, ...]
-    """Tables that are loaded while the slave is NORMAL."""
+    """Tables that are being loaded while the slave is NORMAL."""
     rejects: tuple[str, ...]
-    """Tables with changes that are set aside."""
+    """Tables with open rejects."""
     verified: datetime | None
-    """Through when all tables are verified; None where one never was."""
+    """Through when all tables are verified; None if one never was."""
     different: int
-    """Tables whose last comparison found something else than equal rows."""
+    """Number of tables whose last comparison did not find equal rows."""
     closures: tuple[str, ...]
     connection: str
-    """`connected` to both databases, `stalled` where one of them does not answer, else `not connected`."""
+    """`connected` to both databases, `stalled` if one of them does not answer, else `not connected`."""
 
     @property
     def level(self) -> Level:
-        """That of its worst message."""
+        """The level of its worst message."""
         return max((message.level for message in self.messages), default=Level.OK)
 
     @property
@@ -173,12 +173,13 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
 
 
 def connection_of(known: KnownSlave) -> str:
-    """Of an apply that runs, by what it says that it waits for."""
+    """The connection of a running apply, by the outage in its status."""
     return "stalled" if outage(known.status) else "connected"
 
 
 def state_of(known: KnownSlave) -> SlaveState:
-    """The state as Redis has it. An apply that an initial update holds back reports the state before it."""
+    """The state in Redis; INITIAL while an initial update holds the apply back, which still reports the former
+    state."""
     try:
         state = SlaveState(str(known.status.get("state")))
     except ValueError:
@@ -188,7 +189,7 @@ def state_of(known: KnownSlave) -> SlaveState:
 
 
 def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
-    """Says what the slave does now, without a full stop."""
+    """What the slave does now, without a full stop."""
     activity, message = str(known.status.get("activity") or ""), str(known.status.get("message") or "")
     if state is SlaveState.UNCONFIGURED:
         return "No initial update has begun yet"
@@ -344,7 +345,7 @@ def clock(time: datetime | None) -> str:
 
 
 def short_clock(time: datetime, now: datetime) -> str:
-    """The time of day in UTC, with the date where it is not today."""
+    """The time of day in UTC, with the date unless it is today."""
     return clock(time).removeprefix(f"{now.astimezone(UTC).date()} ")
 
 

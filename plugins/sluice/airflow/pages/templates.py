@@ -46,7 +46,7 @@ def action_link(root: str, name: str, prefix: str, slave: str = "", tables: str 
 
 
 def environment() -> Environment:
-    """With the functions that the templates use."""
+    """Jinja's environment, with the filters and functions that the templates use."""
     made = templates_in(Path(__file__).parent / "templates")
     made.filters |= {"clock": clock, "duration": duration, "megabytes": _megabytes, "stamp": _stamp, "lag": lag_words}
     made.filters["day_stamp"] = _day_stamp

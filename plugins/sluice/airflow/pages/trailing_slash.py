@@ -1,4 +1,4 @@
-"""`/sluice` without a slash at its end leads to the monitor: Airflow would answer that there is no such page."""
+"""Redirects `/sluice` to `/sluice/`: Airflow would answer that there is no such page."""
 
 from typing import Any
 
