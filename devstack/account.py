@@ -1,4 +1,4 @@
-"""The system account that carries PostgreSQL when the caller is root, because PostgreSQL refuses to run as root."""
+"""The system account that runs PostgreSQL when the caller is root: PostgreSQL refuses to run as root."""
 
 import functools
 import os
@@ -15,13 +15,13 @@ from sluice.errors import Terminal
 
 
 class NoServiceAccount(Terminal):
-    """Root has no ordinary account to hand PostgreSQL to."""
+    """The caller is root, and the account that would run PostgreSQL does not exist."""
 
     def __init__(self) -> None:
         super().__init__(
             f"PostgreSQL refuses to run as root, and there is no account '{ACCOUNT}' to run it."
             f" Make it: useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {ACCOUNT}"
-            " (./sluice setup --yes does, with all else that is needed). Or run as an ordinary user."
+            " (./sluice setup --yes makes it, and installs the rest). Or run as an ordinary user."
         )
 
 
@@ -39,7 +39,7 @@ class NotEnterable(Terminal):
 
 @dataclass(frozen=True)
 class Account:
-    """An ordinary account; `None` stands for the caller's own."""
+    """An ordinary account. Callers pass None for their own account."""
 
     name: str
     uid: int
@@ -56,7 +56,7 @@ class Account:
 
 @functools.cache
 def service_account() -> Account | None:
-    """The account to run PostgreSQL under, or None when the caller is not root and may run it itself.
+    """Returns the account to run PostgreSQL under, or None when the caller is not root and runs it itself.
 
     Raises `NoServiceAccount`.
     """
@@ -78,9 +78,9 @@ def _find(name: str) -> Account | None:
 
 
 def closed_folder(path: Path, account: Account) -> Path | None:
-    """The first folder from / to `path` that the account may not enter, by its mode; None if there is none.
+    """Returns the first folder from / to `path` whose mode keeps the account out, or None.
 
-    What does not exist yet is not looked at. The mode of a folder with an access control list does not tell.
+    Folders that do not exist yet, and folders with an access control list, are skipped.
     """
     path = path.resolve()
     for folder in [*reversed(path.parents), path]:
@@ -90,20 +90,20 @@ def closed_folder(path: Path, account: Account) -> Path | None:
 
 
 def require_enterable(path: Path, account: Account | None) -> None:
-    """Raises `NotEnterable` where the account may not pass from / to `path`."""
+    """Raises `NotEnterable` when the account may not pass from / to `path`."""
     if account is not None and (closed := closed_folder(path, account)):
         raise NotEnterable(account.name, path, f"it may not enter {closed} ({stat.filemode(closed.stat().st_mode)})")
 
 
 def make_passable(folder: Path, account: Account | None) -> None:
-    """Let the account pass through a folder that Sluice made; nothing becomes listable."""
+    """Lets the account pass through a folder that Sluice made. The folder does not become listable."""
     status = folder.stat()
     if account is not None and status.st_uid == os.geteuid() and not status.st_mode & stat.S_IXOTH:
         folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
 
 
 def new_folder(prefix: str) -> Path:
-    """A folder for servers, in the system's temporary one; the account that runs them may pass through it."""
+    """Makes a temporary folder for servers. The account that runs them may pass through it."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     make_passable(folder, service_account())
     return folder

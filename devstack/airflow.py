@@ -1,7 +1,7 @@
 """Airflow on the loopback address: its settings, its four processes and its database.
 
-Each process is started and watched by our own supervisor: `airflow standalone` leaves processes behind, and restarts
-none. Everything reaches them by environment variables, which only the same account can read, never by command line.
+Our own supervisor starts and watches each process: `airflow standalone` leaves processes behind and restarts none. The
+processes get everything by environment variables, which only the same account can read, never by command line.
 """
 
 import base64
@@ -39,12 +39,12 @@ SETTINGS = {
     "DAG_PROCESSOR__REFRESH_INTERVAL": "30",
     "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
     "DAG_PROCESSOR__PARSING_PROCESSES": "1",
-    # A killed component or task is noticed in seconds, not in the five minutes that are the default.
+    # Airflow notices a killed component or task in seconds; its default is five minutes.
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
     "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "20",
-    # The executor learns this much later that a task has left its worker; until then its slot is taken.
+    # The executor learns this many seconds later that a task has left its worker; until then the slot is taken.
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
     "LOGGING__COLORED_CONSOLE_LOG": "False",
     "USAGE_DATA_COLLECTION__ENABLED": "False",
@@ -52,18 +52,18 @@ SETTINGS = {
 
 
 class MigrationFailed(Terminal):
-    """Airflow could not make or upgrade its database."""
+    """`airflow db migrate` failed."""
 
     def __init__(self, output: str) -> None:
         self.output = output
         super().__init__(
-            f"airflow db migrate failed:\n{output}\nRemove what it names and start again;"
+            f"airflow db migrate failed:\n{output}\nRemove the cause that it names and start again;"
             f" if the database came from a newer Airflow, install that or remove the state folder."
         )
 
 
 class Airflow:
-    """One Airflow installation: a folder, a metadata database, a port, and what its processes export to tasks."""
+    """One Airflow installation: a folder, a metadata database, a port, and the variables that its tasks see."""
 
     def __init__(
         self,
@@ -80,40 +80,40 @@ class Airflow:
 
     @property
     def port(self) -> int:
-        """The given port, else the one of the last start, else a free one, which is then kept."""
+        """The given port, else that of the last start, else a free one, which is then kept."""
         return kept_port(self.directory / "port", self._given)
 
     @property
     def log_port(self) -> int:
-        """Where `devstack.log_server` answers."""
+        """The port of `devstack.log_server`."""
         return kept_port(self.directory / "log-port", None)
 
     @property
     def url(self) -> str:
-        """Of the web pages and of the API."""
+        """The address of the web pages and of the API."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def password(self) -> str:
-        """Of the user `admin`, generated."""
+        """The generated password of the user `admin`."""
         return keep_secret(self.directory / "secrets" / "admin", 12)
 
     def api(self) -> AirflowApi:
-        """A client of the public API, logged in on its first call."""
+        """Returns a client of the public API. It logs in on its first call."""
         return AirflowApi(self.url, self.user, self.password)
 
     def components(self) -> list["Component"]:
-        """The four processes."""
+        """Returns the four processes."""
         return [
             Component(self, "api-server", ("api-server",), "metadatabase"),
-            # Task logs are read from the folder that all share: nothing is served, see devstack/log_server.py.
+            # The API server reads task logs from the folder that all share, see devstack/log_server.py.
             Component(self, "scheduler", ("scheduler", "--skip-serve-logs"), "scheduler"),
             Component(self, "dag-processor", ("dag-processor",), "dag_processor"),
             Component(self, "triggerer", ("triggerer", "--skip-serve-logs"), "triggerer"),
         ]
 
     def prepare(self) -> None:
-        """Folders and secrets. Safe to repeat."""
+        """Makes folders and secrets. Safe to repeat."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         (self.directory / "work").mkdir(exist_ok=True)
@@ -122,7 +122,7 @@ class Airflow:
             write_private(self._passwords, passwords + "\n")
 
     def migrate(self) -> None:
-        """Make or upgrade the metadata database, which must run; skipped when this Airflow did so before.
+        """Makes or upgrades the metadata database, which must run. Does nothing when this release did so before.
 
         Raises `MigrationFailed`.
         """
@@ -146,7 +146,7 @@ class Airflow:
         done.write_text(version)
 
     def environment(self) -> dict[str, str]:
-        """What every process of Airflow, and every task, sees."""
+        """Returns the environment of every process of Airflow and of every task."""
         database = self.metadata.info(DATABASE, ROLE)
         address = f"{database.user}:{database.password}@{database.host}:{database.port}/{database.database}"
         settings = {
@@ -156,7 +156,7 @@ class Airflow:
             "CORE__FERNET_KEY": self.fernet_key,
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
-            # Without the second one Airflow guesses a driver (asyncpg) for its asynchronous half.
+            # Without the second one Airflow would use the driver asyncpg for asynchronous access.
             "DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg://{address}",
             "DATABASE__SQL_ALCHEMY_CONN_ASYNC": f"postgresql+psycopg_async://{address}",
             "API__PORT": str(self.port),
@@ -174,17 +174,17 @@ class Airflow:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), own.get("PATH", os.defpath)]),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")]),
             "PYTHONUNBUFFERED": "1",
-            "PYSPARK_PYTHON": sys.executable,  # Spark's workers would take any python3 of the PATH
+            "PYSPARK_PYTHON": sys.executable,  # else Spark's workers take any python3 of the PATH
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": HOST,
-            "SPT_NOENV": "1",  # process titles leave /proc/PID/environ alone, by which leftovers are recognised
+            "SPT_NOENV": "1",  # process titles must not overwrite /proc/PID/environ: leftovers are found by it
             "AIRFLOW_HOME": str(self.directory),
             **{f"AIRFLOW__{name}": value for name, value in settings.items()},
             **self.exports,
         }
 
     def popen_options(self) -> dict[str, Any]:
-        """Session, environment and umask of a process of Airflow."""
+        """Returns session, environment and umask of a process of Airflow."""
         return {
             "start_new_session": True,
             "stdin": subprocess.DEVNULL,
@@ -199,7 +199,7 @@ class Airflow:
 
     @property
     def fernet_key(self) -> str:
-        """What connections are encrypted with in the database."""
+        """The key that encrypts connections in the database."""
         return keep(self.directory / "secrets" / "fernet", lambda: base64.urlsafe_b64encode(os.urandom(32)).decode())
 
 
@@ -207,7 +207,7 @@ class Component:
     """One of Airflow's processes."""
 
     start_timeout = 120.0
-    # The second is Airflow's own way to insist: its triggerer may wait ten seconds for a child that is gone.
+    # The second SIGTERM ends Airflow at once; after the first its triggerer may wait ten seconds for a dead child.
     stop_signals = ((signal.SIGTERM, 5.0), (signal.SIGTERM, 3.0))
 
     def __init__(self, airflow: Airflow, name: str, arguments: tuple[str, ...], health: str) -> None:
@@ -225,7 +225,7 @@ class Component:
             raise PortInUse("Airflow", self.port, "--airflow-port PORT")
 
     def spawn(self, output: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
-        """Start the process after `prepare()`, without waiting for it."""
+        """Starts the process. Call `prepare()` before. Does not wait until it is ready."""
         self._spawned = time.time()
         module = "devstack.log_server" if self.name == "triggerer" else "airflow"
         command = [sys.executable, "-m", module, *self.arguments]
@@ -233,7 +233,7 @@ class Component:
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **options)
 
     def is_ready(self) -> bool:
-        """Whether the API answers and, for the others, shows a heartbeat of this very process."""
+        """Whether the API answers and, for the other processes, shows a heartbeat since this start."""
         try:
             report = AirflowApi(self.airflow.url).health()
         except ApiUnreachable:

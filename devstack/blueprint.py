@@ -1,9 +1,12 @@
-"""What a stack consists of: chosen by the first `up`, remembered, and changed by later ones."""
+"""The parts of a stack. The first `up` chooses them, a file keeps them, and later ones change them."""
 
 import json
+import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypedDict
 
 from devstack.home import REPOSITORY
 from devstack.postgres_releases import NEWEST
@@ -15,7 +18,7 @@ SLAVE_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
 class BadSlaveName(Terminal):
-    """A name that could be no folder, no connection id or no slave of a configuration."""
+    """The name does not suit a folder, a connection id and a slave of a configuration."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,7 +28,7 @@ class BadSlaveName(Terminal):
 
 
 class BlueprintUnreadable(Terminal):
-    """What is remembered of the stack cannot be read."""
+    """The file that keeps the stack's parts cannot be read."""
 
     def __init__(self, path: Path, error: Exception) -> None:
         self.path = path
@@ -36,25 +39,39 @@ class BlueprintUnreadable(Terminal):
         )
 
 
+class Wanted(TypedDict, total=False):
+    """Changes of a blueprint. Parts that are missing or None stay as they were at the last `up`."""
+
+    slaves: Iterable[str] | None
+    """Names: all of a new stack, or more of an existing one."""
+    airflow: bool | None
+    ports: Mapping[str, int] | None
+    """By service: `airflow`, `master`, `redis`, `slave-<name>`, …."""
+    replications: Path | str | None
+    mariadb: bool | None
+    postgres: int | None
+    durable: bool | None
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """The parts of a stack."""
 
     slaves: tuple[str, ...] = ("dr1",)
-    """Names of the slaves, each an own PostgreSQL."""
+    """Names of the slaves. Each is a PostgreSQL server of its own."""
     airflow: bool = True
-    """Whether Airflow and its metadata database run; without them only the databases and Redis do."""
+    """Whether Airflow, its metadata database and Spark run. The databases and Redis always run."""
     ports: dict[str, int] = field(default_factory=dict)
-    """Given ports by service name; the other services choose free ones."""
+    """Given ports by service name. The other services choose free ones."""
     replications: str = str(REPLICATIONS)
-    """The folder with the user's configuration of replications; that of a demo lies in the home."""
+    """The folder with the user's configuration of replications. The demo's is in the home."""
 
     mariadb: bool = False
-    """Whether a MariaDB server runs beside the slaves, a database `demo` in it."""
+    """Whether a MariaDB server with a database `demo` runs, too."""
     postgres: int = NEWEST
-    """PostgreSQL's release of master and slaves; Airflow's own database is always of the newest."""
+    """PostgreSQL's release of master and slaves. Airflow's own database has the newest."""
     durable: bool = True
-    """Whether the databases wait for the disk; without, they outlive a killed process, but no loss of power."""
+    """Whether the databases wait for the disk. If not, data survive a killed process, but not a loss of power."""
 
     def __post_init__(self) -> None:
         for name in self.slaves:
@@ -65,12 +82,23 @@ class Blueprint:
         return self if name in self.slaves else replace(self, slaves=(*self.slaves, name))
 
     @classmethod
+    def of(cls, remembered: "Blueprint | None", wanted: Wanted) -> "Blueprint":
+        """Returns what was remembered, or the default, with the changes. Raises `BadSlaveName`."""
+        given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+        before = remembered or cls()
+        if "slaves" in given:
+            old = remembered.slaves if remembered else ()
+            given["slaves"] = tuple(dict.fromkeys([*old, *given["slaves"]]))
+        given["ports"] = {**before.ports, **given.get("ports", {})}
+        return replace(before, **given)
+
+    @classmethod
     def read(cls, path: Path) -> "Blueprint | None":
-        """The remembered one, None on a first start. Raises `BlueprintUnreadable`."""
+        """Returns the remembered one, or None at the first start. Raises `BlueprintUnreadable`."""
         try:
             values = json.loads(path.read_text())
             if "replications" in values and values["replications"] == str(path.with_name("replications")):
-                del values["replications"]  # the demo's, which earlier releases remembered for every later `up`
+                del values["replications"]  # earlier releases kept the demo's folder here
             return cls(**{**values, "slaves": tuple(values["slaves"])})
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -79,3 +107,9 @@ class Blueprint:
 
     def write(self, path: Path) -> None:
         write_private(path, json.dumps(asdict(self), indent=1) + "\n")
+
+
+def replications_folder(given: Path | str | None) -> str | None:
+    """Returns the absolute path of `--replications`, else of SLUICE_REPLICATIONS, else None."""
+    chosen = given or os.environ.get("SLUICE_REPLICATIONS")
+    return str(Path(chosen).expanduser().resolve()) if chosen else None

@@ -1,7 +1,7 @@
-"""The command line of `./sluice` beside the devstack: what works anywhere, and the servers, demo, tests, benchmarks.
+"""The command line of `./sluice` in a checkout: the library's subcommands, and servers, demo, tests, benchmarks.
 
-The parser needs nothing but the standard library, so that `--help` answers before anything is installed; what a
-subcommand needs is imported when it runs.
+The parser uses the standard library only, so that `--help` works before anything is installed. A subcommand imports
+what it needs when it runs.
 """
 
 import argparse
@@ -19,35 +19,35 @@ from sluice.cli.command import add_subcommands, guarded, later
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
 
-  ./sluice demo      a master under traffic, a slave, a replication between them; compares both at the end
-  ./sluice up        the servers alone, to look around and for your own databases:
+  ./sluice demo      replicates a master under traffic to a slave, and compares both at the end
+  ./sluice up        starts the servers alone, to look around and for your own databases:
   ./sluice add SHOP --master postgresql://… --slave dr1=postgresql://… --start
 """
 
-SETUP = "Puts the packages of requirements.lock into .venv. Every other subcommand does so where it is not done."
+SETUP = "Installs the packages of requirements.lock into .venv. Every other subcommand does so if that was not done."
 EPILOG = """\
---yes before the subcommand: root agrees to packages (Java, npm) and the account that are installed for it.
-All state is in one folder: .sluice/ of this checkout (/var/lib/sluice for root, where others may not enter the
-checkout), or where the environment variable SLUICE_HOME points.
+--yes before the subcommand: root agrees that packages (Java, npm) and an account are installed.
+All state is in one folder: the one that the environment variable SLUICE_HOME names, else .sluice/ of this checkout
+(for root, if others may not enter the checkout: /var/lib/sluice).
 Each subcommand has its own --help.
 """
 
 UP = """\
-Starts PostgreSQL (a master, slaves, Airflow's database), Redis and Airflow on this machine, for this machine alone
-(127.0.0.1), and returns when all run. A supervisor keeps them running until './sluice down'.
+Starts PostgreSQL (a master, slaves, Airflow's database), Redis, Spark and Airflow on this machine, and returns when
+all run. They listen on 127.0.0.1 only. A supervisor keeps them running until './sluice down'.
 
-What is not given is as it was the last time; ports are chosen free on the first start and kept. A second 'up' starts
-only what is missing. Removing the state folder after 'down' starts afresh.
+Options that are not given keep their last value. The first start chooses free ports, later ones keep them. A second
+'up' starts only the services that do not run. To start afresh, remove the state folder after 'down'.
 """
 
 DOWN = """\
-Stops Airflow, the Spark jobs it started, then Redis and the databases, and returns when no process is left; also ends
-what was left by a supervisor that was killed. All data stay for the next 'up'.
+Stops Airflow, the Spark jobs that it started, then Redis and the databases, and returns when no process is left. It
+also ends processes that a killed supervisor left. All data stay for the next 'up'.
 """
 
 STATUS = f"""\
-Shows each service of ./sluice up: state, pid, port, for how long, how often it was started again, and why it does not
-run. Exit status: 0 when all services run, 3 when not. With --airflow: the replications alone.
+Shows each service of ./sluice up: state, pid, port, since when, the number of restarts, and why it does not run.
+Exit status: 0 when all services run, 3 if not. With --airflow: the replications alone.
 
 {OF_REPLICATIONS}"""
 
@@ -60,10 +60,10 @@ _BESIDE_THE_SERVERS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
+    """Runs a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["test"] and given[1:2] not in (["-h"], ["--help"]):
-        # What follows is pytest's, options too; argparse would not leave those alone.
+        # The other arguments are pytest's; argparse would refuse its options.
         args = argparse.Namespace(command="test", run=later("devstack.testing", "run"), arguments=given[1:])
     else:
         args = parser().parse_args(given)
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """What the subcommand needs of the machine. Raises `JavaMissing` where it starts Spark."""
+    """Installs what the subcommand needs of the machine. Raises `JavaMissing`."""
     if args.command in NEEDS_JAVA:
         os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
     if args.command == "test":
@@ -80,7 +80,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All subcommands and their options."""
+    """Returns the parser of all subcommands."""
     top = argparse.ArgumentParser(
         prog="./sluice", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -90,20 +90,20 @@ def parser() -> argparse.ArgumentParser:
     setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
     _delegated(commands, "demo", "devstack.demo", "run a replicating pair from beginning to end")
     _delegated(commands, "test", "devstack.testing", "run the tests")
-    _delegated(commands, "soak", "devstack.soak", "let random faults strike for as long as you like")
+    _delegated(commands, "soak", "devstack.soak", "test with random faults for as long as you like")
     _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
     add_subcommands(commands, _BESIDE_THE_SERVERS)
 
     _add_up(commands)
     down = _command(commands, "down", "stop the servers", DOWN, "down")
-    down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
+    down.add_argument("--quiet", action="store_true", help="print errors only")
 
     status = commands.choices["status"]
     status.description = STATUS
     status.add_argument(
         "--secrets",
         action="store_true",
-        help="show log-ins also where the output is no terminal, and the URLs of databases and Redis",
+        help="show passwords even if the output is no terminal, and the URLs of databases and Redis",
     )
     return top
 
@@ -111,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
 def _add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     up = _command(commands, "up", "start the servers", UP, "up")
     up.add_argument(
-        "--slaves", type=_count, metavar="N", help="have the slaves dr1 to drN (default 1); more may be added"
+        "--slaves", type=_count, metavar="N", help="run the slaves dr1 to drN (default 1); more may be added later"
     )
     up.add_argument("--airflow-port", type=_port, metavar="PORT", help="port of Airflow's pages and API")
     up.add_argument("--master-port", type=_port, metavar="PORT", help="port of the master database")
@@ -134,7 +134,7 @@ def _add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     up.add_argument(
         "--replications",
         metavar="DIR",
-        help="folder of the replications' configuration, which may change while all runs"
+        help="folder of the replications' configuration; its files may change at any time"
         " (default: SLUICE_REPLICATIONS, else include/replications)",
     )
     up.add_argument(
@@ -147,7 +147,7 @@ def _add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         default=None,
         help="a MariaDB server as well: connection demo_mariadb",
     )
-    up.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
+    up.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def _command(
@@ -163,7 +163,10 @@ def _command(
 def _delegated(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, module: str, summary: str
 ) -> None:
-    """A subcommand defined elsewhere: by `run(args)` and `add_arguments(parser)`, which may stand in `.arguments`."""
+    """Adds a subcommand that another module defines by `run(args)` and `add_arguments(parser)`.
+
+    A package may define `add_arguments` in its module `arguments`. Without the package there is no subcommand.
+    """
     if importlib.util.find_spec(module) is None:
         return
     command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)

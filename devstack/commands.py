@@ -1,4 +1,4 @@
-"""What `./sluice setup`, `up`, `down` and `status` do."""
+"""The subcommands `setup`, `up`, `down` and `status` of `./sluice`."""
 
 import argparse
 import contextlib
@@ -28,13 +28,13 @@ NOT_UP = 3
 
 
 def setup(args: argparse.Namespace) -> int:
-    """What is not a package; those are there when this runs."""
+    """Makes the account that runs PostgreSQL. The packages are installed before this runs."""
     ensure_account()
     return 0
 
 
 def up(args: argparse.Namespace) -> int:
-    """Start what does not run, then say where it is."""
+    """Starts all services that do not run, and prints their addresses."""
     named = {"airflow": args.airflow_port, "master": args.master_port, "redis": args.redis_port}
     ports = {**{name: port for name, port in named.items() if port}, **dict(args.port)}
     slaves = [f"dr{number}" for number in range(1, args.slaves + 1)] if args.slaves else None
@@ -54,7 +54,7 @@ def up(args: argparse.Namespace) -> int:
 
 
 def down(args: argparse.Namespace) -> int:
-    """Stop everything."""
+    """Stops everything."""
     ran = Stack().down(_say(args.quiet))
     if not args.quiet:
         print("all is down" if ran else "nothing was running")
@@ -62,7 +62,7 @@ def down(args: argparse.Namespace) -> int:
 
 
 def status(args: argparse.Namespace) -> int:
-    """Show what runs."""
+    """Prints the state of the services and of the replications."""
     if args.prefix or args.watch:
         return operate.watch(args)
     if args.airflow is not None:
@@ -89,7 +89,7 @@ def status(args: argparse.Namespace) -> int:
         print(f"nothing runs in {stack.home.root}: start it with ./sluice up, or name another Airflow with --airflow")
         print("\n".join([*configuration(stack), *mistakes(stack)]))
         if found.leftovers:
-            print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
+            print("Processes are left of a supervisor that was killed: ./sluice up or ./sluice down ends them.")
     else:
         print(table(found.services, time.time()))
         print("\n".join(["", *configuration(stack), "", *pairs(stack)]))
@@ -98,7 +98,7 @@ def status(args: argparse.Namespace) -> int:
 
 
 def configuration(stack: Stack) -> list[str]:
-    """Which folders of replications are in force, and which files are not."""
+    """Returns lines about the folders of replications that are in force, and the files that are not."""
     return [
         *replications.folders(stack.replications, _survey(stack)),
         *replications.unused(stack.replications, REPLICATIONS),
@@ -106,7 +106,7 @@ def configuration(stack: Stack) -> list[str]:
 
 
 def mistakes(stack: Stack) -> list[str]:
-    """What is wrong in the replication files."""
+    """Returns the mistakes in the replication files."""
     try:
         return [str(mistake) for mistake in config.survey(*stack.replications).mistakes]
     except SluiceError as error:
@@ -114,7 +114,7 @@ def mistakes(stack: Stack) -> list[str]:
 
 
 def pairs(stack: Stack) -> list[str]:
-    """Some lines for every configured replication; never raises because of a configuration or an outage."""
+    """Returns some lines for every configured replication. Mistakes and outages are among the lines, never raised."""
     try:
         found = config.survey(*stack.replications)
     except SluiceError as error:
@@ -135,7 +135,7 @@ def _verified(stack: Stack) -> list[dict[str, Any]]:
 
 
 def table(reports: list[Report], now: float) -> str:
-    """One line a service, and the reason below one that does not run."""
+    """Returns one line for each service. Below one that does not run follows the reason."""
     rows = [("service", "state", "pid", "port", "since", "restarts")]
     for report in reports:
         pid, port = str(report.process.pid if report.process else ""), str(report.port or "")
@@ -149,10 +149,7 @@ def table(reports: list[Report], now: float) -> str:
 
 
 def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
-    """Where a person finds the parts; `urls`: with those of databases and Redis, log-ins in them.
-
-    The passwords are generated, and good on this machine alone.
-    """
+    """Returns the addresses of the parts. `urls` adds URLs of databases and Redis with their passwords."""
     lines = []
     if stack.blueprint.airflow:
         login = stack.airflow.password if secrets else "(./sluice status --secrets)"
@@ -176,7 +173,7 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
 
 def _say(quiet: bool) -> Callable[[str], None]:
     def say(line: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # a reader that went away is no reason to give a start up
+        with contextlib.suppress(BrokenPipeError):  # the start goes on when the reader has ended
             print(line, flush=True)
 
     return (lambda line: None) if quiet else say

@@ -1,4 +1,4 @@
-"""What the devstack Airflow's connections hold, passwords included: read from its database, where they are encrypted.
+"""The connections of the devstack's Airflow with their passwords, read and decrypted from its database.
 
 Airflow's API shows no password, and its command line takes seconds to start.
 """
@@ -18,7 +18,7 @@ WAIT_SECONDS = 3
 
 
 class Connections:
-    """A look-up of connections; Airflow's database is asked once, at the first."""
+    """Finds connections by id. It reads Airflow's database once, at the first call."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
@@ -27,7 +27,7 @@ class Connections:
         """Raises `NoSuchConnection`, `ConnectionUnusable`, `Transient` while Airflow's database is down."""
         own = conn_id.removeprefix("demo_")
         if isinstance(self._rows, SluiceError) or conn_id not in self._rows:
-            # Those of the stack's own servers are known without Airflow, which a stack can do without.
+            # The stack knows its own servers; it may run without Airflow.
             if conn_id.startswith("demo_") and own in self.stack.services.places:
                 return self.stack.connection(own)
             raise self._rows if isinstance(self._rows, SluiceError) else NoSuchConnection(conn_id)
@@ -48,7 +48,7 @@ class Connections:
                     " is_extra_encrypted FROM connection"
                 ).fetchall()
         except psycopg.Error as error:
-            return Transient(f"Airflow's database does not give out its connections: {' '.join(str(error).split())}")
+            return Transient(f"Airflow's connections cannot be read from its database: {' '.join(str(error).split())}")
         cipher = Fernet(self.stack.airflow.fernet_key)
         return {
             name: StoredConnection(

@@ -1,21 +1,21 @@
-"""The folder that holds all state of the servers we run, unless SLUICE_HOME names another one:
+"""The folder that holds all state of the devstack. SLUICE_HOME names it; without that variable it is:
 
     .sluice/ of this repository     for an ordinary user; for root if others may enter the repository
-    /var/lib/sluice                 else: another account runs PostgreSQL for root
+    /var/lib/sluice                 for root otherwise, because another account runs PostgreSQL for root
 
 Its content:
 
-    stack.json            what the stack consists of (blueprint)
+    stack.json            the parts of the stack (blueprint)
     lock                  held while a command changes the stack
     run/                  pids and states of the supervisor and the services; jobs/ of detached Spark jobs
-    logs/<service>.log    what each service writes; .1 and .2 are older
+    logs/<service>.log    the output of each service; .1 and .2 are older
     postgres/<service>/   one cluster each: master, slave-<name>, metadata
-    redis/  airflow/      the others' files
+    redis/  airflow/      the files of Redis and Airflow
     spark/                scratch space of Spark jobs
-    replications/         the configuration that ./sluice makes itself: the demo's
-    configuration         a link to the folder of the user's own (--replications), SLUICE_REPLICATIONS names both
+    replications/         the demo's configuration, made by ./sluice
+    configuration         a link to the user's folder (--replications); SLUICE_REPLICATIONS names both
 
-Removing the folder, while nothing of it runs, starts afresh.
+To start afresh, stop everything and remove the folder.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from sluice.errors import Terminal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SYSTEM = Path("/var/lib/sluice")
-"""Of root, for what the account that runs PostgreSQL must reach."""
+"""Root's folder for files that the account of PostgreSQL must reach."""
 FREE_BYTES = 1 << 30
 
 
@@ -47,13 +47,13 @@ class HomeUnusable(Terminal):
 
 
 def default_root(repository: Path, user: int) -> Path:
-    """The state folder of `user` where SLUICE_HOME names none."""
+    """Returns the state folder of the user id `user` when SLUICE_HOME names none."""
     open_to_others = all(folder.stat().st_mode & stat.S_IXOTH for folder in (repository, *repository.parents))
     return repository / ".sluice" if user != 0 or open_to_others else SYSTEM
 
 
 class Home:
-    """Every path of the state folder, by name."""
+    """The paths of the state folder."""
 
     def __init__(self, root: Path | str | None = None) -> None:
         chosen = root or os.environ.get("SLUICE_HOME") or default_root(REPOSITORY, os.geteuid())
@@ -81,13 +81,13 @@ class Home:
         return self.root / "mariadb"
 
     def create(self) -> None:
-        """Make the folders; only the owner can list them. Raises `HomeUnusable`."""
+        """Makes the folders. Only the owner can list them. Raises `HomeUnusable`."""
         try:
             own = (self.run, self.jobs, self.logs, self.spark, self.replications)
             for folder in (self.root, *own, self.root / "postgres"):
                 folder.mkdir(parents=True, exist_ok=True)
                 if folder.stat().st_uid == os.geteuid():
-                    # Another account runs PostgreSQL for root, and must pass through to its clusters.
+                    # The account that runs PostgreSQL for root passes through to its clusters.
                     passable = os.geteuid() == 0 and folder in (self.root, self.root / "postgres")
                     folder.chmod(0o711 if passable else 0o700)
             with tempfile.NamedTemporaryFile(dir=self.run, prefix=".probe-") as probe:
@@ -96,21 +96,21 @@ class Home:
             raise HomeUnusable(self.root, self._explain(error)) from error
 
     def use_configuration(self, folder: Path) -> None:
-        """From now on the replications of `folder` are in force, in everything that runs."""
+        """Puts the replications of `folder` in force, also in processes that run already."""
         new = self.configuration.with_name(f".configuration.{os.getpid()}")
         new.unlink(missing_ok=True)
         new.symlink_to(folder)
         new.replace(self.configuration)
 
     def require_space(self) -> None:
-        """Raises `HomeUnusable` when its disk is too full for a start."""
+        """Raises `HomeUnusable` when the disk is too full to start."""
         free = shutil.disk_usage(self.root).free
         if free < FREE_BYTES:
             raise HomeUnusable(self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed")
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """One command at a time changes the stack; others wait, and say so."""
+        """Lets one command at a time change the stack. The others print a line and wait."""
         with open(self.root / "lock", "a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +119,7 @@ class Home:
                 holder = file.read().strip() or "unknown"
                 print(f"sluice: waiting for another command (pid {holder}) that changes {self.root}", file=sys.stderr)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            with contextlib.suppress(OSError):  # a full disk must not keep anybody from stopping the stack
+            with contextlib.suppress(OSError):  # `down` must work with a full disk
                 file.seek(0)
                 file.truncate()
                 file.write(str(os.getpid()))

@@ -1,4 +1,4 @@
-"""What a stack left running when its supervisor was killed, and how it is ended."""
+"""Finds and ends processes that a stack left when its supervisor was killed."""
 
 import json
 import os
@@ -14,17 +14,17 @@ from devstack.server import Server
 from devstack.services import MARKER
 
 JOB_GRACE = 15.0
-"""Seconds in which a Spark job ends by itself after SIGTERM."""
+"""Seconds after SIGTERM in which a Spark job may end by itself."""
 
 
 def servers(home: Home) -> list[Server]:
-    """Every server whose files are in the home, whatever the blueprint says now."""
+    """Returns every server whose files are in the home, even if the blueprint no longer names it."""
     clusters = sorted(path for path in (home.root / "postgres").glob("*") if (path / "data").exists())
     return [*(PostgresServer(path, name=f"PostgreSQL '{path.name}'") for path in clusters), RedisServer(home.redis)]
 
 
 def processes(home: Home) -> list[ProcessId]:
-    """Everything of the stack that runs, its supervisor and its servers excepted."""
+    """Returns the running processes of the stack without its supervisor and its servers."""
     found = set(marked(MARKER, str(home.root)))
     apart = {process for server in servers(home) if (leader := server.process()) for process in descendants(leader.pid)}
     supervisor = read_process(home.supervisor)
@@ -32,9 +32,9 @@ def processes(home: Home) -> list[ProcessId]:
 
 
 def everything(home: Home) -> set[ProcessId]:
-    """All that runs of a stack, its servers and its supervisor included.
+    """Returns all running processes of a stack.
 
-    The servers write their titles over their environment: they are found by their pid files, not by the mark.
+    Servers overwrite their environment with their titles, so their pid files find them, not the marker.
     """
     found = set(processes(home))
     for server in servers(home):
@@ -44,15 +44,15 @@ def everything(home: Home) -> set[ProcessId]:
 
 
 def any_left(home: Home) -> bool:
-    """Whether something runs although no supervisor does."""
+    """Whether processes or servers of the stack run. Ask it only when no supervisor runs."""
     return bool(processes(home)) or any(server.is_running() for server in servers(home))
 
 
 def end_processes(home: Home, spared: Collection[int] = ()) -> list[ProcessId]:
-    """End everything but the servers: the components of Airflow first, so that nobody starts further jobs.
+    """Ends all processes but the servers. Airflow's components go first, so that no further job starts.
 
-    Of each job only the leader of its session is told, which ends the rest in its own order; what then still runs is
-    ended one by one. Sessions led by the pids `spared` go on. Returns what did not end by itself.
+    Each job's session leader gets SIGTERM and ends its session in its own order. Processes that remain are ended one
+    by one. Sessions of the leaders `spared` go on. Returns the processes that had to be killed.
     """
 
     def left() -> list[ProcessId]:
@@ -69,12 +69,12 @@ def end_processes(home: Home, spared: Collection[int] = ()) -> list[ProcessId]:
 
 
 def end_all(home: Home) -> None:
-    """End everything of a stack without a supervisor, and forget its pids."""
+    """Ends all processes of a stack without a supervisor, and removes the files with their pids."""
     end_processes(home)
     running = [server for server in servers(home) if server.is_running()]
     for server in running:
         if process := server.process():
-            process.send(server.stop_signals[0][0])  # all at once; stop() below waits, and insists
+            process.send(server.stop_signals[0][0])  # to all at once; stop() below waits
     for server in running:
         server.stop()
     for file in (home.services, home.supervisor):
@@ -82,7 +82,7 @@ def end_all(home: Home) -> None:
 
 
 def read_process(file: Path) -> ProcessId | None:
-    """A process as recorded in a JSON file (`pid`, `started`), if it still runs."""
+    """Returns the process that a JSON file records (`pid`, `started`), or None when it no longer runs."""
     try:
         values = json.loads(file.read_text())
         process = ProcessId.read(values)
@@ -92,7 +92,7 @@ def read_process(file: Path) -> ProcessId | None:
 
 
 def kill_supervisor(home: Home) -> None:
-    """Last resort when it does not stop: nothing may start services again while they are ended."""
+    """Sends SIGKILL to a supervisor that does not stop, so that it restarts no service while they are ended."""
     if process := read_process(home.supervisor):
         process.send(signal.SIGKILL)
 
@@ -105,7 +105,7 @@ def _leader(process: ProcessId) -> int:
 
 
 def _component_sessions(home: Home) -> set[int]:
-    """The sessions of Airflow's components, as last recorded: an order of ending, no licence to end anything."""
+    """Returns the session leaders of Airflow's components from the last reports. They decide the order only."""
     try:
         reports = json.loads(home.services.read_text())
     except (OSError, ValueError):

@@ -1,11 +1,11 @@
-"""Airflow's triggerer with an answer to the question for the logs of what runs.
+"""Airflow's triggerer with a log server that answers on the loopback address alone.
 
     python -m devstack.log_server triggerer …
 
-Airflow's API server reads logs from the folder that all processes share here. Of a task that runs or is deferred it
-asks the host of the task for them as well, and shows an error where no server answers. Airflow's own log servers answer
-on every address of the machine; this one answers on the loopback address alone, with an empty log: the folder has all.
-As they do, it answers only who signs the question with the secret of Airflow's API.
+Airflow's API server reads logs from a folder that all processes share here. For a task that runs or is deferred it
+also asks the task's host, and shows an error when no server answers. Airflow's own log servers listen on every address
+of the machine. This one listens on the loopback address and returns an empty log, because the folder has all lines.
+Like Airflow's, it answers only requests that are signed with the secret of Airflow's API.
 """
 
 import ctypes
@@ -19,18 +19,18 @@ from devstack.ports import HOST
 
 PORT = "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"
 SECRET = "AIRFLOW__API__SECRET_KEY"
-"""Environment variables, Airflow's own."""
+"""Environment variables of Airflow."""
 AUDIENCE = "task-instance-logs"
 
 
 def host() -> str:
-    """What Airflow's processes take for the name of this machine: where logs are asked for."""
+    """Returns the machine's name for Airflow, which asks that host for logs (`CORE__HOSTNAME_CALLABLE`)."""
     return HOST
 
 
 def is_signed(authorization: str | None) -> bool:
-    """Whether a question for a log comes from this Airflow."""
-    # Here, because the process forks later: it should have loaded little by then.
+    """Whether this Airflow signed the request."""
+    # Imported here: the process forks later, and should have loaded little by then.
     import jwt
 
     try:
@@ -47,23 +47,22 @@ def is_signed(authorization: str | None) -> bool:
     return True
 
 
-class Nothing(BaseHTTPRequestHandler):
-    """Answers every GET that is signed with a log without lines."""
+class EmptyLog(BaseHTTPRequestHandler):
+    """Answers every signed GET with an empty log."""
 
-    def do_GET(self) -> None:  # the name that http.server wants
-        """An empty log."""
+    def do_GET(self) -> None:
         self.send_response(200 if is_signed(self.headers.get("Authorization")) else 403)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """The triggerer's own log is for other things."""
+        """Logs no request."""
 
 
 def serve(port: int) -> None:
-    """In a child that ends with this process, which forks later and must have no threads then.
+    """Serves in a child process that ends with this one. This one forks later and must have no threads then.
 
-    A port that something else took meanwhile is no reason not to start.
+    When the port is in use, the child prints a line and ends, and the triggerer starts without it.
     """
     parent = os.getpid()
     if os.fork():
@@ -71,9 +70,9 @@ def serve(port: int) -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     try:
         if os.getppid() == parent:
-            HTTPServer((HOST, port), Nothing).serve_forever()
+            HTTPServer((HOST, port), EmptyLog).serve_forever()
     except OSError as taken:
-        print(f"Port {port} for questions about logs cannot be used: {taken}", file=sys.stderr, flush=True)
+        print(f"Port {port} for requests of logs cannot be used: {taken}", file=sys.stderr, flush=True)
     finally:
         os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Rotation of the services' logs, which their processes keep open: copied aside, then cut in place."""
+"""Rotation of the services' logs. Their processes keep them open, so each is copied and then truncated."""
 
 import logging
 import shutil
@@ -11,10 +11,9 @@ KEPT = 2
 
 
 def rotate(folder: Path, max_bytes: int = MAX_BYTES) -> list[Path]:
-    """Rotate every `*.log` that has grown too large; returns those.
+    """Rotates every `*.log` that is larger than `max_bytes`, and returns them.
 
-    All writers append (O_APPEND), hence go on at the new start. What is written between copy and cut is lost: lines of
-    a log, never data.
+    All writers append (O_APPEND), so they go on at the start. Lines written between copy and truncation are lost.
     """
     rotated = []
     for file in folder.glob("*.log"):
@@ -22,7 +21,7 @@ def rotate(folder: Path, max_bytes: int = MAX_BYTES) -> list[Path]:
             if file.stat().st_size > max_bytes:
                 _rotate(file)
                 rotated.append(file)
-        except OSError as error:  # a full disk, say: it must not end who keeps the services running
+        except OSError as error:  # e.g. a full disk, which must not end the supervisor
             log.error("%s could not be rotated: %s", file, error)
     return rotated
 

@@ -1,7 +1,7 @@
-"""What is needed of the machine itself: Java for Spark, an account for PostgreSQL where root runs it, for the tests of
-the monitor's pages a Chromium.
+"""Programs and accounts of the machine: Java for Spark, an account for PostgreSQL under root, Chromium and H2 for
+tests.
 
-Standard library alone: asked for before anything else runs.
+It uses the standard library only, because it runs before the packages are imported.
 """
 
 import os
@@ -17,43 +17,43 @@ from sluice.cli.bootstrap import agreed, apt_install
 from sluice.errors import Terminal
 
 NEEDS_JAVA = frozenset({"setup", "demo", "test", "bench", "soak", "up"})
-"""Subcommands that start Spark, or prepare for it."""
+"""Subcommands that start Spark or prepare for it."""
 H2, H2_PACKAGE = Path("/usr/share/java/h2.jar"), "libh2-java"
-"""A database in Java, whose Oracle mode knows plain statements of Oracle's."""
+"""A database in Java. Its Oracle mode runs simple statements of Oracle."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""Names of its program."""
+"""Names of the program."""
 ACCOUNT = "sluice-postgres"
 """The system account that runs PostgreSQL for root."""
 
 
 class JavaMissing(Terminal):
-    """Spark cannot start."""
+    """Spark cannot start without Java."""
 
     def __init__(self, remedy: str) -> None:
         super().__init__(f"Spark needs Java 17 or later, and there is none. {remedy}")
 
 
 def find_chromium() -> str | None:
-    """The program of a Chromium or Chrome."""
+    """Returns the path of Chromium or Chrome, or None."""
     return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
 
 
 def ensure_chromium() -> None:
-    """On Debian and Ubuntu root is asked whether one shall be installed. Without it only tests of pages fail."""
+    """Offers root on Debian and Ubuntu to install Chromium. Without it only tests of pages fail."""
     if find_chromium() is None and not (apt_install(CHROMIUM[:2]) and find_chromium()):
         remedy = "Install it (on Debian: sudo apt-get install chromium)."
         print(f"sluice: there is no Chromium: the tests in tests/browser will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_h2() -> None:
-    """On Debian and Ubuntu root is asked whether it shall be installed. Without it only tests on H2 fail."""
+    """Offers root on Debian and Ubuntu to install H2. Without it only tests on H2 fail."""
     if not H2.exists() and not (apt_install([H2_PACKAGE]) and H2.exists()):
         remedy = f"Install it (on Debian: sudo apt-get install {H2_PACKAGE})."
         print(f"sluice: there is no {H2}: tests of Oracle's statements will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:
-    """The home of a Java of version 17 or later; on Debian and Ubuntu root is asked whether one shall be installed."""
+    """Returns the home of Java 17 or later. Offers root on Debian and Ubuntu to install it. Raises `JavaMissing`."""
     home = find_java(environment)
     if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
         home = find_java(environment)
@@ -63,7 +63,7 @@ def ensure_java(environment: Mapping[str, str]) -> Path:
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """JAVA_HOME, then PATH, then the usual places."""
+    """Searches JAVA_HOME, then PATH, then the usual folders. Returns the home of Java 17 or later, or None."""
     candidates: list[Path] = []
     if configured := environment.get("JAVA_HOME"):
         candidates.append(Path(configured) / "bin" / "java")
@@ -81,7 +81,7 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def ask_java(java: Path) -> tuple[int, Path | None]:
-    """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
+    """Returns the major version and the home that Java itself reports: the program may be a link or a shim."""
     command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
@@ -93,7 +93,7 @@ def ask_java(java: Path) -> tuple[int, Path | None]:
 
 
 def java_remedy() -> str:
-    """What to install here, as a command where that is known."""
+    """Returns how to install Java here, with a command if one is known."""
     if sys.platform == "darwin":
         command = "brew install openjdk@21"
     elif shutil.which("apt-get"):
@@ -110,13 +110,13 @@ def java_remedy() -> str:
 
 
 def ensure_account() -> None:
-    """Root gets the account that runs PostgreSQL for it, if that is agreed to; others need none."""
+    """Offers root to make the account that runs PostgreSQL. Other users need none."""
     useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if os.geteuid() != 0 or useradd is None or _has_account():
         return
     command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
     if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
-        # Of two callers at once, one fails and finds the account.
+        # Of two callers at once, one fails and then finds the account.
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 

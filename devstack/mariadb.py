@@ -1,7 +1,7 @@
-"""A MariaDB server on the loopback address, from the programs that the system's package brings.
+"""A MariaDB server on the loopback address, run by the programs of the system's package.
 
-Layout of a server's directory: `data/` (the cluster, owned by the account that runs the server), `passwords/<user>`,
-`first.sql` (0600: what gives root its password at each start), `port`, `log`.
+Layout of a server's directory: `data/` (owned by the account that runs the server), `passwords/<user>`, `first.sql`
+(0600: sets root's password at each start), `port`, `log`.
 """
 
 import shutil
@@ -35,7 +35,7 @@ class MariaDBMissing(Terminal):
 
 
 def program(name: str) -> Path:
-    """One program of the installed release. Raises `MariaDBMissing`."""
+    """Returns the path of a program. Raises `MariaDBMissing`."""
     found = shutil.which(name, path=FOLDERS)
     if found is None:
         raise MariaDBMissing()
@@ -43,18 +43,18 @@ def program(name: str) -> Path:
 
 
 def ensure_installed() -> None:
-    """Root on Debian and Ubuntu is asked whether the package shall be installed. Raises `MariaDBMissing`."""
+    """Offers root on Debian and Ubuntu to install the package. Raises `MariaDBMissing`."""
     if shutil.which("mariadbd", path=FOLDERS) is None:
         apt_install([PACKAGE])
     program("mariadbd")
 
 
 class MariaDBServer(Server):
-    """One server of our own. `settings` are variables of the server (`{"innodb_buffer_pool_size": "64M"}`)."""
+    """One server. `settings` are its system variables (`{"innodb_buffer_pool_size": "64M"}`)."""
 
     product = "MariaDB"
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 30.0),)
-    orphan_signal: ClassVar[int] = signal.SIGTERM  # it does not listen to SIGINT
+    orphan_signal: ClassVar[int] = signal.SIGTERM  # it ignores SIGINT
 
     @property
     def pid_file(self) -> Path:
@@ -63,11 +63,11 @@ class MariaDBServer(Server):
     # -- clients
 
     def info(self, database: str = "mysql", user: str = SUPERUSER) -> ConnectionInfo:
-        """How a client reaches `database`; `user` is root or an account made by `create_account`."""
+        """Returns how a client reaches `database`. `user` is root or an account made by `create_account`."""
         return ConnectionInfo("mysql", HOST, self.port, database, user, keep_secret(self._password(user)))
 
     def connect(self, database: str = "mysql", user: str = SUPERUSER) -> "pymysql.Connection[Any]":
-        """A plain connection in autocommit mode, for administration."""
+        """Returns a connection in autocommit mode, for administration."""
         info = self.info(database, user)
         return pymysql.connect(
             host=info.host,
@@ -81,7 +81,7 @@ class MariaDBServer(Server):
         )
 
     def create_account(self, user: str, *databases: str) -> None:
-        """An account that may all in its `databases`, which are made; safe to repeat."""
+        """Makes databases and an account with all rights in them. Safe to repeat."""
         password = keep_secret(self._password(user))
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", (user, password))
@@ -93,7 +93,7 @@ class MariaDBServer(Server):
                 cursor.execute(f"GRANT ALL ON {pattern}.* TO %s@'%%'", (user,))
 
     def drop_account(self, user: str, *databases: str) -> None:
-        """Takes `create_account` back, with what is in the databases."""
+        """Drops the account and the databases with their content."""
         with self.connect() as connection, connection.cursor() as cursor:
             for database in databases:
                 cursor.execute(f"DROP DATABASE IF EXISTS {quoted(database)}")
@@ -115,7 +115,7 @@ class MariaDBServer(Server):
         return True
 
     def prepare(self) -> None:
-        """Account, permissions, port, files. Safe to repeat.
+        """Prepares account, permissions, port and files. Safe to repeat.
 
         Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `MariaDBMissing`, `ServerDidNotStart`.
         """
@@ -136,7 +136,7 @@ class MariaDBServer(Server):
             f"CREATE USER IF NOT EXISTS root@'{HOST}' IDENTIFIED BY '{password}';",
             f"ALTER USER root@'{HOST}' IDENTIFIED BY '{password}';",
             f"GRANT ALL ON *.* TO root@'{HOST}' WITH GRANT OPTION;",
-            # The installation makes others, for the machine's own names, without a password.
+            # The installation makes root accounts without a password for the machine's own names.
             f"DELETE FROM mysql.global_priv WHERE user = 'root' AND host NOT IN ('localhost', '{HOST}');",
             "FLUSH PRIVILEGES;",
         ]
@@ -177,7 +177,7 @@ class MariaDBServer(Server):
 
     @property
     def _unfinished(self) -> Path:
-        """Exists while the files are made: what is found with it was interrupted, and holds nothing."""
+        """Exists while the files are made. If it is found later, that was interrupted, and the files hold no data."""
         return self.directory / "install.unfinished"
 
     def _install(self) -> None:
@@ -208,5 +208,5 @@ class MariaDBServer(Server):
 
 
 def quoted(name: str) -> str:
-    """An identifier in backticks."""
+    """Returns the identifier in backticks."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""An archive of npm's registry, fetched once by npm itself and checked against a checksum that stands in our code."""
+"""Fetches an archive of npm's registry with npm, and verifies a checksum that is in our code."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from sluice.errors import Terminal
 
 
 class ArchiveMissing(Terminal):
-    """The archive could not be had."""
+    """The archive could not be fetched or failed its checksum."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         self.reason, self.remedy = reason, remedy
@@ -19,7 +19,7 @@ class ArchiveMissing(Terminal):
 
 
 def fetch(package: str, version: str, sha512: str, work: Path) -> Path:
-    """The archive, in the folder `work`. `sha512`: as npm states it, in base64. Raises `ArchiveMissing`."""
+    """Fetches the archive into the folder `work`. `sha512` is in base64, as npm states it. Raises `ArchiveMissing`."""
     npm = shutil.which("npm")
     if npm is None and apt_install(["npm"]):
         npm = shutil.which("npm")
@@ -35,17 +35,17 @@ def fetch(package: str, version: str, sha512: str, work: Path) -> Path:
     )
     tarballs = list(work.glob("*.tgz"))
     if done.returncode != 0 or len(tarballs) != 1:
-        said = (done.stderr or done.stdout).strip()[-800:] or f"exit status {done.returncode}"
-        remedy = "When it is the network or a proxy, set HTTPS_PROXY, or npm's registry to a mirror, and try again"
-        raise ArchiveMissing(f"`npm pack {package}@{version}` failed: {said}", remedy)
+        output = (done.stderr or done.stdout).strip()[-800:] or f"exit status {done.returncode}"
+        remedy = "If the network or a proxy is the cause, set HTTPS_PROXY, or npm's registry to a mirror, and try again"
+        raise ArchiveMissing(f"`npm pack {package}@{version}` failed: {output}", remedy)
     if base64.b64encode(hashlib.sha512(tarballs[0].read_bytes()).digest()).decode() != sha512:
         remedy = "Empty npm's cache (npm cache clean --force), check the registry that npm uses, and try again"
-        raise ArchiveMissing(f"what npm fetched is not {package}@{version}", remedy)
+        raise ArchiveMissing(f"the archive that npm fetched is not {package}@{version}", remedy)
     return tarballs[0]
 
 
 def npm_remedy() -> str:
-    """How npm is installed here, as a command where that is known."""
+    """Returns how to install npm here, with a command if one is known."""
     for program, command in (("apt-get", "apt-get install npm"), ("dnf", "dnf install npm"), ("apk", "apk add npm")):
         if shutil.which(program):
             return f"For example: sudo {command}"

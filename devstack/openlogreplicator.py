@@ -1,10 +1,10 @@
 """A stand-in for OpenLogReplicator 1.9.0, for demo and tests: `python -m devstack.openlogreplicator -f FILE [-r]`.
 
-It reads no redo. Its "redo logs" are recorded output in the blocks of redo logs (`write_log`), and it does with them
-what OpenLogReplicator does with redo: it takes the same configuration and refuses unknown keys, locks it, serves one
-client over the same protocol, writes checkpoints where `state.path` says, ends at SIGINT with a checkpoint and at
-SIGTERM without one, and waits for the next log. It has the same faults: after a start everything behind its checkpoint
-comes again, the indexes within an SCN are others then, and SIGINT cuts a message that is on its way.
+It does not parse redo. Its "redo logs" hold recorded output of OpenLogReplicator in the blocks of redo logs
+(`write_log`). It behaves like OpenLogReplicator otherwise: it reads the same configuration, refuses unknown keys and
+locks the file, serves one client over the same protocol, writes checkpoints to `state.path`, waits for the next log,
+and ends at SIGINT with a checkpoint and at SIGTERM without one. It also has the same faults: after a start it sends
+everything behind its checkpoint again, with other indexes within an SCN, and SIGINT truncates the message being sent.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from sluice.vendors.stream.redo.protocol import Frames, Request, RequestCode, Re
 VERSION = "1.9.0"
 POLL_SECONDS = 0.05
 _PAYLOAD = 490
-"""Bytes of a block that hold lines, behind its header and their length."""
+"""Bytes of lines in a block, after its header and their length."""
 _PLACE = re.compile(rb'"c_scn":(\d+),"c_idx":(\d+)')
 _COMMIT = re.compile(rb'"scn":(\d+)')
 _LOG_NAME = re.compile(r"(\d+)_(\d+)_(\d+)\.\w+\Z")
@@ -40,7 +40,7 @@ _LOG_NAME = re.compile(r"(\d+)_(\d+)_(\d+)\.\w+\Z")
 def write_log(
     file: Path, lines: Sequence[bytes], *, thread: int, sequence: int, resetlogs: int, first_scn: int | None = None
 ) -> None:
-    """Recorded output in the form of an archived redo log, every block with its checksum."""
+    """Writes recorded output as an archived redo log whose blocks have checksums."""
     data = b"".join(line + b"\n" for line in lines)
     scns = [int(found[1]) for line in lines if (found := _PLACE.search(line))]
     made = [
@@ -54,7 +54,7 @@ def write_log(
 
 
 def read_log(file: Path) -> Iterator[bytes]:
-    """The lines of a log that `write_log` made."""
+    """Yields the lines of a log that `write_log` made."""
     raw, data = file.read_bytes(), b""
     for at in range(1024, len(raw), 512):
         length = int.from_bytes(raw[at + 16 : at + 18], "little")
@@ -63,7 +63,7 @@ def read_log(file: Path) -> Iterator[bytes]:
 
 
 def program(folder: Path) -> Path:
-    """A file that starts it, as one starts the real one."""
+    """Writes an executable `OpenLogReplicator` into the folder that starts the stand-in, and returns its path."""
     root = Path(__file__).resolve().parents[1]
     made = folder / "OpenLogReplicator"
     paths = os.pathsep.join([str(root / "plugins"), str(root)])
@@ -75,11 +75,11 @@ def program(folder: Path) -> Path:
 
 
 class Ended(Exception):
-    """A signal came."""
+    """The program received SIGINT."""
 
 
 class StandIn:
-    """`values`: the configuration."""
+    """The program with the configuration `values`."""
 
     def __init__(self, values: dict[str, Any]):
         (source,), (target,) = values["source"], values["target"]
@@ -95,19 +95,19 @@ class StandIn:
         self.queue_size = int(target["writer"].get("queue-size", 65536))
         self.confirmed: tuple[int, int] | None = None
         self.unconfirmed: deque[tuple[tuple[int, int], int]] = deque()
-        """Messages that were sent, each with its log; when there are `queue-size` of them, no more are."""
+        """Sent messages, each with its log. Sending pauses at `queue-size` messages."""
         self.first_log = 0
-        """The sequence of the log with which it begins; 0: the first that is there."""
+        """The sequence of the log to begin with; 0: the first log in the folder."""
         self.sent = 0
         self.begin = 0
-        """SCN behind which commits are sent."""
+        """Only commits after this SCN are sent."""
         self.client: tuple[int, int] = (0, -1)
-        """Behind which messages are sent."""
+        """The client's position. Only later messages are sent."""
         self.again = False
-        """It goes on from a checkpoint."""
+        """Whether it continues from a checkpoint."""
 
     def run(self) -> None:
-        """Until a signal comes. Raises `Ended`."""
+        """Serves clients until SIGINT. Raises `Ended`."""
         schemas = sorted(self.state.glob(f"{self.name}-chkpt-*.json"))
         if not schemas:
             fail(10052, "schema file missing")
@@ -132,7 +132,7 @@ class StandIn:
                         say("WARN ", 10056, "host disconnected")
 
     def checkpoint(self) -> None:
-        """Where a client has all."""
+        """Writes the position that the client has confirmed."""
         if self.confirmed is None:
             return
         values = {"database": self.name, "scn": self.confirmed[0], "idx": self.confirmed[1], "resetlogs": 1,
@@ -174,7 +174,7 @@ class StandIn:
         return Response(ResponseCode.INVALID_COMMAND)
 
     def _lines(self, connection: socket.socket, frames: Frames) -> Iterator[bytes]:
-        """What the client does not have, as it comes; its confirmations are taken in between."""
+        """Yields the messages that the client does not have, and reads its confirmations in between."""
         expected, missing = self.first_log, ""
         scn, index = 0, 0
         while True:
@@ -224,7 +224,7 @@ class StandIn:
         return sorted(found, key=sequence_of)
 
     def serve_metrics(self) -> None:
-        """The numbers of the real one that a supervisor looks at."""
+        """Serves those of OpenLogReplicator's metrics that a supervisor reads."""
         if self.metrics is None:
             return
         stand_in = self
@@ -240,7 +240,7 @@ class StandIn:
                 self.wfile.write(body)
 
             def log_message(self, *args: object) -> None:
-                """Nobody reads them."""
+                """Logs no request."""
 
         host, _, port = self.metrics.rpartition(":")
         threading.Thread(target=ThreadingHTTPServer((host, int(port)), Page).serve_forever, daemon=True).start()

@@ -1,6 +1,7 @@
-"""`gate`, `rejects`, `verify`, `act` and `logs` beside the servers: without `--airflow` that of the stack is meant."""
+"""`gate`, `rejects`, `verify`, `act`, `logs` and the monitor's `status` of the stack; `--airflow` names another one."""
 
 import argparse
+from functools import partial
 
 from devstack.stack import Stack, StackNotUp
 from sluice.cli import operate
@@ -8,7 +9,7 @@ from sluice.cli.airflow_api import AirflowApi
 
 
 def airflow(args: argparse.Namespace) -> AirflowApi:
-    """Raises `Terminal` where the stack is not up and no other Airflow is named."""
+    """Returns the API of the stack's Airflow or of the named one. Raises `StackNotUp`."""
     if args.airflow:
         return operate.named(args)
     stack = Stack()
@@ -17,26 +18,9 @@ def airflow(args: argparse.Namespace) -> AirflowApi:
     return stack.airflow.api()
 
 
-def gate(args: argparse.Namespace) -> int:
-    return operate.run_gate(args, airflow)
-
-
-def rejects(args: argparse.Namespace) -> int:
-    return operate.run_rejects(args, airflow)
-
-
-def verify(args: argparse.Namespace) -> int:
-    return operate.run_verify(args, airflow)
-
-
-def act(args: argparse.Namespace) -> int:
-    return operate.run_act(args, airflow)
-
-
-def logs(args: argparse.Namespace) -> int:
-    return operate.run_logs(args, airflow)
-
-
-def watch(args: argparse.Namespace) -> int:
-    """`status` of the monitor."""
-    return operate.run_watch(args, airflow)
+gate = partial(operate.run_gate, finds=airflow)
+rejects = partial(operate.run_rejects, finds=airflow)
+verify = partial(operate.run_verify, finds=airflow)
+act = partial(operate.run_act, finds=airflow)
+logs = partial(operate.run_logs, finds=airflow)
+watch = partial(operate.run_watch, finds=airflow)

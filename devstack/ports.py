@@ -1,4 +1,4 @@
-"""Ports on the loopback address: free ones, and who holds one that is not."""
+"""Ports on the loopback address: finds free ones, and the process that listens on a port."""
 
 import errno
 import random
@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 
 
 class PortInUse(Terminal):
-    """A port that was asked for, or remembered, is taken."""
+    """The port that an option or the last start chose is in use."""
 
     def __init__(self, service: str, port: int, option: str | None = None) -> None:
         self.service, self.port, self.holder = service, port, holder(port)
@@ -25,7 +25,7 @@ class PortInUse(Terminal):
 
 
 class NoFreePort(Terminal):
-    """Every port that was tried is taken."""
+    """Every tried port is in use."""
 
     def __init__(self) -> None:
         super().__init__(f"No free port found on {HOST}: close programs that listen there, or name ports explicitly.")
@@ -34,19 +34,19 @@ class NoFreePort(Terminal):
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no obstacle
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like servers, which ignore TIME_WAIT
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            return error.errno != errno.EADDRINUSE  # whatever else is wrong, the server says itself
+            return error.errno != errno.EADDRINUSE  # the server reports other errors
         return True
 
 
 def free_port() -> int:
-    """A port nobody listens on, outside the range the kernel gives to outgoing connections.
+    """Returns a free port outside the range that the kernel uses for outgoing connections. Raises `NoFreePort`.
 
-    Inside that range a client's connection could take the port of a server that is being restarted; a client that keeps
-    trying could even connect to itself.
+    Inside that range a client's connection could take the port of a server that is being restarted. A client that
+    keeps trying could even connect to itself.
     """
     low, high = _ephemeral()
     candidates = [port for port in range(15000, 65000) if not low <= port <= high] or list(range(15000, 65000))
@@ -65,7 +65,7 @@ def _ephemeral() -> tuple[int, int]:
 
 
 def holder(port: int) -> str | None:
-    """Who listens on the port, for messages: `name (pid 42)`; None when that cannot be seen."""
+    """Returns the process that listens on the port as `name (pid 42)`, or None when that is not visible."""
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.Error:

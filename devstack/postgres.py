@@ -1,11 +1,11 @@
-"""A PostgreSQL server on the loopback address, of any release that `devstack.postgres_releases` has binaries of.
+"""A PostgreSQL server on the loopback address, of any release in `devstack.postgres_releases`.
 
 Layout of a server's directory:
 
     data/              the cluster (PGDATA), owned by the account that runs the server
     passwords/<user>   generated passwords, one file a role, mode 0600
     port               the port, kept from one start to the next
-    log                what the server writes, unless the caller sends it elsewhere
+    log                the server's output, unless the caller redirects it
 """
 
 import shutil
@@ -34,7 +34,7 @@ SUPERUSER = "postgres"
 
 
 class WrongRelease(Terminal):
-    """A cluster's files are of another release than is wanted."""
+    """Another release made the cluster's files."""
 
     def __init__(self, name: str, directory: Path, found: str, wanted: int) -> None:
         super().__init__(
@@ -44,19 +44,20 @@ class WrongRelease(Terminal):
 
 
 def binary(name: str) -> Path:
-    """One program of the newest release, e.g. `psql` or `pgbench`."""
+    """Returns the path of a program of the newest release, e.g. `psql` or `pgbench`."""
     return binaries() / name
 
 
 class PostgresServer(Server):
-    """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start.
+    """One cluster and its server.
 
-    `release` is PostgreSQL's major version, such as 14; a cluster keeps that of its first start.
+    `settings` are server settings (`{"fsync": "off"}`), passed at each start. `release` is PostgreSQL's major version,
+    such as 14; it cannot change after a cluster's first start.
     """
 
     product = "PostgreSQL"
 
-    # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
+    # Fast shutdown disconnects clients and writes everything; immediate shutdown leaves the rest to crash recovery.
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
 
     def __init__(
@@ -77,11 +78,11 @@ class PostgresServer(Server):
     # -- clients
 
     def info(self, database: str = "postgres", user: str = SUPERUSER) -> ConnectionInfo:
-        """How a client reaches `database`; `user` is the superuser or a role made by `create_role`."""
+        """Returns how a client reaches `database`. `user` is the superuser or a role made by `create_role`."""
         return ConnectionInfo("postgres", HOST, self.port, database, user, keep_secret(self._password(user)))
 
     def connect(self, database: str = "postgres", user: str = SUPERUSER) -> psycopg.Connection[Any]:
-        """A plain connection in autocommit mode, for administration."""
+        """Returns a connection in autocommit mode, for administration."""
         info = self.info(database, user)
         return psycopg.connect(
             host=info.host,
@@ -95,7 +96,7 @@ class PostgresServer(Server):
         )
 
     def create_role(self, role: str, attributes: str = "") -> None:
-        """Make a role that can log in (nothing happens when it exists); `info(user=role)` knows its password."""
+        """Makes a role that can log in, unless it exists. `info(user=role)` has its password."""
         password = keep_secret(self._password(role))
         with self.connect() as connection:
             if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
@@ -104,7 +105,7 @@ class PostgresServer(Server):
             connection.execute(create + sql.SQL(attributes))
 
     def create_database(self, database: str, owner: str = SUPERUSER) -> None:
-        """Make a database; nothing happens when it exists."""
+        """Makes a database, unless it exists."""
         with self.connect() as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
                 statement = sql.SQL("CREATE DATABASE {} OWNER {}")
@@ -116,7 +117,7 @@ class PostgresServer(Server):
     # -- the server
 
     def is_ready(self) -> bool:
-        """Whether it accepts connections, by the status line of its own lock file."""
+        """Whether it accepts connections, according to the status line of its lock file."""
         try:
             lines = self.pid_file.read_text().splitlines()
         except OSError:
@@ -124,7 +125,7 @@ class PostgresServer(Server):
         return len(lines) >= 8 and lines[7].startswith("ready") and self.is_running()
 
     def prepare(self) -> None:
-        """Account, permissions, port, cluster. Safe to repeat.
+        """Prepares account, permissions, port and cluster. Safe to repeat.
 
         Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `WrongRelease`, `ServerDidNotStart`.
         """
@@ -136,16 +137,16 @@ class PostgresServer(Server):
         require_enterable(self.directory, account)
         programs(account, self.release)
         if not self.is_running():
-            # Children of a killed postmaster live a moment longer, and its shared memory with them.
+            # Children of a killed postmaster live a moment longer and keep its shared memory.
             await_true(lambda: not processes_in(self.data), 10.0)
-            # PostgreSQL would refuse this file if its pid had been given to another process meanwhile.
+            # PostgreSQL refuses to start when another process has the pid in this file.
             self.pid_file.unlink(missing_ok=True)
         self.require_port()
         if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
             self._initdb(account)
 
     def require_release(self) -> None:
-        """Raises `WrongRelease` when there is a cluster, and another release made it."""
+        """Raises `WrongRelease` when another release made the cluster."""
         file = self.data / "PG_VERSION"
         found = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
         if found not in (None, str(self.release)):
@@ -175,7 +176,7 @@ class PostgresServer(Server):
 
     @property
     def _unfinished(self) -> Path:
-        """Exists while a cluster is being made: one that is found with it was interrupted, and holds nothing."""
+        """Exists while initdb runs. If it is found later, initdb was interrupted, and the cluster holds no data."""
         return self.directory / "initdb.unfinished"
 
     def _initdb(self, account: Account | None) -> None:
@@ -205,7 +206,7 @@ class PostgresServer(Server):
 
     def _initdb_command(self) -> list[str]:
         authentication = ["--auth-local=scram-sha-256", "--auth-host=scram-sha-256"]
-        # Sorts by code points and cases alike everywhere; before 17 as far as the system's libraries do.
+        # Sorting and case conversion are the same on every system; before 17 they depend on the system's libraries.
         language = ["--encoding=UTF8", "--locale=C.UTF-8"]
         if self.release >= 17:
             language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]

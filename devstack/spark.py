@@ -1,7 +1,7 @@
-"""The Spark Connect server of a stack, on the loopback address: one for all jobs of all pairs.
+"""The Spark Connect server of a stack, on the loopback address. All jobs of all replications use it.
 
-Layout of its folder: `spark.properties` (0600, with the generated token), `token`, `port`, `ui-port`, `scratch/`, which
-is emptied at each start.
+Layout of its folder: `spark.properties` (0600, with the generated token), `token`, `port`, `ui-port`, and `scratch/`,
+which is emptied at each start.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ WARM_SECONDS = 180
 
 
 class NotWarm(Terminal):
-    """The server listens and runs no job."""
+    """The server listens, but its first job failed."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"Spark's first job failed: {said}")
+    def __init__(self, output: str) -> None:
+        super().__init__(f"Spark's first job failed: {output}")
 
 
 class SparkServer:
-    """A program of the stack. `marks`: environment by which its processes are recognised; `conf`: settings of Spark."""
+    """A program of the stack. `marks`: environment variables that identify its processes; `conf`: Spark's settings."""
 
     start_timeout = 120.0
     stop_signals = ((signal.SIGTERM, 10.0),)
@@ -53,12 +53,12 @@ class SparkServer:
 
     @property
     def port(self) -> int:
-        """The given port, else the one of the last start, else a free one, which is then kept."""
+        """The given port, else that of the last start, else a free one, which is then kept."""
         return kept_port(self.directory / "port", self._given)
 
     @property
     def ui_port(self) -> int:
-        """Of its pages, likewise."""
+        """The port of its pages, kept likewise."""
         return kept_port(self.directory / "ui-port", None)
 
     @property
@@ -74,7 +74,7 @@ class SparkServer:
         return ConnectServer(self.directory, MASTER, self._conf, port=self.port, token=self.token, ui_port=self.ui_port)
 
     def prepare(self) -> None:
-        """Folders and settings. Safe to repeat. Raises `PortInUse`."""
+        """Prepares folders and settings. Safe to repeat. Raises `PortInUse`."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for port in (self.port, self.ui_port):
             if not is_free(port):
@@ -82,7 +82,7 @@ class SparkServer:
         self.server.prepare()
 
     def spawn(self, output: IO[bytes], *, dies: bool = False) -> "subprocess.Popen[bytes]":
-        """Start the server after `prepare()`, without waiting for it."""
+        """Starts the server. Call `prepare()` before. Does not wait until it is ready."""
         server = self.server
         self._child = server.spawn(output, environment={**server.environment(), **self._marks}, dies=dies)
         return self._child
@@ -91,7 +91,7 @@ class SparkServer:
         return self.server.listens()
 
     def warm_up(self) -> None:
-        """Run a first job, which takes a new server seconds, and later ones none. Raises `NotWarm`."""
+        """Runs a first job, which takes a new server seconds. Later jobs start at once. Raises `NotWarm`."""
         given = json.dumps({"remote": self.server.url})
         done = subprocess.run(
             [sys.executable, "-m", "spark_jobs.warm_up"], input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -102,7 +102,7 @@ class SparkServer:
             raise NotWarm(done.stdout.strip()[-1500:])
 
     def start(self, *, waits: bool = True) -> None:
-        """For tests and benchmarks: start it and return when it is warm; it ends with the calling thread."""
+        """Starts it for tests and benchmarks, and returns when it is warm. It ends with the calling thread."""
         self.prepare()
         with open(self.directory / "log", "ab") as output:
             child = self.spawn(output, dies=sys.platform == "linux")
@@ -115,7 +115,7 @@ class SparkServer:
         self.warm_up()
 
     def family(self) -> list[ProcessId]:
-        """The processes of the server that this object started, parents first."""
+        """Returns the processes of the server that this object started, parents first."""
         return descendants(self._child.pid) if self._child is not None else []
 
     def stop(self) -> None:
@@ -127,7 +127,7 @@ class SparkServer:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to all of it."""
+        """Sends SIGKILL to all its processes."""
         if self._child is not None:
             kill_family(self._child.pid)
             self._child.wait()

@@ -1,4 +1,4 @@
-"""The stack as a program uses it: brought up, asked, added to, hurt and taken down.
+"""The stack as a program uses it: start it, ask for its state, add slaves, kill services, stop it.
 
     stack = Stack(slaves=["dr1"])
     stack.up()
@@ -6,7 +6,7 @@
     stack.kill("master")     # the supervisor starts it again
     stack.down()
 
-Every call may be repeated: what is done already stays as it is.
+Every call may be repeated.
 """
 
 import json
@@ -15,14 +15,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from devstack.account import Account, require_enterable, service_account
 from devstack.airflow import Airflow
-from devstack.blueprint import Blueprint
+from devstack.blueprint import Blueprint, Wanted, replications_folder
 from devstack.home import REPOSITORY, Home
 from devstack.leftovers import any_left, end_all, kill_supervisor, read_process
 from devstack.mariadb import ensure_installed
@@ -32,21 +32,21 @@ from devstack.postgres_programs import programs
 from devstack.postgres_releases import NEWEST
 from devstack.process import ProcessId, await_true
 from devstack.runner import Report, State
-from devstack.services import DATABASE, Services, replications_folder
+from devstack.services import DATABASE, Services
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 
 UP_TIMEOUT = 300.0
 DOWN_TIMEOUT = 120.0
 GIVEN_UP_AFTER = 3
-"""Failed starts of a service before `up` gives up; the supervisor itself never does."""
+"""Failed starts of a service after which `up` gives up. The supervisor itself goes on trying."""
 
 OPTIONS = {"airflow": "--airflow-port PORT", "master": "--master-port PORT", "redis": "--redis-port PORT"}
-"""Of `./sluice up`, for messages; other ports are given as `--port SERVICE=PORT`."""
+"""Options of `./sluice up` that choose ports, for messages. Other ports have `--port SERVICE=PORT`."""
 
 
 class StackNotUp(Terminal):
-    """Something was asked of a stack that does not run."""
+    """The stack does not run."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -54,7 +54,7 @@ class StackNotUp(Terminal):
 
 
 class UpFailed(Terminal):
-    """A service, or the supervisor, could not be started."""
+    """A service or the supervisor could not be started."""
 
     def __init__(self, service: str, reason: str, log: Path) -> None:
         self.service, self.reason, self.log = service, reason, log
@@ -62,14 +62,14 @@ class UpFailed(Terminal):
 
 
 class MustBeDown(Terminal):
-    """A change that a running stack cannot follow."""
+    """The change is impossible while the stack runs."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} can change only while the stack is down: run ./sluice down, then ./sluice up again.")
 
 
 class UnknownService(Terminal):
-    """A name that no service of the stack has."""
+    """The stack has no service of that name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name
@@ -78,69 +78,31 @@ class UnknownService(Terminal):
 
 @dataclass(frozen=True)
 class StackStatus:
-    """What runs."""
+    """The state of the supervisor and of all services."""
 
     supervisor: ProcessId | None
     services: list[Report]
     leftovers: bool
-    """Something runs without a supervisor: the next `up` or `down` ends it."""
+    """Whether processes run without a supervisor. The next `up` or `down` ends them."""
 
     @property
     def is_up(self) -> bool:
-        """Whether every service runs."""
         states = {report.state for report in self.services}
         return self.supervisor is not None and states == {State.RUNNING}
 
 
 class Stack:
-    """The stack of one home. What is not given is as it was at the last `up`."""
+    """The stack of one home. Parts that are not given are as they were at the last `up`."""
 
-    def __init__(
-        self,
-        home: Path | str | None = None,
-        *,
-        slaves: Iterable[str] | None = None,
-        airflow: bool | None = None,
-        ports: Mapping[str, int] | None = None,
-        replications: Path | str | None = None,
-        durable: bool | None = None,
-        postgres: int | None = None,
-        mariadb: bool | None = None,
-    ) -> None:
-        """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free;
-        `postgres`: the release of master and slaves. `mariadb`: whether a MariaDB server runs, too.
-        """
+    def __init__(self, home: Path | str | None = None, **wanted: Unpack[Wanted]) -> None:
+        """Raises `BlueprintUnreadable`, `BadSlaveName`, `UnknownService` for a port."""
         self.home = Home(home)
-        remembered = Blueprint.read(self.home.blueprint)
-        wanted = remembered or Blueprint()
-        for name in slaves or ():
-            wanted = wanted.with_slave(name) if remembered else wanted
-        if slaves is not None and not remembered:
-            wanted = replace(wanted, slaves=tuple(slaves))
-        if airflow is not None:
-            wanted = replace(wanted, airflow=airflow)
-        if durable is not None:
-            wanted = replace(wanted, durable=durable)
-        if postgres is not None:
-            wanted = replace(wanted, postgres=postgres)
-        if mariadb is not None:
-            wanted = replace(wanted, mariadb=mariadb)
-        if ports:
-            known = [
-                "airflow",
-                "master",
-                "redis",
-                "spark",
-                "metadata",
-                "mariadb",
-                *(f"slave-{name}" for name in wanted.slaves),
-            ]
-            for unknown in set(ports) - set(known):
-                raise UnknownService(unknown, known)
-            wanted = replace(wanted, ports={**wanted.ports, **ports})
-        if folder := replications_folder(str(replications) if replications else None):
-            wanted = replace(wanted, replications=folder)
-        self.blueprint = wanted
+        wanted["replications"] = replications_folder(wanted.get("replications"))
+        self.blueprint = Blueprint.of(Blueprint.read(self.home.blueprint), wanted)
+        known = ["airflow", "master", "redis", "spark", "metadata", "mariadb"]
+        known += [f"slave-{name}" for name in self.blueprint.slaves]
+        for unknown in set(wanted.get("ports") or ()) - set(known):
+            raise UnknownService(unknown, known)
 
     # -- its parts
 
@@ -165,34 +127,35 @@ class Stack:
         return self.services.redis.url
 
     def connection(self, place: str) -> ConnectionInfo:
-        """The database `demo` of `master` or of a slave, as its owner: what the Airflow connections `demo_*` say."""
+        """Returns the database `demo` of `master` or of a slave, as its owner. The Airflow connections `demo_*`
+        agree."""
         return self.services.connection(place)
 
     def administration(self, place: str) -> ConnectionInfo:
-        """The same database, as its server's administrator."""
+        """Returns the same database, as its server's administrator."""
         return self.services.server(place).info(DATABASE)
 
     @property
     def replications(self) -> tuple[Path, ...]:
-        """The folders of the configuration, the first with precedence: what a demo made, and the user's own."""
+        """The folders of the configuration: the demo's, which has precedence, and the user's own."""
         own = (self.home.replications,) if any(self.home.replications.glob("*")) else ()
         return (*own, Path(self.blueprint.replications))
 
     def environment(self) -> dict[str, str]:
-        """For programs that belong to the stack, e.g. writers: they find it, and `down` finds and ends them."""
+        """Returns the environment of programs that belong to the stack, e.g. writers. `down` finds and ends them."""
         return {**os.environ, **self.services.exports()}
 
     # -- its life
 
     def up(self, say: Callable[[str], None] = lambda line: None) -> None:
-        """Start what does not run and return when everything does; what `up` began and could not finish is ended.
+        """Starts all services that do not run, and returns when all run. A first start that fails stops them again.
 
         `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `WrongRelease`,
         `BinariesMissing`, `HomeUnusable`, `NotEnterable`, `NoServiceAccount`.
         """
         if self.blueprint.mariadb:
             ensure_installed()
-        account = service_account()  # here rather than in the supervisor, so that what is said is seen
+        account = service_account()  # not in the supervisor, whose questions and errors nobody would see
         require_enterable(self.home.root, account)
         self.home.create()
         with self.home.lock():
@@ -221,30 +184,30 @@ class Stack:
                 raise
 
     def down(self, say: Callable[[str], None] = lambda line: None) -> bool:
-        """Stop everything and return when no process is left; False when nothing ran."""
+        """Stops everything and returns when no process is left. Returns False when nothing ran."""
         if not self.home.run.exists():
             return False
         with self.home.lock():
             return self._end(say)
 
     def status(self) -> StackStatus:
-        """What runs, without waiting for anybody."""
+        """Returns the state of all services. It does not wait for the lock."""
         supervisor = read_process(self.home.supervisor)
         if supervisor is None:
             return StackStatus(None, [], self.home.root.exists() and any_left(self.home))
         return StackStatus(supervisor, self._reports(), False)
 
     def add_slave(self, name: str, say: Callable[[str], None] = lambda line: None) -> PostgresServer:
-        """One more slave of a running stack: server, database, role, Airflow connection. Others do not notice."""
+        """Adds a slave to a running stack: server, database, role, Airflow connection. The other services go on."""
         self._require_up()
         self.blueprint = (Blueprint.read(self.home.blueprint) or self.blueprint).with_slave(name)
         self.up(say)
         return self.slaves[name]
 
     def kill(self, service: str) -> ProcessId:
-        """SIGKILL a service's main process, as an accident would; the supervisor starts it again.
+        """Sends SIGKILL to a service's main process. The supervisor starts the service again.
 
-        Returns what was killed. Raises `StackNotUp`, `UnknownService`.
+        Returns the killed process. Raises `StackNotUp`, `UnknownService`, `UpFailed` when the service has none.
         """
         report = self._report(service)
         if report.process is None:
@@ -253,19 +216,16 @@ class Stack:
         return report.process
 
     def await_running(self, service: str, timeout: float = 120.0, after: ProcessId | None = None) -> Report:
-        """Wait until a service runs (as another process than `after`, where given)."""
-
+        """Waits until a service runs, as another process than `after` if that is given. Raises `UpFailed`."""
         if not await_true(lambda: self.runs(service, after), timeout, 0.1):
             report = self._report(service)
             raise UpFailed(service, f"it is {report.state}: {report.message}", self.home.log(service))
         return self._report(service)
 
     def runs(self, service: str, after: ProcessId | None = None) -> bool:
-        """Whether it runs now (as another process than `after`, where given)."""
+        """Whether it runs now, as another process than `after` if that is given."""
         report = self._report(service)
         return report.state is State.RUNNING and (after is None or report.process != after)
-
-    # -- steps of the above
 
     def _report(self, service: str) -> Report:
         self._require_up()
@@ -302,7 +262,7 @@ class Stack:
         return next((report.port for report in self._reports() if report.name == reported), None)
 
     def _prepare(self, account: Account | None) -> None:
-        """What can be known before anything starts: leftovers, permissions, and the commonest mistake, a taken port."""
+        """Ends leftovers and raises what can be known before anything starts, such as a port in use."""
         if any_left(self.home):
             end_all(self.home)
         self.home.require_space()

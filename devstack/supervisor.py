@@ -1,7 +1,7 @@
 """The process that keeps a stack running: `python -m devstack.supervisor HOME`, started by `./sluice up`.
 
-SIGTERM stops everything and ends it; SIGHUP makes it read the blueprint again and start what is new in it.
-It writes `run/supervisor.json` (itself) and `run/services.json` (the reports of the services) after each change.
+SIGTERM stops all services and ends it. At SIGHUP it reads the blueprint again and starts new services.
+It writes `run/supervisor.json` (its own process) and, after each change, `run/services.json` (the services' reports).
 """
 
 import fcntl
@@ -29,7 +29,7 @@ ROTATE_INTERVAL = 10.0
 
 
 class Supervisor:
-    """All runners of a stack."""
+    """Starts and stops the runners of a stack."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -39,10 +39,10 @@ class Supervisor:
         self._writing = threading.Lock()
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Runs until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        end_all(self.home)  # of a predecessor that was killed; a process cannot be adopted by another parent
+        end_all(self.home)  # of a killed supervisor: this process cannot become their parent
         write_private(self.home.supervisor, json.dumps(_own().to_dict()))
         mark_environment(self.home)
         self.start_services()
@@ -56,7 +56,7 @@ class Supervisor:
         self.stop_services()
 
     def start_services(self) -> None:
-        """Start every service of the blueprint that has no runner yet."""
+        """Starts every service of the blueprint that has no runner yet."""
         blueprint = Blueprint.read(self.home.blueprint) or Blueprint()
         services = Services(self.home, blueprint)
         for service in services.all():
@@ -72,7 +72,7 @@ class Supervisor:
         return self.runners[name].report.state is State.RUNNING
 
     def stop_services(self) -> None:
-        """Airflow first, then the jobs it started, then the databases that all of them use."""
+        """Stops Airflow, then the jobs that it started, then the databases that both use."""
         tiers = sorted({runner.service.tier for runner in self.runners.values()}, reverse=True)
         for tier in tiers:
             log.info("stopping %s", ", ".join(r.name for r in self.runners.values() if r.service.tier == tier))
@@ -86,12 +86,12 @@ class Supervisor:
         log.info("stopped")
 
     def write_reports(self) -> None:
-        """Publish the state of all services."""
+        """Writes the state of all services."""
         with self._writing:
             reports = [runner.report.to_dict() for runner in list(self.runners.values())]
             try:
                 write_private(self.home.services, json.dumps(reports, indent=1), synced=False)
-            except OSError as error:  # a full disk, say: the services are watched all the same
+            except OSError as error:  # e.g. a full disk; the services stay watched
                 log.error("the states could not be written: %s", error)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -117,7 +117,7 @@ def _in_parallel(runners: Iterable[Runner]) -> None:
 
 
 def main() -> int:
-    """Supervise the stack of the home given as the only argument; 1 when another supervisor does."""
+    """Supervises the stack of the home in the only argument. Returns 1 when another supervisor runs."""
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(message)s")
     home = Home(sys.argv[1])
     home.create()

@@ -1,4 +1,4 @@
-"""`./sluice test`: the tests of every change, or with --all every test; of these what arguments of pytest select."""
+"""`./sluice test`: runs the tests that arguments of pytest select, without the long ones unless --all is given."""
 
 import argparse
 import os
@@ -13,28 +13,27 @@ from sluice.cli.bootstrap import YES
 ROOT = Path(__file__).resolve().parent.parent
 
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
-"""Without --all: what takes long is left out, and a property is tried with a third of the examples."""
+"""Without --all: no long tests, and a third of the examples of each property."""
 
 SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
-"""Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry four of
-them. `tests/conftest.py` says in which order. A test that hangs ends its worker with a stack trace
-(`faulthandler_timeout`); the third one ends the run."""
+"""Files run side by side, each with servers of its own. They wait most of the time, so four workers suit two cores.
+`tests/conftest.py` sets the order. A test that hangs ends its worker with a stack trace (`faulthandler_timeout`); the
+third one ends the run."""
 
 SLOWEST = ("--durations=25", "--durations-min=2")
 NO_TESTS = 5
-"""Exit code of pytest when it ran none."""
+"""Exit code of pytest when it ran no test."""
 
 _ALONE = ("-s", "--capture=no", "--pdb", "--trace", "--collect-only", "--co")
-"""Options that make sense in one process alone; besides `-p no:xdist`."""
+"""Options that need a single process, besides `-p no:xdist`."""
 SERVERS = "SLUICE_TEST_"
-"""Beginning of variables that name servers for the tests to use."""
+"""Prefix of variables that name servers for the tests."""
 _SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS", "PYTHONDONTWRITEBYTECODE")
-"""Beginnings of variables that would make the tests reach for somebody's real servers; and that which makes each of the
-hundreds of processes compile what it imports."""
+"""Prefixes of variables that the tests must not see: they name real servers, or make every process compile modules."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """For the help alone: `run` takes --all out, and everything else goes to pytest as it is."""
+    """Adds the options for the help only. `run` removes --all and passes the other arguments to pytest."""
     parser.description = __doc__
     parser.epilog = (
         "Examples: ./sluice test    ./sluice test --all    ./sluice test tests/unit -x    ./sluice test -k compose\n\n"
@@ -49,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code of pytest; 2 where a file or folder that is named does not exist.
+    """Returns the exit code of pytest, or 2 when a named file or folder does not exist.
 
-    State goes to a folder of its own, so that tests never touch a stack that is up.
+    State goes to a folder of its own, so that tests never touch a running stack.
     """
     given: list[str] = args.arguments
     if unknown := missing(given):
@@ -68,14 +67,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def missing(given: Sequence[str]) -> list[str]:
-    """Files and folders among the arguments that do not exist. pytest-xdist would run no test and not say why."""
+    """Returns files and folders among the arguments that do not exist. pytest-xdist would run no test without a
+    reason."""
     places = [argument.split("::", 1)[0] for argument in given if argument.startswith("tests/")]
     return [place for place in places if not (ROOT / place).exists()]
 
 
 def temporary_folder(memory: Path = Path("/dev/shm"), needed: int = 12 * 2**30) -> Path:
-    """Where the tests' servers keep their data: in memory where that has room, which makes a database in a tenth of
-    the time; else where the system keeps temporary files. `needed` is in bytes, some three times what a run takes.
+    """Returns the folder for the data of the tests' servers: in memory if it has room, else the system's temporary one.
+
+    In memory a database is made in a tenth of the time. `needed` is in bytes, some three times the use of a run.
     """
     try:
         found = os.statvfs(memory)
@@ -86,13 +87,13 @@ def temporary_folder(memory: Path = Path("/dev/shm"), needed: int = 12 * 2**30) 
 
 
 def _available_memory() -> int:
-    """In bytes; what programs can get without swapping."""
+    """Returns the bytes that programs can get without swapping."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 0)
 
 
 def options(given: Sequence[str]) -> list[str]:
-    """All that pytest is told. What is given comes last, and so prevails."""
+    """Returns the arguments of pytest. The given ones come last, so they have precedence."""
     passed = [argument for argument in given if argument != "--all"]
     return [
         *SLOWEST,
@@ -103,7 +104,7 @@ def options(given: Sequence[str]) -> list[str]:
 
 
 def _processes_are_decided(given: Sequence[str]) -> bool:
-    """Whether the arguments ask for one process, or name one file alone, which one worker would get."""
+    """Whether the arguments demand a single process, or name a single file, which one worker would get."""
     places = {ROOT / argument.split("::", 1)[0] for argument in given if not argument.startswith("-")}
     tests = [place for place in places if place.is_dir() or place.suffix == ".py"]
     return (
@@ -114,7 +115,7 @@ def _processes_are_decided(given: Sequence[str]) -> bool:
 
 
 def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What the tests see: the user's environment less settings that lead to real servers."""
+    """Returns the tests' environment: the user's, without settings that lead to real servers."""
     kept = {
         name: value
         for name, value in given.items()
@@ -124,7 +125,7 @@ def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
         **kept,
         "SLUICE_HOME": str(home / "home"),
         "AIRFLOW_HOME": str(home / "airflow"),
-        # Folders of its own: pytest makes those it shares between runs unreadable for the servers of another run.
+        # Own folders: pytest makes those that runs share unreadable for the servers of another run.
         "PYTEST_DEBUG_TEMPROOT": str(home),
         "TMPDIR": str(home),
         "SPARK_LOCAL_DIRS": str(home),

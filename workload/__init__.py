@@ -1,4 +1,4 @@
-"""Traffic on a master: its tables, what transactions do to them, and the writer that does it by chance.
+"""Traffic on a master: its tables, the operations on them, and a writer that chooses among those at random.
 
-The demo, the fault runs and the benchmarks use it. `workload.faults` strikes what they run.
+The demo, the fault runs and the benchmarks use it. `workload.faults` kills and disturbs what they run.
 """

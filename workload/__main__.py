@@ -3,9 +3,9 @@
     python -m workload < task
 
 The task is one line of JSON on standard input: `connection` (a ConnectionInfo's values), `seed`, `rate` (row changes a
-second of all writers together), `portable` (whether they leave out values that only PostgreSQL has). A tally goes to
-standard output twice a second, one line of JSON each. When standard input ends, because it was closed or because the
-starter died, the writers finish their transactions and the process ends.
+second of all writers together), `portable` (whether they omit values that only PostgreSQL can store). Twice a second a
+line of JSON with the counts goes to standard output. When standard input ends, the writers finish their transactions
+and the process ends.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from sluice.model.connection import ConnectionInfo
-from workload.writer import SHOP, Pace, Writer
+from workload.writer import DEMO, Pace, Writer
 
 COUNTS = ("committed", "changes", "rolled_back", "lost_connections")
 
@@ -25,8 +25,7 @@ def main() -> int:
     task = json.loads(sys.stdin.readline())
     info, pace = ConnectionInfo.from_dict(task["connection"]), Pace(task["rate"])
     writers = [
-        Writer(info, number, character, task["seed"], pace, task["portable"])
-        for number, character in enumerate(SHOP, 1)
+        Writer(info, number, profile, task["seed"], pace, task["portable"]) for number, profile in enumerate(DEMO, 1)
     ]
     for writer in writers:
         writer.start()
@@ -49,7 +48,7 @@ def _report(writers: Sequence[Writer]) -> None:
     unexpected += [repr(writer.failure) for writer in writers if writer.failure]
     try:
         print(json.dumps({**counts, "unexpected": unexpected}), flush=True)
-    except BrokenPipeError:  # the starter is gone; so will we be
+    except BrokenPipeError:  # the parent has ended, and this process ends next
         sys.stdout = sys.stderr
 
 

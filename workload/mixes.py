@@ -1,7 +1,7 @@
-"""What happens on the master: a table of six columns and mixes of changes, the same on both sides.
+"""Traffic of the benchmarks: a table of six columns, and mixes of changes.
 
-Every mix ends with an update of the row `MARK`, in its last transaction and counted among its changes: who sees it on
-the slave knows that all before it is there.
+Every mix ends with an update of the row `MARK` in its last transaction, and counts it among its changes. When the slave
+shows that update, it has all changes before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,29 +14,29 @@ Connection = psycopg.Connection[Any]
 
 
 class Work(Protocol):
-    """Changes that a bench lets wait."""
+    """Changes that a benchmark makes on the master."""
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The title in a report."""
         ...
 
     @property
     def changes(self) -> int:
-        """How many rows are changed."""
+        """The number of row changes."""
         ...
 
     @property
     def tables(self) -> Sequence[str]:
-        """All of which may change, quoted; the one with the mark among them."""
+        """The quoted names of the tables that may change, the one with the mark included."""
         ...
 
     def prepare(self, connection: Connection) -> None:
-        """Makes the rows that are there before, the mark among them."""
+        """Makes the rows that exist before, the mark included."""
         ...
 
     def write(self, connection: Connection, mark: str) -> int:
-        """Makes the changes; the mark's note becomes `mark` in the last transaction. Returns how many were made."""
+        """Makes the changes. The mark's note becomes `mark` in the last transaction. Returns the number of changes."""
         ...
 
 
@@ -66,9 +66,9 @@ class Mix:
     transaction: int
     """Changes in each transaction."""
     existing: bool = False
-    """Updates and deletes go to rows that were there before; otherwise to those the mix inserted."""
+    """Whether updates and deletes concern rows that existed before, instead of those that the mix inserted."""
     times: int = 1
-    """So many parts of equal size, each on keys of its own."""
+    """The number of parts of equal size, each with its own keys."""
 
     @property
     def title(self) -> str:
@@ -82,11 +82,11 @@ class Mix:
 
     @property
     def base(self) -> int:
-        """Rows that must be there before."""
+        """The number of rows that must exist before."""
         return self.changes // 2 if self.existing else 5
 
     def prepare(self, connection: Connection) -> None:
-        """The rows that are there before: the mark, five for the first small transaction, or as many as needed."""
+        """Inserts the mark, and five rows for the first small transaction or all rows that must exist before."""
         first, last = (1, self.base) if self.existing else (-4, 0)
         connection.execute(
             f"INSERT INTO {TABLE} SELECT {VALUES} FROM (SELECT generate_series({first}, {last}) "
@@ -94,7 +94,7 @@ class Mix:
         )
 
     def write(self, connection: Connection, mark: str) -> int:
-        """Makes the changes; the mark's note becomes `mark`. Returns how many rows were changed."""
+        """Makes the changes. The mark's note becomes `mark`. Returns the number of changed rows."""
         write: Callable[[Connection, str], int] = self._write_small if self.transaction == 10 else self._write_large
         return write(connection, mark)
 
@@ -107,7 +107,7 @@ class Mix:
         return done
 
     def _write_turn(self, connection: Connection, start: int, mark: str) -> int:
-        """Inserts, then updates, then deletes, on keys above `start`; with a mark it changes that, too."""
+        """Inserts, updates and deletes rows with keys above `start`, and changes the mark if one is given."""
         changes = self.changes // self.times
         inserts, updates = changes // 2, changes * 4 // 10
         deletes = changes - inserts - updates
@@ -117,7 +117,7 @@ class Mix:
             done += connection.execute(
                 f"INSERT INTO {TABLE} SELECT {VALUES} FROM generate_series({above + low}, {above + high}) AS s (i)"
             ).rowcount
-        # One update less where the mark's is the last.
+        # The mark's update replaces one of them.
         for low, high in _ranges(updates - bool(mark), self.transaction):
             done += connection.execute(f"{UPDATE} BETWEEN {start + low} AND {start + high}").rowcount
         for low, high in _ranges(deletes, self.transaction):
@@ -131,7 +131,7 @@ class Mix:
         return done
 
     def _write_small(self, connection: Connection, mark: str) -> int:
-        """Transaction k inserts five rows, updates four of the former one's and deletes the fifth."""
+        """Transaction k inserts five rows, updates four rows of the one before and deletes its fifth."""
         count = self.changes // 10
         connection.execute(f"""
             DO $$ BEGIN
@@ -154,24 +154,24 @@ class Mix:
 
 
 def add_mark(connection: Connection) -> None:
-    """The row that `set_mark` changes."""
+    """Inserts the row that `set_mark` changes."""
     connection.execute(f"INSERT INTO {TABLE} SELECT {VALUES} FROM (VALUES ({MARK})) AS s (i)")
 
 
 def set_mark(connection: Connection, mark: str) -> int:
-    """The last change of a work."""
+    """Makes the last change of a mix."""
     return connection.execute(f"UPDATE {TABLE} SET note = %s WHERE id = {MARK}", [mark]).rowcount
 
 
 def shows(connection: Connection, mark: str) -> bool:
-    """Whether the end of a mix has arrived."""
-    # Planned each time: a plan kept from when the table was small would scan what has come since.
+    """Whether the slave has the last change of a mix."""
+    # Planned each time: a plan from when the table was small would scan the grown table.
     row = connection.execute(f"SELECT note FROM {TABLE} WHERE id = {MARK}", prepare=False).fetchone()
     return row is not None and row[0] == mark
 
 
 def digest(connection: Connection, table: str = TABLE) -> tuple[int, int]:
-    """Number of rows and a sum over their texts: equal tables have equal ones."""
+    """Returns the number of rows and a sum over their texts. Equal tables have equal digests."""
     connection.execute("SET timezone = 'UTC'")
     statement = f"SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t"
     row = connection.execute(statement.encode()).fetchone()
@@ -180,5 +180,5 @@ def digest(connection: Connection, table: str = TABLE) -> tuple[int, int]:
 
 
 def _ranges(count: int, size: int) -> list[tuple[int, int]]:
-    """1 to `count` in pieces of `size`, both ends inclusive."""
+    """Divides 1 to `count` into ranges of `size`, both ends inclusive."""
     return [(low, min(low + size - 1, count)) for low in range(1, count + 1, size)]

@@ -1,6 +1,6 @@
-"""Operations on what is rare in tables: values of every type, odd names, keys that swap or change, a staff of its own.
+"""Operations on rare things: values of every type, odd names, keys that are swapped or changed, self-references.
 
-Row numbers are drawn from small ranges, so that writers meet on the same rows and the same keys come and go.
+Row numbers come from small ranges, so that writers change the same rows and keys are reused.
 """
 
 from random import Random
@@ -12,7 +12,7 @@ from workload.operations import Operation, Work
 
 
 def _identifier(*parts: str) -> sql.Identifier:
-    """For a query with parameters, where a percent sign must be doubled, in a name as anywhere."""
+    """Returns an identifier for a query with parameters, in which percent signs must be doubled."""
     return sql.Identifier(*(part.replace("%", "%%") for part in parts))
 
 
@@ -23,8 +23,8 @@ ODD_COLUMNS = (
 )  # fmt: skip
 LONG_TABLE = sql.Identifier("Mixed Case", "ein_Name_mit_genau_dreiundsechzig_Bytes_und_einem_ß_am_Ende_ß")
 ZOO_IDS = 500
-KEY_ABROAD = 700
-"""Characters of a text in a key that every vendor's index takes."""
+LONGEST_KEY = 700
+"""The most characters of a text key that every vendor's index accepts."""
 TEXTS = (*zoo.TEXTS, None)
 
 
@@ -58,7 +58,7 @@ def zoo_update(work: Work, chance: Random) -> None:
 
 
 def zoo_unchanged(work: Work, chance: Random) -> None:
-    """An update that changes nothing is a change all the same."""
+    """Updates a row with its own values, which is captured as a change."""
     work.write("UPDATE public.type_zoo SET id = id, c_text = c_text WHERE id = %s", chance.randint(1, ZOO_IDS))
 
 
@@ -69,7 +69,7 @@ def zoo_key(work: Work, chance: Random) -> None:
 
 
 def zoo_key_swap(work: Work, chance: Random) -> None:
-    """Two rows exchange their keys by way of a third key."""
+    """Two rows exchange their keys through a third key."""
     one, other = chance.sample(range(1, ZOO_IDS), 2)
     spare = -1 - work.number
     for new, old in ((spare, one), (one, other), (other, spare)):
@@ -101,7 +101,7 @@ def odd_update(work: Work, chance: Random) -> None:
 
 
 def odd_key(work: Work, chance: Random) -> None:
-    """Change a part of a key of two columns, the text with blanks and separators in it."""
+    """Changes the second column of a two-column key, a text with spaces and separators."""
     number, text = _odd_key(work, chance)
     new = _key_text(work, chance)
     statement = sql.SQL(
@@ -153,7 +153,7 @@ def staff_change(work: Work, chance: Random) -> None:
 
 
 def staff_leave(work: Work, chance: Random) -> None:
-    """One to whom nobody reports."""
+    """Deletes a person to whom nobody reports."""
     work.write(
         "DELETE FROM public.staff s WHERE id = %s AND NOT EXISTS (SELECT FROM public.staff WHERE boss = s.id)",
         chance.randint(1, 300),
@@ -161,7 +161,7 @@ def staff_leave(work: Work, chance: Random) -> None:
 
 
 def staff_renumber(work: Work, chance: Random) -> None:
-    """The key first, those who refer to it afterwards: valid only at the end of the transaction."""
+    """Changes a key before the rows that refer to it; the constraint is deferred to the end of the transaction."""
     old, new = chance.randint(1, 300), chance.randint(301, 400)
     work.run("SET CONSTRAINTS ALL DEFERRED")
     for source, target in ((old, new), (new, old)):
@@ -175,7 +175,7 @@ def staff_renumber(work: Work, chance: Random) -> None:
 
 
 def rate_change(work: Work, chance: Random) -> None:
-    """A key of two columns that is only a unique index."""
+    """Changes a table whose key of two columns is only a unique index."""
     currency, day = chance.choice(("EUR", "USD", "ß")), chance.randint(1, 60)
     work.write(
         "INSERT INTO public.rates VALUES (%s, date '2024-01-01' + %s::integer, %s, %s)"
@@ -187,7 +187,7 @@ def rate_change(work: Work, chance: Random) -> None:
 
 
 def reading_change(work: Work, chance: Random) -> None:
-    """Equal rows several times; one of several equal rows changes, others go."""
+    """Inserts equal rows; updates one of several equal rows, and deletes others."""
     work.write(
         "INSERT INTO public.readings SELECT %s, %s, %s, '2024-01-01' FROM generate_series(1, %s)",
         chance.randint(0, 9), _double(work, chance), chance.choice((*zoo.JSONS, None)), chance.randint(1, 4),
@@ -203,7 +203,7 @@ ODD: tuple[Operation, ...] = (
     odd_insert, odd_insert, odd_update, odd_key, odd_delete, long_name, trigger_names, items_by_case, staff_change,
     staff_leave, staff_renumber, rate_change, rate_change, reading_change, reading_change,
 )  # fmt: skip
-"""What stands here more often is done more often."""
+"""Operations that are listed several times are chosen more often."""
 
 
 def _odd_key(work: Work, chance: Random) -> tuple[int, str]:
@@ -211,7 +211,7 @@ def _odd_key(work: Work, chance: Random) -> tuple[int, str]:
 
 
 def _key_text(work: Work, chance: Random) -> str:
-    texts = [text for text in zoo.TEXTS if len(text) <= KEY_ABROAD] if work.portable else zoo.TEXTS
+    texts = [text for text in zoo.TEXTS if len(text) <= LONGEST_KEY] if work.portable else zoo.TEXTS
     return chance.choice(texts)
 
 

@@ -1,4 +1,4 @@
-"""What a transaction may do, each operation to a few rows of few tables, so that transactions meet."""
+"""Operations of transactions. Each changes a few rows of few tables, so that transactions conflict."""
 
 from collections.abc import Callable
 from random import Random
@@ -10,23 +10,24 @@ from psycopg import sql
 from workload.tables import BY_NAME, JOINING, PARTITIONS
 
 KEYS = 60
-"""Keys of the small tables: few, so that transactions meet."""
+"""The number of keys of the small tables. It is low, so that transactions conflict."""
 TEXTS = ("", "a", "\\N", "\\.", "x\ty\r\n\\.\n", "<&>", "]]></col>", '{"a",NULL}', "NULL", "'; --", "🐘", None)
 STAMP = "nextval('public.stamp')"
-PARTITION_GONE, LABEL_ADDED, LABEL_RENAMED = "a partition with rows went", "a label was added", "a label was renamed"
+PARTITION_GONE = "a partition with rows was dropped or detached"
+LABEL_ADDED, LABEL_RENAMED = "a label was added", "a label was renamed"
 EVENTS = frozenset({PARTITION_GONE, LABEL_ADDED, LABEL_RENAMED})
-"""What must happen in a run, each with something to hit."""
+"""Events that must happen in a run."""
 LABELS = 30
-"""So many of the enum are enough."""
+"""The most labels of the enum."""
 
 Statement = str | sql.SQL | sql.Composed
 
 
 class Work:
-    """An open transaction: its statements, and how many rows they changed."""
+    """An open transaction: it runs statements and counts the changed rows."""
 
     def __init__(self, connection: psycopg.Connection[Any], number: int = 0, portable: bool = False):
-        """`number`: the writer's. `portable`: a slave is of another vendor, so that it writes what that one has."""
+        """`number`: the writer's. `portable`: without values that only PostgreSQL can store."""
         self.connection = connection
         self.number = number
         self.portable = portable
@@ -34,32 +35,32 @@ class Work:
         self.events: list[str] = []
 
     def run(self, statement: Statement, *values: Any) -> Any:
-        """A statement that changes no replicated table; its first row."""
+        """Runs a statement that changes no replicated table, and returns its first row."""
         cursor = self.connection.execute(_query(statement), values or None)
         return cursor.fetchone() if cursor.description else None
 
     def write(self, statement: Statement, *values: Any) -> int:
-        """An INSERT, UPDATE or DELETE; how many rows it changed."""
+        """Runs an INSERT, UPDATE or DELETE, and returns the number of changed rows."""
         changed = max(0, self.connection.execute(_query(statement), values or None).rowcount)
         self.changes += changed
         return changed
 
     def change(self, name: str, statement: str, *values: Any) -> None:
-        """The same of one of `TABLES`, without RETURNING: who keeps account of digests adds that."""
+        """Runs such a statement on one of `TABLES`, without RETURNING. A subclass that records digests adds that."""
         self.write(statement, *values)
 
     def note(self, name: str, rows: int, total: int) -> None:
-        """The digest of a table changes by so much, by other means than `change`."""
+        """Records a change of a table's digest that another statement than `change` made."""
 
     def state(self) -> Any:
-        """What `restore` brings back after a savepoint was rolled back."""
+        """Returns the counts that `restore` sets again after the rollback of a savepoint."""
         return self.changes, list(self.events)
 
     def restore(self, state: Any) -> None:
         self.changes, self.events = state
 
     def digest(self, name: str, where: str, *values: Any) -> tuple[int, int]:
-        """Of some rows of a table."""
+        """Returns the digest of some rows of a table."""
         table = BY_NAME[name]
         select = f"SELECT count(*), coalesce(sum({table.hash('t')}), 0) FROM public.{name} t"
         row = self.run(f"{select} WHERE {where}", *values)
@@ -80,7 +81,7 @@ def transfer(work: Work, chance: Random) -> None:
 
 
 def interest(work: Work, chance: Random) -> None:
-    """Many rows in one statement."""
+    """Updates many rows in one statement."""
     first = chance.randint(1, KEYS)
     work.change(
         "accounts", f"UPDATE public.accounts SET balance = balance + 1, version = {STAMP} WHERE id IN"
@@ -89,7 +90,7 @@ def interest(work: Work, chance: Random) -> None:
 
 
 def rename(work: Work, chance: Random) -> None:
-    """A key change, onto a key that another row may have had a moment ago."""
+    """Changes a key to one that another row may have had before."""
     old, new = chance.randint(1, KEYS), chance.choice((-1, 1)) * chance.randint(1, KEYS)
     work.change(
         "accounts", f"UPDATE public.accounts SET id = %s, version = {STAMP} WHERE id = %s"
@@ -98,7 +99,7 @@ def rename(work: Work, chance: Random) -> None:
 
 
 def shift(work: Work, chance: Random) -> None:
-    """A chain of key changes: each key becomes the next one, from the end on."""
+    """Increases several successive keys by one, from the last."""
     first = chance.randint(1, KEYS)
     work.change("accounts", "DELETE FROM public.accounts WHERE id = %s", first + 4)
     for key in range(first + 3, first - 1, -1):
@@ -106,7 +107,7 @@ def shift(work: Work, chance: Random) -> None:
 
 
 def replace(work: Work, chance: Random) -> None:
-    """A row goes and comes again under its key."""
+    """Deletes a row, and mostly inserts another one with its key."""
     key = chance.randint(1, KEYS)
     work.change("accounts", "DELETE FROM public.accounts WHERE id = %s", key)
     if chance.random() < 0.8:
@@ -122,7 +123,7 @@ def sit(work: Work, chance: Random) -> None:
 
 
 def rotate(work: Work, chance: Random) -> None:
-    """Unique values change places among two to four rows, in one statement."""
+    """Two to four rows exchange unique values in one statement."""
     keys = chance.sample(range(1, KEYS + 1), chance.randint(2, 4))
     work.run("SELECT count(*) FROM (SELECT FROM public.seats WHERE id = ANY(%s) ORDER BY id FOR UPDATE) q", keys)
     work.change(
@@ -132,7 +133,7 @@ def rotate(work: Work, chance: Random) -> None:
 
 
 def swap(work: Work, chance: Random) -> None:
-    """Two rows exchange a unique value by way of a third one."""
+    """Two rows exchange unique values through NULL."""
     one, other = sorted(chance.sample(range(1, KEYS + 1), 2))
     rows = work.connection.execute(
         "SELECT id, code FROM public.seats WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [[one, other]]
@@ -148,7 +149,7 @@ def stand(work: Work, chance: Random) -> None:
 
 
 def order(work: Work, chance: Random) -> None:
-    """A parent with its children; the parent may be there already."""
+    """Inserts or updates a parent and its children."""
     key = chance.randint(1, KEYS)
     work.change("orders", "INSERT INTO public.orders VALUES (%s, %s) ON CONFLICT (id) DO UPDATE"
                 " SET note = excluded.note", key, chance.choice(TEXTS))  # fmt: skip
@@ -158,7 +159,7 @@ def order(work: Work, chance: Random) -> None:
 
 
 def cascade(work: Work, chance: Random) -> None:
-    """A parent goes or takes another key, and the foreign key does the same to its children."""
+    """Deletes a parent or changes its key; the foreign key cascades to its children."""
     old, new = chance.randint(1, KEYS), chance.randint(1, KEYS)
     if not work.run("SELECT 1 FROM public.orders WHERE id = %s FOR UPDATE", old):
         return
@@ -175,7 +176,7 @@ def cascade(work: Work, chance: Random) -> None:
 
 
 def scribble(work: Work, chance: Random) -> None:
-    """Rows of a table without a key, some of them alike."""
+    """Changes a table without a key, in which rows may be equal."""
     for _ in range(chance.randint(1, 4)):
         work.change("notes", "INSERT INTO public.notes VALUES (%s, %s)", chance.randint(1, 5), chance.choice(TEXTS))
     if chance.random() < 0.4:
@@ -207,9 +208,9 @@ def truncate(work: Work, _: Random) -> None:
 
 
 def define(work: Work, chance: Random) -> None:
-    """A column comes or goes; with rows written before and after it in the same transaction.
+    """Adds or drops a column, and writes rows before and after it in the same transaction.
 
-    Not before there are event triggers: DDL that is noticed later has lost what rows became meanwhile.
+    Does nothing without event triggers, because DDL that is noticed later loses changes made meanwhile.
     """
     if not work.run("SELECT 1 FROM pg_event_trigger LIMIT 1"):
         return
@@ -225,7 +226,7 @@ def define(work: Work, chance: Random) -> None:
 
 
 def sow(work: Work, chance: Random) -> None:
-    """Rows of a partition or two."""
+    """Writes rows of one or two partitions."""
     first = chance.randint(0, KEYS)
     work.change(
         "parted", "INSERT INTO public.parted SELECT g, %s FROM generate_series(%s::int, %s::int) g"
@@ -237,7 +238,7 @@ def sow(work: Work, chance: Random) -> None:
 
 
 def part(work: Work, chance: Random) -> None:
-    """A partition is dropped and made again, or detached, changed and attached."""
+    """Drops and makes a partition, or detaches, changes and attaches it."""
     name, (low, high) = chance.choice(sorted(PARTITIONS.items()))
     bounds = f"FOR VALUES FROM ({low}) TO ({high})"
     work.run("LOCK TABLE public.parted IN ACCESS EXCLUSIVE MODE")
@@ -260,7 +261,7 @@ def part(work: Work, chance: Random) -> None:
 
 
 def visit(work: Work, chance: Random) -> None:
-    """Rows of the table that joins in a fault run, once it is there."""
+    """Writes rows of the table that joins during a fault run, if it exists."""
     if work.run("SELECT to_regclass(%s)", JOINING) == (None,):
         return
     key = chance.randint(1, 700)
@@ -276,7 +277,7 @@ def visit(work: Work, chance: Random) -> None:
 
 
 def feel(work: Work, chance: Random) -> None:
-    """A row with any label."""
+    """Writes a row with any label of the enum."""
     labels = "enum_range(NULL::public.feeling)"
     any_label = f"({labels})[1 + floor(%s * cardinality({labels}))::int]"
     work.change(
@@ -287,7 +288,7 @@ def feel(work: Work, chance: Random) -> None:
 
 
 def label(work: Work, chance: Random) -> None:
-    """A label comes, at any place; or one takes another name. No name comes twice."""
+    """Adds a label at any place, or renames one. No name is used twice."""
     (name,) = work.run(f"SELECT 'l''{chance.randint(0, 9)} ' || {STAMP}")
     (there,) = work.run("SELECT enum_range(NULL::public.feeling)::text[]")
     one, new = (text.replace("'", "''") for text in (chance.choice(there), name))
@@ -295,14 +296,14 @@ def label(work: Work, chance: Random) -> None:
         work.run(f"ALTER TYPE public.feeling ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
         work.events.append(LABEL_ADDED)
     else:
-        # Without the lock a writer may go on for longer than the rename awaits it, which docs/capture.md names.
+        # Without the lock a writer may hold the type for longer than the rename waits, see docs/capture.md.
         work.run("LOCK TABLE public.moods IN SHARE ROW EXCLUSIVE MODE")
         work.run(f"ALTER TYPE public.feeling RENAME VALUE '{one}' TO '{new}'")
         work.events.append(LABEL_RENAMED)
 
 
 def pour(work: Work, chance: Random, rows: tuple[int, int] = (200, 2500)) -> None:
-    """Many rows: more than a window of the driver holds, so that it is staged, and cut into slices."""
+    """Writes more rows than fit a window in the driver, so that the window is staged and divided into slices."""
     first, count, width = chance.randint(1, 6_000), chance.randint(*rows), chance.randint(5, 120)
     work.change(
         "bulk", f"INSERT INTO public.bulk SELECT g, repeat(md5(g::text), %s) , {STAMP}"
@@ -330,4 +331,4 @@ SMALL: tuple[Operation, ...] = (
     transfer, transfer, transfer, interest, rename, shift, replace, sit, sit, rotate, swap, stand, order, order,
     cascade, scribble, scratch, value, sow, feel, visit,
 )  # fmt: skip
-"""Of a clerk's transaction; what stands here more often is done more often."""
+"""Operations of short transactions. Those that are listed several times are chosen more often."""

@@ -1,7 +1,7 @@
 """pgbench: its tables, and its part of the traffic.
 
-The wanted rate of row changes is met by two scripts: TPC-B's transaction (4 row changes) up to `PLAIN_RATE` of them a
-second, and above that `sql/bulk.sql`, which does fifty of them in one transaction (102 row changes).
+Two scripts make the row changes: TPC-B's transaction (4 row changes) up to `PLAIN_RATE` times a second, and above that
+`sql/bulk.sql`, which does fifty of them in one transaction (102 row changes).
 """
 
 import math
@@ -19,13 +19,13 @@ TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_te
 BULK = Path(__file__).parent / "sql" / "bulk.sql"
 PLAIN_CHANGES, BULK_CHANGES = 4, 102
 MARGIN = 1.02
-"""pgbench falls a little behind its own schedule, and never makes up for it."""
+"""A factor on the rate, because pgbench falls a little behind its schedule."""
 PLAIN_RATE = 150
-"""Plain transactions a second, before bulk ones join."""
+"""The most plain transactions a second."""
 
 
 class PgbenchFailed(Terminal):
-    """`pgbench -i` gave up; its output says why."""
+    """`pgbench -i` failed. The message contains its output."""
 
     def __init__(self, output: str) -> None:
         self.output = output
@@ -48,14 +48,14 @@ class Mix:
 
 
 def mix(changes: int) -> Mix:
-    """The scripts' rates for a rate of row changes, a little above it; at least one transaction a second."""
+    """Returns the scripts' rates for a rate of row changes, at least one transaction a second."""
     wanted = changes * MARGIN
     plain = min(max(1, math.ceil(wanted / PLAIN_CHANGES)), PLAIN_RATE)
     return Mix(plain, max(0, math.ceil((wanted - plain * PLAIN_CHANGES) / BULK_CHANGES)))
 
 
 def make_tables(info: ConnectionInfo, folder: Path, scale: int) -> None:
-    """`pgbench -i`, the rows generated on the server. Raises `PgbenchFailed`."""
+    """Runs `pgbench -i`; the server generates the rows. Raises `PgbenchFailed`."""
     command = [str(binary("pgbench")), "-i", "-I", "dtGvp", "-q", "-s", str(scale)]
     done = subprocess.run(command, env=environment(info, folder), capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -63,7 +63,7 @@ def make_tables(info: ConnectionInfo, folder: Path, scale: int) -> None:
 
 
 def command(wanted: Mix, scale: int, seed: int) -> list[str]:
-    """pgbench that runs until it is stopped, or until its server goes away."""
+    """Returns the command of a pgbench that runs until it is stopped or its server ends."""
     scripts = ["-b", f"tpcb-like@{wanted.plain}"]
     if wanted.bulk:
         scripts += ["-f", f"{BULK}@{wanted.bulk}"]
@@ -75,7 +75,7 @@ def command(wanted: Mix, scale: int, seed: int) -> list[str]:
 
 
 def environment(info: ConnectionInfo, folder: Path) -> dict[str, str]:
-    """Of a libpq program that works in this database; the password is in a file of mode 0600 of the folder."""
+    """Returns the environment of a libpq program for this database. The folder gets a password file of mode 0600."""
     passwords = folder / "pgpass"
     known = passwords.read_text() if passwords.exists() else ""
     line = f"{info.host}:{info.port}:*:{info.user}:{info.password}\n"

@@ -1,7 +1,7 @@
-"""The writer: a thread with one connection to the master, and transactions that its seed decides.
+"""The writer: a thread with one connection to the master, and random transactions that a seed determines.
 
-Its transactions take rows of several tables, keep and undo savepoints, roll back, commit late, are prepared and
-committed in two phases. It outlives restarts of the master.
+Its transactions change rows of several tables, release and roll back savepoints, roll back, commit late, and commit in
+two phases. It reconnects after restarts of the master.
 """
 
 import threading
@@ -19,40 +19,42 @@ from workload.odd_operations import ODD
 from workload.operations import SMALL, Operation, Work, define, label, part, pour, truncate, visit
 
 EXPECTED = ("08", "57P", "40", "55P03", "57014", "23505", "23503", "23001", "42701")
-"""SQLSTATEs that concurrent traffic and restarts bring about: the transaction is rolled back, the traffic goes on."""
+"""SQLSTATEs of concurrent traffic and restarts. The transaction is rolled back, and the traffic goes on."""
 RECONNECT = 0.05
-"""Seconds between two tries to reach the master."""
+"""Seconds between two attempts to connect."""
 
 
 @dataclass(frozen=True)
-class Character:
-    """What a writer is like. `pause`: seconds between transactions; `dream`: seconds before a commit."""
+class Profile:
+    """What a writer does. `count`: operations of a transaction; `pause`: seconds between transactions; `commit_delay`:
+    seconds before a commit. Each is a range.
+    """
 
     name: str
     operations: tuple[Operation, ...]
     count: tuple[int, int]
     pause: tuple[float, float]
-    dream: tuple[float, float] = (0.0, 0.0)
+    commit_delay: tuple[float, float] = (0.0, 0.0)
 
 
-CLERK = Character("clerk", SMALL, (1, 6), (0.0, 0.03))
-DREAMER = Character("dreamer", SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
-PORTER = Character("porter", (pour,), (1, 2), (0.4, 1.5))
-BUILDER = Character("builder", (truncate, define), (1, 1), (0.5, 2.0))
-CHANGER = Character("changer", (part, label), (1, 1), (0.3, 1.5))
-EVERYBODY = (*(operation for operation in SMALL if operation is not visit), *ODD)
-SHOP = (
-    Character("quick", EVERYBODY, (1, 6), (0.0, 0.0)),
-    Character("quick", EVERYBODY, (1, 6), (0.0, 0.0)),
-    Character("slow", EVERYBODY, (1, 4), (0.0, 0.5), (0.5, 5.0)),
-    Character("slow", EVERYBODY, (1, 4), (0.0, 0.5), (0.5, 5.0)),
-    Character("shapes", (truncate, truncate, define), (1, 1), (2.0, 6.0)),
+SHORT = Profile("short", SMALL, (1, 6), (0.0, 0.03))
+SLOW = Profile("slow", SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
+BULK = Profile("bulk", (pour,), (1, 2), (0.4, 1.5))
+TABLE_DDL = Profile("table DDL", (truncate, define), (1, 1), (0.5, 2.0))
+PARTITION_DDL = Profile("partition DDL", (part, label), (1, 1), (0.3, 1.5))
+ALL_OPERATIONS = (*(operation for operation in SMALL if operation is not visit), *ODD)
+DEMO = (
+    Profile("quick", ALL_OPERATIONS, (1, 6), (0.0, 0.0)),
+    Profile("quick", ALL_OPERATIONS, (1, 6), (0.0, 0.0)),
+    Profile("slow", ALL_OPERATIONS, (1, 4), (0.0, 0.5), (0.5, 5.0)),
+    Profile("slow", ALL_OPERATIONS, (1, 4), (0.0, 0.5), (0.5, 5.0)),
+    Profile("shapes", (truncate, truncate, define), (1, 1), (2.0, 6.0)),
 )
-"""Who writes on the master of the demo."""
+"""The writers of the demo."""
 
 
 class Pace:
-    """Holds all writers together to a rate of row changes a second."""
+    """Limits all writers together to a rate of row changes a second."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
@@ -60,7 +62,8 @@ class Pace:
         self._next = time.monotonic()
 
     def delay(self, changes: int) -> float:
-        """Seconds to wait after so many changes. A pause (an outage, a lock) is not made up for afterwards."""
+        """Returns the seconds to wait after that many changes. Writers do not make up for a pause (an outage, a
+        lock)."""
         with self._lock:
             now = time.monotonic()
             self._next = max(self._next, now - 0.5) + changes / self.rate
@@ -69,14 +72,14 @@ class Pace:
 
 @dataclass
 class Tally:
-    """What a writer did."""
+    """Counts of a writer."""
 
     committed: int = 0
     changes: int = 0
     rolled_back: int = 0
     lost_connections: int = 0
     unexpected: list[str] = field(default_factory=list)
-    """Errors that no traffic may meet; each text once."""
+    """Errors that a healthy master does not raise; each text once."""
 
 
 class Writer(threading.Thread):
@@ -86,15 +89,15 @@ class Writer(threading.Thread):
         self,
         master: ConnectionInfo,
         number: int,
-        character: Character,
+        profile: Profile,
         seed: int,
         pace: Pace | None = None,
         portable: bool = False,
     ):
-        """`portable`: writes no value that only PostgreSQL has."""
-        super().__init__(name=f"{character.name} {number}", daemon=True)
+        """`portable`: without values that only PostgreSQL can store."""
+        super().__init__(name=f"{profile.name} {number}", daemon=True)
         self.number = number
-        self.character = character
+        self.profile = profile
         self.chance = Random(f"{seed} writer {number}")
         self.tally = Tally()
         self.failure: BaseException | None = None
@@ -103,11 +106,11 @@ class Writer(threading.Thread):
         self._portable = portable
         self._enough = threading.Event()
         self._unfinished = False
-        """A prepared transaction may wait on the master to be committed."""
+        """Whether the master may have a prepared transaction of this writer."""
         self._two_phase = False
 
     def stop(self) -> None:
-        """Ends it after the transaction at hand."""
+        """Ends the writer after its current transaction."""
         self._enough.set()
 
     def run(self) -> None:
@@ -128,23 +131,23 @@ class Writer(threading.Thread):
         except BaseException as failure:
             self.failure = failure
 
-    # -- what a writer of another kind does besides
+    # -- hooks for subclasses
 
     def begin(self, connection: psycopg.Connection[Any]) -> None:
-        """A connection was made, and what was prepared is committed."""
+        """Called after connecting, when a prepared transaction is committed."""
 
     def work(self, connection: psycopg.Connection[Any]) -> Work:
-        """A transaction begins."""
+        """Begins a transaction."""
         work = Work(connection, self.number, self._portable)
-        # Also opens the transaction: what follows in `connection.transaction()` is a savepoint.
+        # It opens the transaction, so that `connection.transaction()` makes savepoints.
         work.run("SELECT 1")
         return work
 
     def sign(self, work: Work, done: list[str]) -> None:
-        """All operations are done, and the transaction is to be committed."""
+        """Called after the last operation, before the commit."""
 
     def confirmed(self, work: Work) -> None:
-        """It is committed."""
+        """Called after the commit."""
 
     # -- transactions
 
@@ -163,42 +166,42 @@ class Writer(threading.Thread):
                 if connection.closed or connection.broken or error.sqlstate is None:
                     raise
                 if self._unfinished:
-                    connection.close()  # the next connection ends it first
+                    connection.close()  # the next connection ends the prepared transaction first
                     return
-                connection.rollback()  # a deadlock, a lock that came too late, a key somebody else took
+                connection.rollback()  # e.g. a deadlock, a lock timeout, a duplicate key
                 self.tally.rolled_back += 1
                 self._note(error)
             delay = self._pace.delay(changes) if self._pace else 0.0
-            self._enough.wait(max(delay, self.chance.uniform(*self.character.pause)))
+            self._enough.wait(max(delay, self.chance.uniform(*self.profile.pause)))
 
     def _transaction(self, connection: psycopg.Connection[Any]) -> int:
-        """How many rows were changed, and kept or not."""
+        """Runs a transaction, and returns the number of rows that it changed, committed or not."""
         chance, work = self.chance, self.work(connection)
         done = []
-        for _ in range(chance.randint(*self.character.count)):
-            operation = chance.choice(self.character.operations)
+        for _ in range(chance.randint(*self.profile.count)):
+            operation = chance.choice(self.profile.operations)
             if chance.random() < 0.12:
-                self._in_vain(work, operation)
+                self._rolled_back(work, operation)
             elif chance.random() < 0.12:
-                with connection.transaction():  # a savepoint that is kept
+                with connection.transaction():  # a savepoint that is released
                     operation(work, chance)
             else:
                 operation(work, chance)
             done.append(operation.__name__)
         if chance.random() < 0.08:
-            self._enough.wait(chance.uniform(*self.character.dream))
+            self._enough.wait(chance.uniform(*self.profile.commit_delay))
             connection.rollback()
             self.tally.rolled_back += 1
             return work.changes
         self.sign(work, done)
         if chance.random() < 0.04 and self._two_phase:
-            # From here on the master keeps it, through crashes too: this writer must end it, now or after them.
+            # From here on the master keeps the transaction, also after a crash, and this writer must commit it.
             self._unfinished = True
             connection.execute(f"PREPARE TRANSACTION '{self._gid}'")
-            self._enough.wait(chance.uniform(*self.character.dream))
+            self._enough.wait(chance.uniform(*self.profile.commit_delay))
             self._finish_prepared(connection)
         else:
-            self._enough.wait(chance.uniform(*self.character.dream))
+            self._enough.wait(chance.uniform(*self.profile.commit_delay))
             connection.commit()
         self.tally.committed += 1
         self.tally.changes += work.changes
@@ -216,8 +219,8 @@ class Writer(threading.Thread):
         connection.autocommit = False
         self._unfinished = False
 
-    def _in_vain(self, work: Work, operation: Operation) -> None:
-        """An operation within a savepoint that is rolled back."""
+    def _rolled_back(self, work: Work, operation: Operation) -> None:
+        """Runs an operation within a savepoint that is rolled back."""
         before = work.state()
         with work.connection.transaction(force_rollback=True):
             operation(work, self.chance)

@@ -1,7 +1,6 @@
 """Values for `type_zoo`: for each column the extremes of its type, and random ones.
 
-Values are texts that PostgreSQL's input functions read, or None. A column is looked up by its name without `c_`, so
-that a column this server lacks is simply not asked for.
+Values are texts that PostgreSQL's input functions read, or None. Their names are those of the columns without `c_`.
 """
 
 import base64
@@ -29,16 +28,16 @@ TEXTS: tuple[str, ...] = (
     "{NULL}", "(,)", "[]",
     base64.b64encode(b"looks encoded").decode(), "x" * 2000,
 )  # fmt: skip
-"""What breaks quoting, escaping, CSV, COPY, XML, CDATA and drivers' placeholders."""
+"""Texts that break wrong quoting, escaping, CSV, COPY, XML, CDATA and drivers' placeholders."""
 
 
 def array(*items: Value) -> str:
-    """The literal of an array of texts."""
+    """Returns the literal of an array of texts."""
     return "{" + ",".join("NULL" if item is None else _quoted(item, escape="\\") for item in items) + "}"
 
 
 def record(*fields: Value) -> str:
-    """The literal of a composite value."""
+    """Returns the literal of a composite value."""
     return "(" + ",".join("" if field is None else _quoted(field, escape='"') for field in fields) + ")"
 
 
@@ -206,15 +205,15 @@ RANDOM: Mapping[str, Callable[[Random], str]] = {
     "domain": lambda random: str(random.randint(0, 10000) / 100),
 }
 
-TYPED_ABROAD = frozenset(
+TYPED_ELSEWHERE = frozenset(
     {"numeric_scaled", "numeric_negative_scale", "real", "double", "date", "timestamp", "timestamptz"}
     | {"timestamptz_short"}
 )
-"""Columns that are numbers and times on another vendor, too; those of other types are texts there."""
-_ABROAD = re.compile(r"nan|infinity|BC|^\d{5,}-|^9999-12-31 24", re.IGNORECASE)
+"""Columns that are numbers and times on other vendors, too. Columns of other types are texts there."""
+_POSTGRES_ONLY = re.compile(r"nan|infinity|BC|^\d{5,}-|^9999-12-31 24", re.IGNORECASE)
 
 LARGE = 100_000
-"""Characters of the occasional large text: it goes to TOAST, and compresses badly."""
+"""Characters of the occasional large text. It goes to TOAST and compresses badly."""
 
 
 def _text(random: Random) -> str:
@@ -225,19 +224,19 @@ def _text(random: Random) -> str:
 
 
 def portable(value: Value) -> bool:
-    """Whether numbers and times of other vendors have this value: no NaN, no infinity, years 1 to 9999."""
-    return value is None or _ABROAD.search(value) is None
+    """Whether other vendors can store this number or time: no NaN, no infinity, years 1 to 9999."""
+    return value is None or _POSTGRES_ONLY.search(value) is None
 
 
 def extremes(column: str, only_portable: bool = False) -> tuple[Value, ...]:
-    """The extremes of a column. `only_portable`: those that other vendors have."""
+    """Returns the extremes of a column; with `only_portable` those that other vendors can store."""
     name = column.removeprefix("c_")
     values = EXTREMES[name]
-    return tuple(filter(portable, values)) if only_portable and name in TYPED_ABROAD else values
+    return tuple(filter(portable, values)) if only_portable and name in TYPED_ELSEWHERE else values
 
 
 def value(random: Random, column: str, only_portable: bool = False) -> Value:
-    """A value for one column: one in ten NULL, most of the others extreme."""
+    """Returns a value for one column: one in ten is NULL, most of the others are extreme."""
     name = column.removeprefix("c_")
     drawn = random.random()
     if drawn < 0.1:
@@ -248,7 +247,7 @@ def value(random: Random, column: str, only_portable: bool = False) -> Value:
 
 
 def columns(connection: psycopg.Connection[Any]) -> list[str]:
-    """The columns of `type_zoo` that get values from here, in the table's order."""
+    """Returns the columns of `type_zoo` that get values from here, in the table's order."""
     rows = connection.execute(
         "SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = 'public.type_zoo'::regclass AND attnum > 0"
         " AND NOT attisdropped AND attgenerated = '' AND attname ~ '^c_' AND attname <> 'c_default' ORDER BY attnum"
@@ -257,12 +256,12 @@ def columns(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def row(random: Random, columns: Iterable[str], only_portable: bool = False) -> dict[str, Value]:
-    """A value for each of the columns, which are those named `c_…` but for the generated ones."""
+    """Returns a value for each of the columns."""
     return {column: value(random, column, only_portable) for column in columns}
 
 
 def first_rows(columns: Iterable[str], only_portable: bool = False) -> list[dict[str, Value]]:
-    """Rows that hold every extreme of every column once, and one row of NULLs."""
+    """Returns a row of NULLs, and rows with every extreme of every column."""
     values = {column: extremes(column, only_portable) for column in columns}
     rows: list[dict[str, Value]] = [dict.fromkeys(values)]
     for number in range(max(map(len, values.values()))):

@@ -1,14 +1,14 @@
-"""`./sluice demo`: a replicating pair under live traffic, and the proof that the slave ends identical.
+"""`./sluice demo`: replicates a master under live traffic to a slave, and compares both at the end.
 
-`course.py` tells it in order: the servers come up, the master is made and kept busy, the DAG `initial_update`
-brings the slave to NORMAL while the traffic goes on, the traffic stops, every table is compared row for row.
+`course.py` has the steps: the servers start, the master is made and gets traffic, the DAG `initial_update` brings the
+slave to NORMAL meanwhile, the traffic stops, and every table is compared row for row.
 """
 
 import argparse
 
 
 def run(args: argparse.Namespace) -> int:
-    """The subcommand; `args` as `arguments.add_arguments` defines them. Returns the exit status."""
+    """Runs the subcommand with the options of `arguments.add_arguments`. Returns the exit status."""
     if args.redo:
         from devstack.demo.redo import RedoDemo
 

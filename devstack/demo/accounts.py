@@ -1,4 +1,4 @@
-"""Who is who in the demo's databases. None of them is a superuser."""
+"""Names in the demo's databases. None of the roles is a superuser."""
 
 from devstack.services import DATABASE, ROLE
 from sluice.configuration.model import DEFAULT_SCHEMA
@@ -7,13 +7,13 @@ __all__ = ["ACCOUNT", "APPLICATION", "DATABASE", "OWNER", "PREFIX", "SCHEMA"]
 
 PREFIX = "DEMO_"
 SCHEMA = DEFAULT_SCHEMA
-"""Where the replication's resources live, on the master and on the slaves."""
+"""The schema of the replication's resources, on the master and on the slaves."""
 
 ACCOUNT = ROLE
-"""The role in Airflow's connections: owns Sluice's resources alone on the master, the replicated tables on a slave."""
+"""The role in Airflow's connections. It owns Sluice's resources on the master, and the replicated tables on a slave."""
 
 OWNER = "shop"
-"""Owns the master's tables; the traffic runs as this role."""
+"""The role that owns the master's tables and runs the traffic."""
 
 APPLICATION = "sluice demo"
-"""`application_name` of the demo's own sessions begins with it."""
+"""The prefix of `application_name` of the demo's own sessions."""

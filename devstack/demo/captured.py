@@ -1,4 +1,4 @@
-"""How many changes the master has captured, sampled over time."""
+"""Counts the changes that the master has captured, over time."""
 
 import threading
 import time
@@ -11,11 +11,11 @@ from sluice.vendors.postgres.connection import quoted
 
 INTERVAL = 0.5
 DRAWN = f"SELECT last_value FROM {quoted(SCHEMA, PREFIX.lower() + 'seq')}"
-"""The number of REPL_KEYs drawn: every captured change, those of transactions that rolled back among them."""
+"""The number of REPL_KEYs: all captured changes, those of rolled-back transactions included."""
 
 
 class Captured(threading.Thread):
-    """Samples until stopped; outlives restarts of the master."""
+    """Samples until stopped. It reconnects after restarts of the master."""
 
     def __init__(self, master: PostgresServer) -> None:
         super().__init__(name="captured", daemon=True)
@@ -38,11 +38,11 @@ class Captured(threading.Thread):
 
     @property
     def any(self) -> bool:
-        """Whether capture has begun: before that the traffic leaves no trace here."""
+        """Whether capture has begun."""
         return bool(self._samples)
 
     def rate(self, began: float, ended: float) -> float:
-        """Changes a second between two times of `time.monotonic`."""
+        """Returns the changes a second between two times of `time.monotonic`."""
         samples = [sample for sample in list(self._samples) if began <= sample[0] <= ended]
         if len(samples) < 2:
             return 0.0

@@ -1,7 +1,7 @@
-"""What is killed, and when: decided by a seed before anything starts.
+"""Plans what is killed, and when. A seed determines the plan.
 
-Two scenes, each a list of strikes with the pause before each: while blocks load, and while changes are applied. Every
-kind of victim is struck at least once in the second scene, the load's driver first of all in the first one.
+It has two lists of strikes, each with the pause before it: one for the load of blocks, one for the apply of changes.
+The first begins with the load's driver; the second kills every kind of victim at least once.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from random import Random
 
 
 class Victim(StrEnum):
-    """What can be killed, in the words of the view."""
+    """A part that can be killed, as the view names it."""
 
     LOAD = "load driver"
     APPLY = "apply driver"
@@ -22,21 +22,22 @@ class Victim(StrEnum):
 
 
 COMPONENTS = ("scheduler", "triggerer", "api-server", "dag-processor")
-"""Of Airflow; one of them is killed where the victim is AIRFLOW."""
+"""Components of Airflow. The victim AIRFLOW is one of them."""
 
 LOAD_GAPS = (0.2, 2.0)
-"""Seconds between two strikes while blocks load: loads are short."""
+"""Seconds between two strikes while blocks load. They are few because loads are short."""
 APPLY_GAPS = (1.0, 7.0)
 
 
 @dataclass(frozen=True)
 class Strike:
-    """One kill: so many seconds after the one before (or after the scene began)."""
+    """One kill."""
 
     pause: float
+    """Seconds after the strike before, or after the list began."""
     victim: Victim
     detail: str = ""
-    """Of AIRFLOW, the component; else empty."""
+    """The component if the victim is AIRFLOW, else empty."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,18 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The least time that the second scene takes."""
+        """The sum of the pauses while changes are applied."""
         return sum(strike.pause for strike in self.apply)
 
 
 def plan(seed: int) -> Plan:
-    """The same plan for the same seed."""
+    """Returns the plan of the seed, always the same."""
     random = Random(f"{seed} chaos")
     while_loading = [
         Victim.LOAD,
         *random.sample([Victim.MASTER, Victim.SLAVE, Victim.REDIS, Victim.AIRFLOW, Victim.APPLY, Victim.SPARK], 2),
     ]
-    if random.random() < 0.5:  # the load's driver again, after something else went
+    if random.random() < 0.5:  # the load's driver again, after other victims
         while_loading.append(Victim.LOAD)
     while_applying = [Victim.APPLY, Victim.AIRFLOW, Victim.SLAVE, Victim.MASTER, Victim.REDIS, Victim.SPARK]
     while_applying += random.choices(while_applying, k=2)

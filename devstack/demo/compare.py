@@ -1,10 +1,9 @@
-"""The proof: master and slave compared row for row.
+"""Compares master and slave row for row.
 
 The canonical text of a row is the text of all its columns, under settings that make it the same on every server. A
-table's digest adds up, over all rows, two numbers of 64 bits from the SHA-256 of that text, so that neither the order
-of rows nor equal rows matter. Both servers compute their own; nothing but the sums travels. Where digests differ,
-both sides are read in key order and the first rows that differ are shown; no more than a few rows are ever held in
-memory.
+table's digest is the sum, over all rows, of two 64-bit numbers from the SHA-256 of that text. It does not depend on the
+order of rows, and counts equal rows. Each server computes its own, and only the sums are sent. If digests differ, both
+sides are read in key order and the first differing rows are shown. Memory holds a few rows only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,22 +21,22 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 
 SHOWN = 5
-"""Differing rows shown of a table."""
+"""The number of differing rows that are shown for a table."""
 SETTINGS = {"work_mem": "64MB"}
 
 
 @dataclass(frozen=True)
 class Side:
-    """A table as one server has it."""
+    """Row count and digest of a table on one server."""
 
     rows: int
     digest: str
-    """Hexadecimal digits."""
+    """In hexadecimal digits."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that the two sides do not have equally often; texts are None where a side has none of that key."""
+    """A row that differs or that only one side has. A side without a row of that key has the text None."""
 
     key: str
     master: str | None
@@ -46,13 +45,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the comparison of one table found."""
+    """The result of comparing one table."""
 
     table: TableName
     master: Side | None
     slave: Side | None
     problem: str = ""
-    """Why the table could not be compared by rows: missing, or other columns."""
+    """Why the rows could not be compared: a table is missing, or the columns differ."""
     differences: tuple[Difference, ...] = field(default=())
 
     @property
@@ -61,10 +60,7 @@ class Verdict:
 
 
 def tables(master: psycopg.Connection[Any], owner: str) -> list[TableName]:
-    """The tables that belong to the role `owner`; those of the replication itself belong to another.
-
-    Rows of partitions are those of their table.
-    """
+    """Returns the tables of the role `owner`, without partitions. The replication's tables have another owner."""
     rows = master.execute(
         "SELECT nspname::text, relname::text FROM pg_catalog.pg_class c"
         " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -75,7 +71,7 @@ def tables(master: psycopg.Connection[Any], owner: str) -> list[TableName]:
 
 
 def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableName]) -> Iterator[Verdict]:
-    """A verdict for each table, in the given order. Neither side may change meanwhile. Raises Sluice's errors."""
+    """Yields a verdict for each table, in order. Neither side may change meanwhile. Raises Sluice's errors."""
     application = f"{APPLICATION} comparison"
     with (
         connect(master, application=application, autocommit=True, settings=SETTINGS) as left,
@@ -114,18 +110,18 @@ def _name(shape: TableShape) -> str:
 
 
 def _row(shape: TableShape) -> str:
-    """The canonical text of a row as SQL; generated columns count."""
+    """Returns SQL for the canonical text of a row. Generated columns are included."""
     return _texts(column.name for column in shape.columns)
 
 
 def _texts(columns: Iterable[str]) -> str:
-    """A record of texts, in which NULL differs from the empty text."""
+    """Returns SQL for a record of texts, in which NULL differs from the empty text."""
     return "ROW(" + ", ".join(f"t.{quoted(column)}::text" for column in columns) + ")::text"
 
 
 def _side(connection: psycopg.Connection[Any], shape: TableShape) -> Side:
     halves = ", ".join(
-        # The cast of bytea to a number came with PostgreSQL 18.
+        # Only PostgreSQL 18 and later cast bytea to a number.
         f"coalesce(sum(('x' || substr(h, {start}, 16))::bit(64)::bigint), 0)"
         for start in (1, 17)
     )
@@ -142,7 +138,7 @@ def _side(connection: psycopg.Connection[Any], shape: TableShape) -> Side:
 def _differences(
     master: psycopg.Connection[Any], slave: psycopg.Connection[Any], shape: TableShape
 ) -> Iterator[Difference]:
-    """The first differing rows in the order of the key, or of the whole row where there is none."""
+    """Yields the first differing rows in the order of the key, or of the whole row in a table without a key."""
     found = 0
     for key, here, there in _merged(_stream(master, shape), _stream(slave, shape)):
         if here != there:
@@ -153,7 +149,8 @@ def _differences(
 
 
 def _stream(connection: psycopg.Connection[Any], shape: TableShape) -> Iterator[tuple[str, str]]:
-    """(key, text) of each row in the order of the key's bytes; equal rows of a keyless table come once, counted."""
+    """Yields (key, text) of each row in the order of the key's bytes. Equal rows of a keyless table appear as a
+    count."""
     row, table = _row(shape), _name(shape)
     if shape.keyless:
         rows = f'SELECT {row} COLLATE "C" AS k FROM {table} AS t'
@@ -171,7 +168,7 @@ def _stream(connection: psycopg.Connection[Any], shape: TableShape) -> Iterator[
 def _merged(
     left: Iterator[tuple[str, str]], right: Iterator[tuple[str, str]]
 ) -> Iterator[tuple[str, str | None, str | None]]:
-    """Two ascending streams side by side: (key, text on the left, text on the right)."""
+    """Merges two ascending streams into (key, text on the left, text on the right)."""
     here, there = next(left, None), next(right, None)
     while here is not None or there is not None:
         if there is None or (here is not None and here[0].encode() < there[0].encode()):

@@ -1,8 +1,7 @@
-"""The proof where the slave is of another vendor than the master.
+"""Compares a master and a slave of different vendors.
 
-The two servers print values differently, so that rows are compared by the canonical texts of docs/types.md: each side
-computes a table's digest over them. Where digests differ, the digests of all rows are read with their keys, and the
-first rows that differ are shown.
+The two servers print values differently, so each computes a table's digest over the canonical texts of docs/types.md.
+If digests differ, the digests of all rows are read with their keys, and the first differing rows are shown.
 """
 
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ Row = tuple[str | None, ...]
 
 
 def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableName]) -> Iterator[Verdict]:
-    """A verdict for each table, in the given order. Neither side may change meanwhile. Raises Sluice's errors."""
+    """Yields a verdict for each table, in order. Neither side may change meanwhile. Raises Sluice's errors."""
     of_master, of_slave = vendor_of(master.vendor), vendor_of(slave.vendor)
     with (
         connect(master, "comparison") as left,
@@ -62,7 +61,7 @@ def _side(digest: TableDigest, session: Session) -> Side:
 
 
 def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterator[Difference]:
-    """The first differing rows in the order of the key's texts; a keyless table's as often as each is there."""
+    """Yields the first differing rows in the order of the key's texts; of a keyless table with their counts."""
     (ours, theirs), (left, right) = digests, sessions
     if not ours.shape.key:
         here, there = (_copies(digest, session) for digest, session in zip(digests, sessions, strict=True))

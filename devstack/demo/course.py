@@ -1,4 +1,4 @@
-"""The course of a demo, from bare folders to the verdict."""
+"""The steps of a demo, from empty folders to the comparison."""
 
 import argparse
 import contextlib
@@ -22,17 +22,17 @@ from devstack.demo.memory import MemoryWatch
 from devstack.demo.replica import Replica
 from devstack.demo.screen import Screen
 from devstack.demo.start import require_disk, start
-from devstack.demo.strikes import Hand
-from devstack.demo.traffic import Traffic, TrafficFailed
+from devstack.demo.strikes import Killer
+from devstack.demo.traffic import Choice, Traffic, TrafficFailed
 from devstack.demo.view import Picture
 from devstack.demo.waiting import Waiting
 from devstack.process import await_true
 from devstack.services import MARIADB
 from devstack.stack import Stack
-from sluice.cli.airflow import APPLY, INITIAL_UPDATE
 from sluice.errors import SluiceError
 from sluice.model.names import Prefix
 from sluice.model.position import Position
+from sluice.operate.api import APPLY, UPDATE
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
 
@@ -53,10 +53,10 @@ class Course:
         self.replicas: list[Replica] = []
         self.stack = self._stack()
         self.memory = MemoryWatch(self.stack.home.root)
-        self.heart: Heartbeat | None = None
+        self.heartbeat: Heartbeat | None = None
         self.traffic: Traffic | None = None
         self.captured: Captured | None = None
-        self.hand: Hand | None = None
+        self.killer: Killer | None = None
         self.waiting = Waiting(self.stack, self.replicas, self.events)
         self.plan = chaos.plan(self.seed)
         self.problems: list[str] = []
@@ -64,7 +64,7 @@ class Course:
         self._is_up = False
 
     def run(self) -> int:
-        """Everything, in order. Raises Sluice's errors after cleaning up."""
+        """Runs all steps. Raises Sluice's errors after stopping what it started."""
         require_disk(self.stack.home.root, self.scale, 1 + len(self.names))
         previous = signal.signal(signal.SIGTERM, _interrupt)
         finished = False
@@ -74,14 +74,14 @@ class Course:
                 self.prepare()
                 self.load(self.replicas[0])
                 self.join_others()
-                traffic_began, traffic_ended = self.go_on()
+                traffic_began, traffic_ended = self.replicate()
                 final = self.stop_traffic()
                 self.catch_up(final)
-                verdicts = self.prove()
+                verdicts = self.compare_tables()
             finished = True
             return self.conclude(verdicts, traffic_began, traffic_ended)
         finally:
-            with contextlib.suppress(SluiceError):  # whatever it would complain of, the first error says more
+            with contextlib.suppress(SluiceError):  # the first error says more
                 self._stop_threads()
             if self.args.once or not finished:
                 self._end(keep=self._is_up and not self.args.once and not _interrupted())
@@ -90,7 +90,7 @@ class Course:
     # -- its steps
 
     def prepare(self) -> None:
-        """Servers up, master made, traffic on, Airflow ready."""
+        """Starts the servers, makes the master, starts the traffic, and waits for Airflow."""
         say = self.events.say
         self.stage = "starting the servers"
         self.stack.home.create()
@@ -104,14 +104,14 @@ class Course:
         self.memory.start()
         start(self.stack, first, self.scale, self._start_traffic, self.events.say, self._enter)
         self._is_up = True
-        self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
+        self.stack.airflow.api().await_dags([UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")
         self._add_replica(self.names[0])
 
     def load(self, replica: Replica) -> None:
-        """The initial update of one slave, to the end: state NORMAL, apply running."""
+        """Runs the initial update of one slave until its state is NORMAL and the apply runs."""
         self.stage = f"initial update of {replica.name}"
-        self.waiting.insist(replica.update.trigger, "starting the initial update")
+        self.waiting.retry(replica.update.trigger, "starting the initial update")
         replica.update.start()
         struck = self._strike_while_loading(replica)
         self.waiting.until(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
@@ -120,7 +120,7 @@ class Course:
         self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
 
     def join_others(self) -> None:
-        """The other slaves, one after the other, while the first replicates."""
+        """Adds the other slaves, one after the other, while the first replicates."""
         first = self.replicas[0]
         began = time.monotonic()
         for name in self.names[1:]:
@@ -132,15 +132,15 @@ class Course:
         if len(self.names) > 1:
             first.joining = (began, time.monotonic())
 
-    def go_on(self) -> tuple[float, float]:
-        """Traffic for the time asked for, and as long as strikes last; returns when that began and ended."""
+    def replicate(self) -> tuple[float, float]:
+        """Lets the traffic go on for --seconds, and until the last strike. Returns when that began and ended."""
         self.stage = "replicating"
         began = time.monotonic()
         self._until = began + self.args.seconds
         striking = None
-        if self.args.chaos and self.hand is not None:
-            hand = self.hand
-            striking = threading.Thread(target=lambda: hand.play(self.plan.apply, lambda: True), daemon=True)
+        if self.args.chaos and self.killer is not None:
+            killer = self.killer
+            striking = threading.Thread(target=lambda: killer.run(self.plan.apply, lambda: True), daemon=True)
             striking.start()
         while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
             self.waiting.raise_failures()
@@ -149,28 +149,28 @@ class Course:
         return began, time.monotonic()
 
     def stop_traffic(self) -> Position:
-        """The position at which the master stands when nobody writes any more."""
+        """Stops the traffic and returns the master's last position."""
         self.stage = "stopping the traffic"
-        assert self.heart is not None and self.traffic is not None
-        self.heart.stop()
+        assert self.heartbeat is not None and self.traffic is not None
+        self.heartbeat.stop()
         try:
             self.traffic.stop()
-        except TrafficFailed as failed:  # the slave is compared all the same
+        except TrafficFailed as failed:  # the slave is compared nevertheless
             self.problems.append(str(failed))
         self.events.say("traffic stopped")
         final: list[Position] = []
-        self.waiting.insist(lambda: final.append(self._position()), "reading the master's position")
+        self.waiting.retry(lambda: final.append(self._position()), "reading the master's position")
         return final[0]
 
     def catch_up(self, final: Position) -> None:
-        """Wait until every slave has everything."""
+        """Waits until every slave has applied all changes."""
         self.stage = "waiting until the slaves are current"
         for replica in self.replicas:
             self.waiting.until(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
             self.events.say(f"{replica.name} is current", "good")
 
-    def prove(self) -> dict[str, list[compare.Verdict]]:
-        """Compare all tables, slave by slave."""
+    def compare_tables(self) -> dict[str, list[compare.Verdict]]:
+        """Compares all tables, slave by slave."""
         self.stage = "comparing"
         with self.stack.master.connect(DATABASE) as connection:
             tables = compare.tables(connection, OWNER)
@@ -184,7 +184,7 @@ class Course:
         return verdicts
 
     def conclude(self, verdicts: dict[str, list[compare.Verdict]], began: float, ended: float) -> int:
-        """Print the verdict and the figures; 0 only if everything is equal."""
+        """Prints the verdicts and the figures. Returns 0 if all tables are equal and nothing else failed, else 1."""
         assert self.captured is not None and self.traffic is not None
         figures = report.Figures(
             traffic_seconds=ended - began,
@@ -192,18 +192,18 @@ class Course:
             slaves=[replica.figures(began, ended) for replica in self.replicas],
             memory=self.memory.peak,
             tally=self.traffic.tally,
-            kills=self.hand.kills if self.hand else 0,
+            kills=self.killer.kills if self.killer else 0,
         )
-        problems = [*self.problems, *(self.hand.problems if self.hand else [])]
+        problems = [*self.problems, *(self.killer.problems if self.killer else [])]
         good = report.show(self.screen.console, verdicts, figures, problems, self.seed)
         if not self.args.once:
-            print(self._whereabouts(), flush=True)
+            print(self._addresses(), flush=True)
         return 0 if good else 1
 
     # -- the picture
 
     def picture(self) -> Picture:
-        """What the screen shows now."""
+        """Returns what the screen shows now."""
         now = time.monotonic()
         return Picture(
             stage=self.stage,
@@ -225,31 +225,24 @@ class Course:
         return Stack(ports={name: port for name, port in named.items() if port}, postgres=self.args.postgres)
 
     def _start_traffic(self) -> None:
-        self.heart = Heartbeat(self.stack.master.info(DATABASE, OWNER))
-        self.heart.start()
-        self.traffic = Traffic(
-            self.stack.master,
-            self.args.rate,
-            self.scale,
-            self.seed,
-            self.stack.environment(),
-            self.events,
-            portable=self.stack.blueprint.mariadb,
-        )
+        self.heartbeat = Heartbeat(self.stack.master.info(DATABASE, OWNER))
+        self.heartbeat.start()
+        choice = Choice(self.args.rate, self.scale, self.seed, portable=self.stack.blueprint.mariadb)
+        self.traffic = Traffic(self.stack.master, choice, self.stack.environment())
         self.traffic.start()
         self.captured = Captured(self.stack.master)
         self.captured.start()
         threading.Thread(target=self._administer, name="administrator", daemon=True).start()
         changes = self.traffic.mix.changes + self.traffic.writer_rate
-        self.events.say(f"traffic starts: {changes:,.0f} row changes a second are aimed at")
+        self.events.say(f"traffic starts; its aim is {changes:,.0f} row changes a second")
 
     def _add_replica(self, name: str) -> None:
-        assert self.heart is not None
-        replica = Replica(name, self.stack, self.heart.beats)
+        assert self.heartbeat is not None
+        replica = Replica(name, self.stack, self.heartbeat.beats)
         replica.start()
         self.replicas.append(replica)
-        if self.hand is None and self.args.chaos:
-            self.hand = Hand(
+        if self.killer is None and self.args.chaos:
+            self.killer = Killer(
                 self.stack,
                 lambda: [entry.name for entry in self.replicas],
                 self._is_loaded,
@@ -259,14 +252,14 @@ class Course:
             )
 
     def _strike_while_loading(self, replica: Replica) -> threading.Thread | None:
-        """Chaos strikes the first load as soon as blocks are being read."""
-        if self.hand is None or replica is not self.replicas[0]:
+        """Starts the strikes on the first load, in a thread that waits until blocks are read."""
+        if self.killer is None or replica is not self.replicas[0]:
             return None
-        hand = self.hand
+        killer = self.killer
 
         def strike() -> None:
             await_true(lambda: replica.observer.latest.begun > 0 or self._is_normal(replica), 3600, 0.02)
-            hand.play(self.plan.load, lambda: not self._is_normal(replica))
+            killer.run(self.plan.load, lambda: not self._is_normal(replica))
 
         thread = threading.Thread(target=strike, name="chaos", daemon=True)
         thread.start()
@@ -290,11 +283,11 @@ class Course:
             return position.take(connection, Prefix(PREFIX), SCHEMA)
 
     def _administer(self) -> None:
-        """What only a superuser can do, once the replication is installed."""
+        """Makes the event triggers as soon as the replication is installed; only a superuser can."""
         while self.traffic is not None and self.traffic.running:
             with contextlib.suppress(psycopg.Error):
                 if master.make_event_triggers(self.stack.master):
-                    self.events.say("event triggers made by the administrator: DDL is noticed at once")
+                    self.events.say("the administrator made event triggers: DDL is noticed at once")
                     return
             time.sleep(0.3)
 
@@ -304,20 +297,23 @@ class Course:
             self.captured.stop()
         for replica in self.replicas:
             replica.stop()
-        if self.heart is not None:
-            self.heart.stop()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
         if self.traffic is not None and self.traffic.running:
             self.traffic.stop()
 
     def _end(self, keep: bool) -> None:
-        """Take everything down; `keep` leaves it up for somebody to look at."""
+        """Stops everything, unless `keep`: then it goes on running, so that a person can look at it."""
         if keep:
-            print(f"\nEverything is left up to be looked at; ./sluice down ends it.\n{self._whereabouts()}", flush=True)
+            print(
+                f"\nEverything goes on running, to be looked at; ./sluice down ends it.\n{self._addresses()}",
+                flush=True,
+            )
         else:
             print("stopping everything", flush=True)
             self.stack.down()
 
-    def _whereabouts(self) -> str:
+    def _addresses(self) -> str:
         airflow = self.stack.airflow
         return (
             f"\nAirflow   {airflow.url}   user {airflow.user}   password {airflow.password}\n"
@@ -326,7 +322,7 @@ class Course:
 
 
 def slave_names(count: int, vendor: str) -> list[str]:
-    """Of the demo's slaves, in the order in which they join: a MariaDB is the first, and named after itself."""
+    """Returns the slaves' names in the order in which they join. A MariaDB slave is the first, named `mariadb`."""
     if vendor == MARIADB:
         return [MARIADB, *(f"dr{number}" for number in range(1, count))]
     return [f"dr{number}" for number in range(1, count + 1)]

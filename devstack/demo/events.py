@@ -1,4 +1,4 @@
-"""What happened during a demo, in the order it happened: shown in the view, printed where there is none."""
+"""The events of a demo in their order. The live view shows them; without it they are printed."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Event:
-    """One line; `at` in seconds since the demo began; `kind` is info, good, bad or kill."""
+    """One line. `at`: seconds since the demo began; `kind`: info, good, bad or kill."""
 
     at: float
     text: str
@@ -17,7 +17,7 @@ class Event:
 
 
 class Events:
-    """A list that threads add to. `listener` sees each event at once."""
+    """A list that threads add to. It calls `listener` with each event."""
 
     def __init__(self, listener: Callable[[Event], None] | None = None) -> None:
         self.began = time.monotonic()
@@ -33,6 +33,6 @@ class Events:
             self._listener(event)
 
     def recent(self, count: int) -> list[Event]:
-        """The last ones, oldest first."""
+        """Returns the last events, oldest first."""
         with self._lock:
             return list(self._recent)[-count:]

@@ -1,9 +1,9 @@
-"""Lag, measured from outside: how long after its commit on the master a change can be read on the slave.
+"""Measures the lag: the time from a commit on the master until the change is visible on the slave.
 
-Ten times a second the row of `public.heartbeat` is set to the next number on the master, and the moment just before the
-statement is sent is noted. A watcher reads the slave's row over and over; the first time it shows number n, every
-beat up to n has arrived. The lag of a beat is the time between the two moments, by one clock, that of this process:
-it includes the master's commit and half a turn of the watcher, and is never too small.
+Ten times a second the demo sets the row of `public.heartbeat` on the master to the next number, and records the time
+just before it sends the statement. A thread reads the slave's row repeatedly. When it first shows number n, every beat
+up to n has arrived. The lag of a beat is the difference of the two times, by the clock of this process. It includes the
+master's commit and half the interval between reads, so it is never too small.
 """
 
 import bisect
@@ -22,11 +22,11 @@ from sluice.model.connection import ConnectionInfo
 INTERVAL = 0.1
 """Seconds between two beats."""
 LOOK = 0.025
-"""Seconds between two looks at a slave."""
+"""Seconds between two reads of a slave."""
 
 
 class Beats:
-    """When each beat was sent; shared by all watchers. Beats that failed, because the master was down, are absent."""
+    """When each beat was sent. All meters share it. Beats that failed because the master was down are absent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,20 +39,20 @@ class Beats:
             self._times.append(at)
 
     def between(self, after: int, upto: int) -> list[tuple[int, float]]:
-        """(number, time) of the beats in (after, upto]."""
+        """Returns (number, time) of the beats in (after, upto]."""
         with self._lock:
             low, high = bisect.bisect_right(self._numbers, after), bisect.bisect_right(self._numbers, upto)
             return list(zip(self._numbers[low:high], self._times[low:high], strict=True))
 
     def oldest_after(self, number: int) -> float | None:
-        """When the first beat after `number` was sent; None when there is none."""
+        """Returns when the first beat after `number` was sent, or None when there is none."""
         with self._lock:
             index = bisect.bisect_right(self._numbers, number)
             return self._times[index] if index < len(self._times) else None
 
 
 class Heartbeat(threading.Thread):
-    """Writes the beats until stopped; outlives restarts of the master."""
+    """Writes the beats until stopped. It reconnects after restarts of the master."""
 
     def __init__(self, master: ConnectionInfo) -> None:
         super().__init__(name="heartbeat", daemon=True)
@@ -79,14 +79,14 @@ class Heartbeat(threading.Thread):
             connection.close()
 
     def stop(self) -> None:
-        """Returns when no beat is under way."""
+        """Stops, and returns when no beat is being written."""
         self._stopping.set()
         if self.is_alive():
             self.join(10)
 
 
 class LagMeter(threading.Thread):
-    """Watches the beats arrive on one slave."""
+    """Records when the beats arrive on one slave."""
 
     def __init__(self, slave: ConnectionInfo, beats: Beats) -> None:
         super().__init__(name="meter", daemon=True)
@@ -114,7 +114,7 @@ class LagMeter(threading.Thread):
             connection.close()
 
     def arrived(self, number: int, at: float) -> None:
-        """The slave shows this number."""
+        """Records that the slave shows this number."""
         with self._lock:
             if number <= self._seen:
                 return
@@ -123,7 +123,7 @@ class LagMeter(threading.Thread):
             self._lags += [(at, at - sent) for _, sent in fresh]
 
     def lags(self, since: float = 0.0, until: float = float("inf")) -> list[float]:
-        """Seconds, of the beats that arrived in that time (of `time.monotonic`)."""
+        """Returns the lags in seconds of the beats that arrived between two times of `time.monotonic`."""
         with self._lock:
             return [lag for at, lag in self._lags if since <= at <= until]
 
@@ -133,7 +133,8 @@ class LagMeter(threading.Thread):
             return any(arrived - lag > at for arrived, lag in reversed(self._lags))
 
     def now(self) -> float | None:
-        """How far the slave is behind now: the age of the oldest beat that it does not show; None without any."""
+        """Returns the age of the oldest beat that the slave does not show, 0.0 if it shows all, None before the
+        first."""
         with self._lock:
             seen = self._seen
         if not seen:
@@ -148,7 +149,7 @@ class LagMeter(threading.Thread):
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value below or at which `share` (0 to 1) of the values lie; None without values."""
+    """Returns the value at or below which `share` (0 to 1) of the values are, or None without values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -156,7 +157,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def connect(info: ConnectionInfo, purpose: str) -> psycopg.Connection[Any]:
-    """A plain connection in autocommit mode that gives up quickly. Raises psycopg's errors."""
+    """Returns a connection in autocommit mode with a connect timeout of 3 s. Raises psycopg's errors."""
     return psycopg.connect(
         host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
         application_name=f"{APPLICATION} {purpose}", autocommit=True, connect_timeout=3,

@@ -1,4 +1,4 @@
-"""What an earlier demo left behind, however it ended, and how the next one gets rid of it."""
+"""Removes what an earlier demo left: running processes, unfinished DAG runs, keys in Redis."""
 
 import shutil
 from collections.abc import Callable
@@ -15,9 +15,10 @@ UNFINISHED = "DELETE FROM dag_run WHERE state IN ('queued', 'running')"
 
 
 def clear(stack: Stack, say: Callable[[str], None]) -> None:
-    """Stop what runs, and let Airflow forget the runs it would otherwise resume. Raises what `Stack.down` raises."""
+    """Stops what runs, and deletes unfinished DAG runs, which Airflow would resume. Raises the errors of
+    `Stack.down`."""
     if stack.down():
-        say("stopped what an earlier run had left up")
+        say("stopped what an earlier run had left running")
     metadata = stack.services.metadata
     if not (metadata.data / "PG_VERSION").exists():
         return
@@ -29,15 +30,15 @@ def clear(stack: Stack, say: Callable[[str], None]) -> None:
         finally:
             metadata.stop()
         if count:
-            say(f"forgot {count} unfinished DAG runs of an earlier demo")
+            say(f"deleted {count} unfinished DAG runs of an earlier demo")
     except (psycopg.Error, SluiceError) as error:
-        say(f"Airflow's database is made anew, the old one is of no use: {str(error).splitlines()[0]}")
+        say(f"Airflow's database is made anew, because the old one does not work: {str(error).splitlines()[0]}")
         shutil.rmtree(metadata.directory, ignore_errors=True)
         (stack.home.airflow / "secrets" / "connections.json").unlink(missing_ok=True)
 
 
 def forget_replication(redis_url: str) -> None:
-    """Remove the prefix' leases, gates and status from Redis. Raises `redis.RedisError`."""
+    """Deletes the prefix' leases, gates and status from Redis. Raises `redis.RedisError`."""
     client = redis.Redis.from_url(redis_url)
     for key in client.scan_iter(f"sluice:{PREFIX}:*"):
         client.delete(key)

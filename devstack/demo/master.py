@@ -15,19 +15,18 @@ from workload import pgbench, tables, zoo
 
 SQL = Path(tables.__file__).parent / "sql"
 SCHEMAS = ("public", "Mixed Case")
-"""Where the tables are."""
+"""The schemas of the tables."""
 SINCE = {"negative_scales": 150000, "infinite_intervals": 170000}
-"""Features of `type_zoo.sql`, and the oldest server that has each."""
+"""Features of `type_zoo.sql` with the oldest server version that has each."""
 Connection = psycopg.Connection[Any]
 
 _OPTIONAL = re.compile(r"^ *-- if (\w+)\n(.*?)^ *-- end\n", re.MULTILINE | re.DOTALL)
 
 
 def make(server: PostgresServer, scale: int, portable: bool = False) -> None:
-    """An empty database with its roles, then every table of the demo with its first rows.
+    """Drops and makes the database, its roles, and every table of the demo with its first rows.
 
-    `portable`: without values that only PostgreSQL has. Whatever an earlier demo left in the database goes.
-    Raises `PgbenchFailed` and psycopg's errors.
+    `portable`: without values that only PostgreSQL can store. Raises `PgbenchFailed` and psycopg's errors.
     """
     server.create_role(OWNER)
     server.create_role(ACCOUNT)
@@ -49,14 +48,14 @@ def make(server: PostgresServer, scale: int, portable: bool = False) -> None:
 
 
 def grant(admin: Connection) -> None:
-    """Grant the replication account what it needs, schema by schema; it owns none of the tables."""
+    """Grants the replication account its rights in each schema. It owns none of the tables."""
     names = {"role": quoted(ACCOUNT), "schema": quoted(SCHEMA), "owner": quoted(OWNER)}
     for schema in SCHEMAS:
         admin.execute(sql_files.render("postgres", "grants", tables=quoted(schema), **names))
 
 
 def make_event_triggers(server: PostgresServer) -> bool:
-    """As an administrator does once, after the installation: DDL is noticed at once. False before the installation.
+    """Makes the event triggers that report DDL, as an administrator does. Returns False before the installation.
 
     Raises psycopg's errors.
     """
@@ -70,10 +69,10 @@ def make_event_triggers(server: PostgresServer) -> bool:
 
 
 def recreate_database(server: PostgresServer, owner: str) -> None:
-    """Drop the demo's database with all that is in it and all who use it, and make it anew."""
+    """Drops the demo's database, ends its sessions and prepared transactions, and makes it anew."""
     with server.connect() as admin:
         prepared = admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [DATABASE]).fetchall()
-        if prepared:  # they would hold the database; only a session inside can end them
+        if prepared:  # they block DROP DATABASE; only a session in the database can end them
             with server.connect(DATABASE) as inside:
                 for (gid,) in prepared:
                     inside.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
@@ -83,7 +82,7 @@ def recreate_database(server: PostgresServer, owner: str) -> None:
 
 
 def install_hstore(admin: Connection) -> set[str]:
-    """Install the extension hstore where the server has it; returns {"hstore"} then."""
+    """Installs the extension hstore and returns {"hstore"}, or an empty set if the server does not have it."""
     if not admin.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'hstore'").fetchone():
         return set()
     admin.execute("CREATE EXTENSION IF NOT EXISTS hstore SCHEMA public")
@@ -91,7 +90,7 @@ def install_hstore(admin: Connection) -> set[str]:
 
 
 def script(name: str, features: set[str]) -> str:
-    """Text of `sql/<name>.sql`, without the optional lines for what the server does not have."""
+    """Returns the text of `sql/<name>.sql` without the optional lines of features that the server does not have."""
     text = (SQL / f"{name}.sql").read_text()
     return _OPTIONAL.sub(lambda match: match.group(2) if match.group(1) in features else "", text)
 
@@ -107,7 +106,7 @@ def _fill_zoo(owner: Connection, portable: bool) -> None:
 
 
 def _has_xml(connection: Connection) -> bool:
-    """Whether the server was built with libxml; the type exists without, but takes no value."""
+    """Whether the server was built with libxml. Without it the type exists but accepts no value."""
     try:
         connection.execute("SELECT '<a/>'::xml")
     except psycopg.errors.FeatureNotSupported:

@@ -1,4 +1,5 @@
-"""Memory of everything that a demo runs: proportional set sizes, in which shared pages count once among their users."""
+"""Measures the memory of all processes of a demo as proportional set sizes, which divide shared pages by their
+users."""
 
 import contextlib
 import os
@@ -15,7 +16,7 @@ INTERVAL = 5.0
 
 
 def proportional(pid: int) -> int:
-    """Bytes of one process, 0 when it is gone or may not be looked at."""
+    """Returns the bytes of one process, or 0 when it has ended or may not be read."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -24,7 +25,7 @@ def proportional(pid: int) -> int:
 
 
 def kind(name: str, command: str) -> str:
-    """Which part of the stack a process belongs to."""
+    """Returns the part of the stack to which a process belongs."""
     if "postgres" in name or "pgbench" in name:
         return "PostgreSQL" if "postgres" in name else "demo"
     if "mariadb" in name:
@@ -37,7 +38,7 @@ def kind(name: str, command: str) -> str:
 
 
 def measure(home: Path) -> dict[str, int]:
-    """Bytes by part, for everything that the stack of this home started and for this process itself."""
+    """Returns the bytes by part, of all processes of the home's stack and of this process."""
     found: Counter[str] = Counter()
     for pid in {process.pid for process in everything(Home(home))} | {os.getpid()}:
         with contextlib.suppress(psutil.Error):

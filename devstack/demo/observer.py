@@ -1,7 +1,7 @@
-"""What a slave shows of itself, looked at a few times a second: state, progress of the load, changes applied.
+"""Reads a slave's state, the progress of its load and its applied changes several times a second.
 
-Everything is read from the slave's own tables (CHECKPOINT, BLOCKS), which are the truth; from Redis only the reasons
-why the gate is closed. An observer outlives restarts of the slave and of Redis, and keeps what it saw last.
+It reads the slave's own tables (CHECKPOINT, BLOCKS), and from Redis the reasons why the gate is closed. An observer
+keeps its last observation and reconnects after restarts of the slave and of Redis.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ BALANCES = """
     SELECT (SELECT state = 'NORMAL' AND target IS NULL FROM {checkpoint} WHERE slave = %s),
            (SELECT sum(tbalance) FROM {tellers}), (SELECT sum(bbalance) FROM {branches})
 """
-"""One statement, one snapshot: in every state of the master both sums are equal."""
+"""Both sums are equal in every state of the master. One statement reads them in one snapshot."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TableProgress:
     stored: int
     rows: int
     begun: int = 0
-    """Blocks that are being read or have been."""
+    """Blocks whose reading has begun."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,20 @@ class Observation:
 
     @property
     def rows(self) -> int:
-        """Loaded."""
+        """Loaded rows."""
         return sum(table.rows for table in self.tables)
 
 
 @dataclass
 class Consistency:
-    """What a reader of the NORMAL slave saw: how often it looked, and how often at half a transaction."""
+    """How often a reader looked at the NORMAL slave, and the half transactions that it saw."""
 
     looks: int = 0
     half_transactions: list[str] = field(default_factory=list)
 
 
 class Observer(threading.Thread):
-    """Watches one slave until stopped. `latest` is the last one."""
+    """Observes one slave until stopped. `latest` is the last observation."""
 
     def __init__(self, name: str, slave: ConnectionInfo, redis_url: str) -> None:
         super().__init__(name=f"observer of {name}", daemon=True)
@@ -133,7 +133,7 @@ class Observer(threading.Thread):
             self.join(10)
 
     def rates(self, seconds: float = 5.0) -> tuple[float, float]:
-        """(changes, loaded rows) a second over the last seconds."""
+        """Returns (changes, loaded rows) a second over the last seconds."""
         now = time.monotonic()
         recent = [entry for entry in list(self._history)[-int(seconds / INTERVAL) - 1 :] if entry[0] >= now - seconds]
         if len(recent) < 2:
@@ -142,21 +142,24 @@ class Observer(threading.Thread):
         return max(0.0, (recent[-1][1] - recent[0][1]) / span), max(0.0, (recent[-1][2] - recent[0][2]) / span)
 
     def applied_rate(self, began: float, ended: float) -> float:
-        """Changes a second between two times of `time.monotonic`."""
+        """Returns the changes a second between two times of `time.monotonic`."""
         within = [entry for entry in list(self._history) if began <= entry[0] <= ended]
         if len(within) < 2:
             return 0.0
         return (within[-1][1] - within[0][1]) / (within[-1][0] - within[0][0])
 
     def load_figures(self) -> tuple[int, float]:
-        """Rows loaded, and seconds from the first block begun to the last one stored. Raises Sluice's errors."""
+        """Returns the loaded rows, and the seconds from the first block's begin to the last block's end.
+
+        Raises Sluice's errors.
+        """
         with connect(self._slave, "figures") as connection:
             row = connection.execute(self._statement(LOADED), [self.slave_name]).fetchone()
         rows, begun, stored = row or (0, None, None)
         return int(rows), (stored - begun).total_seconds() if stored else 0.0
 
     def _statement(self, text: str) -> bytes:
-        """With the names of this slave's tables."""
+        """Returns the statement with the names of this slave's tables."""
         own = {name: control_table(self._slave, name) for name in ("checkpoint", "blocks")}
         others = {name: table(self._slave, f"pgbench_{name}") for name in ("tellers", "branches")}
         return text.format(**own, **others).encode()

@@ -1,9 +1,9 @@
-"""`./sluice demo --redo`: the way from redo logs to a slave, by real parts but OpenLogReplicator, which a stand-in is.
+"""`./sluice demo --redo`: replicates from redo logs to a slave. A stand-in replaces OpenLogReplicator.
 
     recorded output in redo logs ─▶ proxy ═▶ stager ─▶ stand-in ═▶ receiver ─▶ merge ─▶ apply ─▶ PostgreSQL
 
-Two redo threads write logs; a program is killed meanwhile, and the supervisor, whose standby takes over. At the end the
-slave's rows must be those that the transactions leave.
+Two redo threads write logs. Meanwhile a program is killed, and the supervisor, whose standby takes over. At the end the
+slave's rows must be the result of the transactions.
 """
 
 import argparse
@@ -43,7 +43,7 @@ PREFIX, SLAVE = "REDO_", "dr1"
 RESETLOGS, BEGAN = 1_000_000, 1_000
 THREADS = (1, 2)
 LOGS, TRANSACTIONS = 12, 60
-"""Logs of a thread, and transactions of both in the time of one."""
+"""Logs of each thread, and transactions of both threads during one log."""
 LEASE_SECONDS = 2
 WAIT_SECONDS = 180.0
 COLUMNS: list[dict[str, Any]] = [
@@ -60,15 +60,15 @@ CREATE TABLE shop.orders (id numeric PRIMARY KEY, customer text, amount numeric(
 Row = dict[str, Any]
 
 
-class NotThere(Terminal):
-    """Something did not come about."""
+class TimedOut(Terminal):
+    """A condition did not hold in time."""
 
     def __init__(self, what: str, folder: Path):
-        super().__init__(f"{what} did not come about within {WAIT_SECONDS:.0f} s. The logs are in {folder}.")
+        super().__init__(f"{what} did not appear within {WAIT_SECONDS:.0f} s. The logs are in {folder}.")
 
 
 class History:
-    """Transactions of an Oracle master with two redo threads, as OpenLogReplicator writes them, and what they leave."""
+    """Transactions of an Oracle master with two redo threads, in OpenLogReplicator's form, and their resulting rows."""
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
@@ -77,7 +77,7 @@ class History:
         self.changes = 0
 
     def logs(self) -> dict[int, list[bytes]]:
-        """The next log of each thread."""
+        """Returns the next log of each thread."""
         made: dict[int, list[bytes]] = {thread: [] for thread in THREADS}
         for _ in range(TRANSACTIONS):
             self.scn += self.random.randint(1, 3)
@@ -118,7 +118,7 @@ class History:
 
 
 class RedoDemo:
-    """`run` returns the exit status: 0 the slave has what the master's transactions leave."""
+    """The demo. `run` returns the exit status: 0 if the slave has the rows of the master's transactions."""
 
     def __init__(self, args: argparse.Namespace):
         self.once: bool = args.once
@@ -134,23 +134,23 @@ class RedoDemo:
         self._failed: BaseException | None = None
 
     def run(self) -> int:
-        """Raises Sluice's errors after ending everything."""
+        """Runs all steps. Raises Sluice's errors after ending everything."""
         try:
             self.say(f"seed {self.seed}; without Airflow and Spark: the apply runs in this process")
             self.stack.up(lambda line: None)
             slave.make(self.stack.services.server(SLAVE))
-            self.say("a PostgreSQL as slave, and Redis")
+            self.say("PostgreSQL (the slave) and Redis run")
             pair = self.prepare()
             with connect(pair.slave_info, application=APPLICATION, autocommit=True) as connection:
                 connection.execute(TABLE)
                 self.write_logs(pair)
-                equal = self.prove(connection)
+                equal = self.compare(connection)
         finally:
             self.end()
         return 0 if equal else 1
 
     def prepare(self) -> Pair:
-        """The proxy, the configuration, the first supervisor."""
+        """Starts the proxy, writes the configuration, and starts the first supervisor."""
         self.arch.mkdir(parents=True)
         token, port = self.folder / "token", free_port()
         token.write_text(secrets.token_hex(32))
@@ -194,7 +194,7 @@ class RedoDemo:
         return Pair.of(config.load(PREFIX), SLAVE, {f"demo_{SLAVE}": self.stack.connection(SLAVE)})
 
     def write_logs(self, pair: Pair) -> None:
-        """The master's logs, one after the other, and what strikes meanwhile."""
+        """Writes the master's logs, one after the other, and kills processes meanwhile."""
         for sequence in range(1, LOGS + 1):
             for thread, lines in self.history.logs().items():
                 name = f"arch{thread}_{sequence}_{RESETLOGS}.dbf"
@@ -214,12 +214,12 @@ class RedoDemo:
                 self.say(f"log {sequence}: the supervisor is killed; process {standby.pid} takes over")
         self.say(f"{LOGS} logs of each thread are archived, with {self.history.changes:,} changes")
 
-    def prove(self, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether the slave has the rows that the transactions leave."""
+    def compare(self, connection: "psycopg.Connection[Any]") -> bool:
+        """Waits for the rows of the transactions on the slave. Returns whether it has exactly those."""
         wanted = {key: _shown(row) for key, row in self.history.rows.items()}
-        self._await("what the transactions leave", lambda: _rows(connection) == wanted)
+        self._await("the result of all transactions", lambda: _rows(connection) == wanted)
         found = _rows(connection)
-        self.say(f"the slave has the {len(found):,} rows that the master's transactions leave, value for value")
+        self.say(f"the slave has the {len(found):,} rows of the master's transactions, value for value")
         return found == wanted
 
     def end(self) -> None:
@@ -256,7 +256,7 @@ class RedoDemo:
         return self._processes[-1]
 
     def _program(self) -> int:
-        """The process of one of the supervisor's programs."""
+        """Returns the pid of one of the supervisor's programs."""
         found: list[int] = []
 
         def runs() -> bool:
@@ -268,12 +268,12 @@ class RedoDemo:
         return found[0]
 
     def _await(self, what: str, condition: Any) -> None:
-        """Raises `NotThere`, and what ended the apply."""
+        """Waits for the condition. Raises `TimedOut`, or the error that ended the apply."""
         came = await_true(lambda: self._failed is not None or condition(), WAIT_SECONDS, 0.2)
         if self._failed is not None:
             raise self._failed
         if not came:
-            raise NotThere(what, self.folder)
+            raise TimedOut(what, self.folder)
 
 
 def _line(message: dict[str, Any]) -> bytes:

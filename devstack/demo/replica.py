@@ -1,4 +1,4 @@
-"""A slave as the demo follows it: its server, its initial update, what it shows, and its lag."""
+"""A slave of the demo: its server, its initial update, its state and its lag."""
 
 import time
 
@@ -12,11 +12,11 @@ from sluice.cli.initial_update import InitialUpdate
 from sluice.model.position import Position
 
 RECENT = 30.0
-"""Seconds over which the view's lag is measured."""
+"""Seconds over which the view computes the lag's percentile."""
 
 
 class Replica:
-    """Threads that watch one slave."""
+    """The threads that observe one slave."""
 
     def __init__(self, name: str, stack: Stack, beats: Beats) -> None:
         self.name = name
@@ -36,12 +36,12 @@ class Replica:
             thread.stop()
 
     def covers(self, position: Position) -> bool:
-        """Whether everything up to the position is applied."""
+        """Whether all changes up to the position are applied."""
         seen = self.observer.latest.position
         return seen is not None and not self.observer.latest.catching_up and seen.covers_all_of(position)
 
     def progress(self) -> object:
-        """Changes whenever anything moves; shown to people when nothing does."""
+        """Returns a text about the slave that changes with every progress. It is shown when there is none."""
         observed, run = self.observer.latest, self.update.latest
         return (
             f"{self.name} is {observed.state} {observed.message!r}, {observed.stored} of {observed.blocks} blocks,"
@@ -59,7 +59,7 @@ class Replica:
         )
 
     def figures(self, began: float, ended: float) -> SlaveFigures:
-        """What was measured while the traffic went on. Raises Sluice's errors."""
+        """Returns the figures of the time between `began` and `ended`. Raises Sluice's errors."""
         lags = self.meter.lags(began, ended)
         rows, seconds = self.observer.load_figures()
         watched = self.observer.consistency

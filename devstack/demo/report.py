@@ -1,4 +1,4 @@
-"""The end of a demo on paper: the table of the comparison, the differing rows, the figures."""
+"""The printed result of a demo: the comparison's table, the differing rows, the figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from devstack.demo.compare import Side, Verdict
 from devstack.demo.view import seconds, size
 
 SHOWN = 300
-"""Characters shown of a differing row."""
+"""The number of characters that are shown of a differing row."""
 
 
 @dataclass(frozen=True)
 class SlaveFigures:
-    """What was measured on one slave; lags in seconds."""
+    """Figures of one slave. Lags are in seconds."""
 
     name: str
     load_rows: int
@@ -25,17 +25,17 @@ class SlaveFigures:
     lag_p95: float | None
     lag_samples: int
     applied_rate: float
-    """Changes a second, over the time of the traffic."""
+    """Changes a second during the traffic."""
     looks: int
     half_transactions: Sequence[str] = ()
     """Half transactions that a reader of the NORMAL slave saw."""
     joining_p95: float | None = None
-    """Lag while other slaves joined; None where none did."""
+    """The lag while other slaves joined, or None when none did."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured."""
+    """Figures of the whole demo."""
 
     traffic_seconds: float
     captured_rate: float
@@ -50,7 +50,7 @@ class Figures:
 def show(
     console: Console, verdicts: Mapping[str, Sequence[Verdict]], figures: Figures, problems: Sequence[str], seed: int
 ) -> bool:
-    """Print everything, the verdict last; `verdicts` by slave. True only if all is equal and nothing went wrong."""
+    """Prints everything. `verdicts` are by slave. Returns whether all tables are equal and nothing else failed."""
     for slave, found in verdicts.items():
         console.print(comparison(slave, found))
         show_differences(console, slave, found)
@@ -79,7 +79,7 @@ def show(
 
 
 def comparison(slave: str, verdicts: Sequence[Verdict]) -> Table:
-    """One line a table."""
+    """Returns a row for each table."""
     table = Table(title=f"master and {slave}", title_justify="left", box=None, pad_edge=False, header_style="bold")
     for name, justify in (
         ("table", "left"),
@@ -96,7 +96,7 @@ def comparison(slave: str, verdicts: Sequence[Verdict]) -> Table:
 
 
 def show_differences(console: Console, slave: str, verdicts: Sequence[Verdict]) -> None:
-    """The first differing rows of each unequal table, both sides."""
+    """Prints both sides of the first differing rows of each unequal table."""
     for verdict in verdicts:
         if verdict.equal:
             continue
@@ -108,7 +108,7 @@ def show_differences(console: Console, slave: str, verdicts: Sequence[Verdict]) 
 
 
 def show_figures(console: Console, figures: Figures) -> None:
-    """Load, changes, lag, memory."""
+    """Prints load, changes, lag and memory."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")
@@ -155,7 +155,7 @@ def _digest(side: Side | None) -> str:
 
 
 def _shown(text: str | None, other: str | None) -> str:
-    """A row's text; a long one from shortly before the place where it differs from the other side's."""
+    """Returns a row's text. A long one begins shortly before its first difference from the other side."""
     if text is None:
         return "– no such row –"
     start = 0

@@ -1,4 +1,4 @@
-"""The one place that a running demo writes to: a live view on a terminal, lines elsewhere."""
+"""The output of a running demo: a live view on a terminal, lines elsewhere."""
 
 import os
 import threading
@@ -13,11 +13,11 @@ from devstack.demo.view import Picture, event_line, line, render
 
 LINE_INTERVAL = 3.0
 WIDTH = 130
-"""Columns of the report where no terminal says how many there are."""
+"""Columns of the report without a terminal."""
 
 
 class Screen:
-    """Shows pictures from entering to leaving. `picture` is asked for the present one whenever it is needed."""
+    """A context in which pictures are shown. `picture` returns the current one."""
 
     def __init__(self, picture: Callable[[], Picture], plain: bool = False) -> None:
         self.console = Console()

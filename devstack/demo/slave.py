@@ -1,4 +1,4 @@
-"""A slave of the demo before the first initial update: an empty database, and a role with the few rights it needs."""
+"""Makes a slave for the first initial update: an empty database, and a role with the rights that it needs."""
 
 from devstack.demo.accounts import ACCOUNT, DATABASE
 from devstack.demo.master import SCHEMAS, install_hstore, recreate_database
@@ -9,9 +9,9 @@ from sluice.vendors.postgres.session_settings import silence_statement
 
 
 def make(server: PostgresServer | MariaDBServer) -> None:
-    """Whatever an earlier demo left in the database goes. Raises the errors of the server's driver."""
+    """Drops and makes the role and its database. Raises the errors of the server's driver."""
     if isinstance(server, MariaDBServer):
-        # Tables of other schemas than the first one are in databases of their names.
+        # Tables of each schema but `public` are in a database of the schema's name.
         databases = [DATABASE, *(schema for schema in SCHEMAS if schema != "public")]
         server.drop_account(ACCOUNT, *databases)
         server.create_account(ACCOUNT, *databases)

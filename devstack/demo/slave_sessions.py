@@ -1,4 +1,4 @@
-"""The demo's own sessions on a slave of any vendor: its statements are those that all of them understand."""
+"""The demo's own sessions on a slave of any vendor. They use statements that all vendors accept."""
 
 from dataclasses import replace
 
@@ -10,17 +10,17 @@ from sluice.model.vendors import FIRST
 
 
 def connect(info: ConnectionInfo, purpose: str) -> Session:
-    """A session in autocommit mode that gives up quickly. Raises Sluice's errors."""
+    """Returns a session in autocommit mode with a connect timeout of 3 s. Raises Sluice's errors."""
     info = replace(info, options={**info.options, "connect_timeout": "3"})
     return vendor_of(info.vendor).sessions.connect(info, application=f"{APPLICATION} {purpose}", autocommit=True)
 
 
 def table(info: ConnectionInfo, name: str) -> str:
-    """SQL: a replicated table of the schema public."""
+    """Returns the quoted name of a replicated table of the schema public."""
     return f'"public"."{name}"' if info.vendor == FIRST else f'"{name}"'
 
 
 def control_table(info: ConnectionInfo, name: str) -> str:
-    """SQL: a table that Sluice keeps on the slave."""
+    """Returns the quoted name of a table that Sluice keeps on the slave."""
     full = f'"{PREFIX.lower()}{name}"'
     return f'"{SCHEMA}".{full}' if info.vendor == FIRST else full

@@ -1,4 +1,4 @@
-"""The start of a demo: its servers, and the databases of master and first slave while Airflow still starts."""
+"""Starts a demo's servers, and makes the databases of master and first slave while Airflow still starts."""
 
 import shutil
 import signal
@@ -19,7 +19,7 @@ SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
 
 
 class NotEnoughDisk(Terminal):
-    """The state folder's disk cannot hold the demo's databases."""
+    """The state folder's disk is too small for the demo's databases."""
 
     def __init__(self, folder: object, free: int, needed: int) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class NotEnoughDisk(Terminal):
 
 
 def require_disk(folder: Path, scale: int, databases: int) -> None:
-    """Raises `NotEnoughDisk` where so many databases of that scale, with logs and queue, could fill the disk."""
+    """Raises `NotEnoughDisk` when that many databases of the scale, with logs and queue, could fill the disk."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free, needed = shutil.disk_usage(existing).free, SPARE_BYTES + scale * BYTES_A_SCALE * databases
     if free < needed:
@@ -44,16 +44,16 @@ def start(
     say: Callable[[str], None],
     enter: Callable[[str], None],
 ) -> None:
-    """Returns when everything runs, the server of the `first` slave among it.
+    """Starts everything, the server of the `first` slave included, and returns when all runs.
 
-    `made` is called once master and slave are ready, `enter` told each stage. Raises what `Stack.up` raises,
-    `PgbenchFailed`, and the errors of psycopg and PyMySQL; nothing is left running then.
+    It calls `made` when master and slave are ready, and `enter` with the name of each stage. Raises the errors of
+    `Stack.up`, `PgbenchFailed`, and the errors of psycopg and PyMySQL, after stopping everything.
     """
     with ThreadPoolExecutor(2) as pool:
         up = pool.submit(stack.up, lambda text: None)
         try:
             _make_databases(stack, first, scale, up, pool, enter)
-            say(f"master made: pgbench's tables in scale {scale}, and those of the writer")
+            say(f"the master has its tables: pgbench's in scale {scale}, and the writer's")
             made()
             while not up.done():
                 missing = [entry.name for entry in stack.status().services if entry.state is not State.RUNNING]
@@ -68,7 +68,7 @@ def start(
 def _make_databases(
     stack: Stack, first: str, scale: int, up: Future[None], pool: ThreadPoolExecutor, enter: Callable[[str], None]
 ) -> None:
-    """As soon as their servers run; Airflow takes longer."""
+    """Makes the databases as soon as their servers run; Airflow takes longer."""
     needed = {"master", "redis", stack.services.service_of(first)}
 
     def ready() -> bool:
@@ -85,7 +85,7 @@ def _make_databases(
 
 
 def _abandon(stack: Stack, up: Future[None]) -> None:
-    """End a start that is of no use any more: without its supervisor it gives up."""
+    """Ends a start that another step made useless: it stops the supervisor, and `up` then fails."""
     reported = None
     while not up.done():
         supervisor = read_process(stack.home.supervisor)

@@ -1,4 +1,4 @@
-"""Carries out the strikes of a demo's plan, and tells when what was killed is back."""
+"""Runs the strikes of a demo's plan, and reports when a killed part is back."""
 
 import signal
 import time
@@ -18,13 +18,13 @@ from workload.faults.drivers import driver_of
 from workload.faults.striker import Striker, never
 
 START = 30.0
-"""Seconds to wait for a driver that is just being started, to have something to kill."""
+"""Seconds to wait for a driver that is starting."""
 RECOVERY = 120.0
-"""Seconds in which what was killed must be back."""
+"""Seconds in which a killed part must be back."""
 
 
-class Hand:
-    """Kills parts of a stack. `slaves` are those that replicate now."""
+class Killer:
+    """Kills parts of a stack. `slaves` returns those that replicate now."""
 
     def __init__(
         self,
@@ -35,8 +35,9 @@ class Hand:
         seed: int,
         events: Events,
     ) -> None:
-        """`loaded(slave)`: its load is through, the driver need not come back. `follows(slave, time)`: it shows
-        something that was committed on the master after that time, of `time.monotonic`."""
+        """`loaded(slave)`: whether its load has ended, so that its driver need not come back. `follows(slave, time)`:
+        whether it shows a change that was committed on the master after that time of `time.monotonic`.
+        """
         self.stack, self.events = stack, events
         self._slaves, self._loaded, self._follows = slaves, loaded, follows
         self._random = Random(f"{seed} hand")
@@ -47,10 +48,10 @@ class Hand:
     def kills(self) -> int:
         return self._striker.hits
 
-    def play(self, strikes: Sequence[Strike], going_on: Callable[[], bool]) -> None:
-        """Carry the strikes out, one after the other, as long as `going_on`; returns when everything killed is back.
+    def run(self, strikes: Sequence[Strike], going_on: Callable[[], bool]) -> None:
+        """Runs the strikes in order while `going_on`, and returns when all killed parts are back or `RECOVERY` is over.
 
-        `problems` names what is not.
+        `problems` then names the parts that are not back.
         """
         for strike in strikes:
             if self._striker.wait(strike.pause, lambda: not going_on()):
@@ -59,7 +60,7 @@ class Hand:
         self._striker.settle()
 
     def strike(self, strike: Strike) -> None:
-        """One kill; what is down already is not killed again before it is back."""
+        """Kills one part. It waits until a part that is already down is back."""
         slave = self._random.choice(list(self._slaves()))
         match strike.victim:
             case Victim.LOAD:
@@ -90,7 +91,7 @@ class Hand:
     def _runs(self, service: str, after: ProcessId) -> bool:
         try:
             return self.stack.runs(service, after)
-        except SluiceError:  # nobody is there to start it
+        except SluiceError:  # the supervisor does not run
             return False
 
     def _strike_job(self, kind: Kind, slave: str) -> None:
@@ -107,14 +108,17 @@ class Hand:
         self._kill(f"{kind} job of {slave}", kill, over)
 
     def _job_is_back(self, kind: Kind, slave: str, killed: str, at: float) -> bool:
-        """A load: another one runs, or it is through. An apply: changes arrive again, by whatever process."""
+        """Whether another load runs or the load has ended; for an apply, whether changes arrive again."""
         if kind is Kind.APPLY:
             return self._follows(slave, at)
         job = jobs.live(kind, PREFIX, slave)
         return (job is not None and job.id != killed) or self._loaded(slave)
 
     def _kill(self, name: str, kill: Callable[[], Callable[[], bool] | None], over: Callable[[], bool] = never) -> None:
-        """`kill()` answers how to see that it is back, None where there was nothing to kill; `over()`: nor will be."""
+        """`kill()` returns a function that tells whether the part is back, or None when there was nothing to kill.
+
+        `over()`: whether there will be nothing to kill any more.
+        """
         if not self._striker.wait(RECOVERY, lambda: not self._striker.is_down(name)):
             return
         is_back = self._striker.hit(kill, START, over)

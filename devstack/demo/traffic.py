@@ -1,4 +1,4 @@
-"""The traffic: pgbench and the writer, kept going through restarts of the master until it is told to stop."""
+"""The traffic: pgbench and the writer. Both go on after restarts of the master until `stop`."""
 
 import json
 import os
@@ -7,53 +7,57 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import psycopg
 
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER
-from devstack.demo.events import Events
 from devstack.home import REPOSITORY
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
+from devstack.server import end_with_parent
 from sluice.errors import Terminal
 from workload import pgbench
 
 WRITER_SHARE, WRITER_MOST = 0.25, 400
-"""The writer's part of the row changes, and the most it makes a second; pgbench makes the rest."""
+"""The writer's share of the row changes, and its maximum a second. pgbench makes the others."""
 
 
 class TrafficFailed(Terminal):
-    """The traffic met errors that a healthy master does not give, or would not end."""
+    """The traffic met errors that a healthy master does not raise."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
         super().__init__(
-            "The traffic itself failed on the master, which capturing its changes must never cause:\n  "
+            "The traffic itself failed on the master, and capturing its changes must never cause that:\n  "
             + "\n  ".join(problems)
-            + "\nLook at what is named there, a trigger function perhaps, and at the master's log."
+            + "\nLook at the objects in these messages, such as a trigger function, and at the master's log."
         )
 
 
-class Traffic:
-    """Both sources of changes. `rate` is in row changes a second."""
+@dataclass(frozen=True)
+class Choice:
+    """What the traffic writes, and how fast."""
 
-    def __init__(
-        self,
-        master: PostgresServer,
-        rate: float,
-        scale: int,
-        seed: int,
-        environment: Mapping[str, str],
-        events: Events,
-        portable: bool = False,
-    ) -> None:
-        """`portable`: without values that only PostgreSQL has."""
-        self.portable = portable
-        self.master, self.scale, self.seed, self.events = master, scale, seed, events
-        self.writer_rate = min(rate * WRITER_SHARE, WRITER_MOST)
-        self.mix = pgbench.mix(int(rate - self.writer_rate))
+    rate: float
+    """Row changes a second of both programs."""
+    scale: int
+    """pgbench's scale."""
+    seed: int
+    portable: bool = False
+    """Without values that only PostgreSQL can store."""
+
+
+class Traffic:
+    """Both sources of changes."""
+
+    def __init__(self, master: PostgresServer, choice: Choice, environment: Mapping[str, str]) -> None:
+        self.master, self.choice = master, choice
+        self.writer_rate = min(choice.rate * WRITER_SHARE, WRITER_MOST)
+        self.mix = pgbench.mix(int(choice.rate - self.writer_rate))
         path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
         self._environment = {**environment, "PYTHONPATH": path}
         self._passwords = master.directory / "passwords"
@@ -72,9 +76,9 @@ class Traffic:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """End both, and return when no session of theirs is left on the master, not even a prepared one.
+        """Ends both, and returns when the master has no session and no prepared transaction of theirs.
 
-        Raises `TrafficFailed` when one was refused what a healthy master allows.
+        Raises `TrafficFailed`.
         """
         self._stopping.set()
         if self._bench is not None and self._bench.poll() is None:
@@ -97,7 +101,7 @@ class Traffic:
 
     @property
     def problems(self) -> list[str]:
-        """Errors that no traffic may meet."""
+        """Errors that a healthy master does not raise."""
         return [*self._tally.get("unexpected", []), *self._complaints]
 
     @property
@@ -107,7 +111,7 @@ class Traffic:
         return {**counts, "restarts": self._restarts}
 
     def _quiet(self) -> bool:
-        """No session of the traffic on the master, and nothing prepared; what a dead writer prepared is committed."""
+        """Whether the master has no session of the traffic. It commits what a dead writer has prepared."""
         try:
             with self.master.connect(DATABASE) as connection:
                 for (name,) in connection.execute(
@@ -129,7 +133,7 @@ class Traffic:
                 continue
             if self._stopping.is_set():
                 return
-            command = pgbench.command(self.mix, self.scale, self.seed + self._restarts)
+            command = pgbench.command(self.mix, self.choice.scale, self.choice.seed + self._restarts)
             self._bench = bench = subprocess.Popen(
                 command,
                 env={
@@ -141,7 +145,7 @@ class Traffic:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                preexec_fn=_end_with_starter,
+                preexec_fn=partial(end_with_parent, signal.SIGTERM),
             )
             complaints = _read(bench.stderr)
             bench.wait()
@@ -152,7 +156,12 @@ class Traffic:
 
     def _keep_writer(self) -> None:
         info = self.master.info(DATABASE, OWNER)
-        task = {"connection": info.to_dict(), "seed": self.seed, "rate": self.writer_rate, "portable": self.portable}
+        task = {
+            "connection": info.to_dict(),
+            "seed": self.choice.seed,
+            "rate": self.writer_rate,
+            "portable": self.choice.portable,
+        }
         log = Path(self._environment["SLUICE_HOME"]) / "logs" / "demo-writer.log"
         with open(log, "ab") as errors:
             self._writer = writer = subprocess.Popen(
@@ -173,16 +182,8 @@ class Traffic:
             self._complaints.append(f"the writer ended with status {writer.returncode}; its log is {log}")
 
 
-def _end_with_starter() -> None:
-    """In the child, before exec: it gets SIGTERM when the thread that started it ends, however it ends (Linux)."""
-    import ctypes
-
-    if prctl := getattr(ctypes.CDLL(None), "prctl", None):
-        prctl(1, signal.SIGTERM)
-
-
 def _read(stream: IO[str] | None) -> list[str]:
-    """The last lines of a stream, read to its end."""
+    """Reads a stream to its end, and returns its last 50 lines."""
     lines: list[str] = []
     for line in stream or ():
         lines = [*lines[-49:], line.strip()]
@@ -190,7 +191,7 @@ def _read(stream: IO[str] | None) -> list[str]:
 
 
 def _is_complaint(line: str) -> bool:
-    """Whether pgbench met an error that is not the loss of its connection."""
+    """Whether a line of pgbench is an error other than the loss of its connection."""
     harmless = (
         "connection",
         "terminat",

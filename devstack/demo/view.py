@@ -1,4 +1,4 @@
-"""What a demo looks like while it runs: one live view on a terminal, lines of a log elsewhere."""
+"""The view of a running demo: a live view on a terminal, lines elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SHOWN_TABLES, SHOWN_EVENTS = 6, 8
 
 @dataclass(frozen=True)
 class SlavePicture:
-    """A slave as the view shows it; lags in seconds, rates a second."""
+    """A slave in the view. Lags are in seconds, rates are per second."""
 
     name: str
     observed: Observation
@@ -33,22 +33,22 @@ class SlavePicture:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything the view shows at one moment."""
+    """The content of the view at one moment."""
 
     stage: str
     elapsed: float
     captured_rate: float | None
-    """Row changes a second that the master captures; None before capture has begun."""
+    """Row changes a second that the master captures, or None before the capture has begun."""
     memory: int
-    """Bytes."""
+    """In bytes."""
     slaves: Sequence[SlavePicture] = ()
     events: Sequence[Event] = ()
     remaining: float | None = None
-    """Seconds until the traffic stops, once that is known."""
+    """Seconds until the traffic stops, or None before that is known."""
 
 
 def render(picture: Picture) -> RenderableType:
-    """The live view."""
+    """Returns the live view."""
     head = Text.assemble((picture.stage, "bold"), f"   {clock(picture.elapsed)}")
     if picture.remaining is not None:
         head.append(f"   traffic goes on for {picture.remaining:.0f} s")
@@ -64,7 +64,7 @@ def render(picture: Picture) -> RenderableType:
 
 
 def line(picture: Picture) -> str:
-    """The same in one line, for a log."""
+    """Returns the same in one line."""
     parts = [f"[{picture.elapsed:6.1f} s] {picture.stage}"]
     if picture.captured_rate is not None:
         parts.append(f"master {picture.captured_rate:,.0f} changes/s")
@@ -91,14 +91,14 @@ def event_line(event: Event) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration with as many digits as matter."""
+    """Returns a duration in ms or s."""
     if value is None:
         return "–"
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
 def size(value: float) -> str:
-    """Bytes, in GB or MB."""
+    """Returns a number of bytes in GB or MB."""
     return f"{value / 2**30:.2f} GB" if value >= 2**30 else f"{value / 2**20:.0f} MB"
 
 

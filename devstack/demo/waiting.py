@@ -1,4 +1,4 @@
-"""Waiting, and knowing when it is in vain."""
+"""Waits for a condition, and raises when it cannot come true any more."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,23 +13,23 @@ from sluice.errors import SluiceError, Terminal
 
 POLL = 0.1
 STUCK = 300.0
-"""Seconds without any progress after which a wait is given up."""
+"""Seconds without progress after which a wait ends with `Stuck`."""
 OUTAGE = 60.0
-"""Seconds for which a server may be away while something is asked of it."""
+"""Seconds for which `retry` tolerates a server's outage."""
 
 
 class Stuck(Terminal):
-    """Something that should have come about did not, and nothing moves."""
+    """A condition does not hold, and there is no progress."""
 
     def __init__(self, what: str, state: str) -> None:
         super().__init__(
-            f"{what} did not come about, and nothing has moved for {STUCK:.0f} s. {state}"
+            f"{what} was not reached, and there was no progress for {STUCK:.0f} s. {state}"
             " The logs of jobs and services are in the folder logs of SLUICE_HOME; the DAG runs are in Airflow."
         )
 
 
 class GateClosed(Terminal):
-    """The apply stopped at something that a person must decide."""
+    """The apply stopped at an error that needs a person's decision."""
 
     def __init__(self, slave: str, closure: str) -> None:
         self.slave = slave
@@ -37,20 +37,22 @@ class GateClosed(Terminal):
 
 
 class SupervisorGone(Terminal):
-    """Nobody starts the servers again."""
+    """The supervisor, which restarts the servers, has ended."""
 
     def __init__(self, log: object) -> None:
-        super().__init__(f"The supervisor of the servers is gone, its log is {log}. Start the demo again.")
+        super().__init__(f"The supervisor of the servers has ended, its log is {log}. Start the demo again.")
 
 
 class Waiting:
-    """Waits on behalf of the demo. `replicas` may grow while it waits."""
+    """Waits for the demo's steps. `replicas` may grow meanwhile."""
 
     def __init__(self, stack: Stack, replicas: Sequence[Replica], events: Events) -> None:
         self.stack, self.replicas, self.events = stack, replicas, events
 
     def until(self, what: str, condition: Callable[[], bool], progress: Callable[[], object]) -> None:
-        """Until it holds. Raises what `raise_failures` raises, and `ExecutorStuck` where `progress` stays the same."""
+        """Waits until the condition holds. Raises the errors of `raise_failures`, and `Stuck` if `progress` does not
+        change.
+        """
         seen, since = progress(), time.monotonic()
         while not condition():
             self.raise_failures()
@@ -60,8 +62,8 @@ class Waiting:
                 raise Stuck(what, str(seen))
             time.sleep(POLL)
 
-    def insist(self, action: Callable[[], object], what: str) -> None:
-        """Do something that may meet a server just restarting; the last error comes out after a while."""
+    def retry(self, action: Callable[[], object], what: str) -> None:
+        """Repeats an action while a server restarts. Raises its last error after `OUTAGE` seconds, others at once."""
         deadline = time.monotonic() + OUTAGE
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The hand that kills finds the processes of jobs, kills nothing twice before it is back; failures are explained."""
+"""The demo kills the processes of jobs, and nothing twice before it is back; failures are explained."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from devstack.demo.chaos import Strike, Victim
 from devstack.demo.course import slave_names
 from devstack.demo.events import Events
 from devstack.demo.replications import write
-from devstack.demo.strikes import Hand
+from devstack.demo.strikes import Killer
 from devstack.process import ProcessId, await_true
 from sluice import config
 from sluice.cli.airflow_api import ApiRefused
@@ -62,21 +62,21 @@ class FakeStack:
         return service in self.back
 
 
-def hand(stack: FakeStack, events: Events) -> Hand:
-    return Hand(stack, lambda: ["dr1"], lambda slave: False, lambda slave, at: True, 1, events)  # type: ignore[arg-type]
+def killer_of(stack: FakeStack, events: Events) -> Killer:
+    return Killer(stack, lambda: ["dr1"], lambda slave: False, lambda slave, at: True, 1, events)  # type: ignore[arg-type]
 
 
 def test_strikes_follow_the_plan_and_recoveries_are_told() -> None:
     stack, events = FakeStack(), Events()
     stack.back = {"master", "slave-dr1", "redis", "airflow-scheduler"}
-    killer = hand(stack, events)
+    killer = killer_of(stack, events)
     plan = [
         Strike(0.0, Victim.MASTER),
         Strike(0.01, Victim.SLAVE),
         Strike(0, Victim.AIRFLOW, "scheduler"),
         Strike(0, Victim.REDIS),
     ]
-    killer.play(plan, lambda: True)
+    killer.run(plan, lambda: True)
     assert stack.killed == ["master", "slave-dr1", "airflow-scheduler", "redis"]
     texts = [event.text for event in events.recent(50)]
     assert [text for text in texts if text.startswith("kill -9")] == [f"kill -9 {name}" for name in stack.killed]
@@ -86,10 +86,10 @@ def test_strikes_follow_the_plan_and_recoveries_are_told() -> None:
 
 def test_nothing_is_killed_again_before_it_is_back() -> None:
     stack, events = FakeStack(), Events()
-    killer = hand(stack, events)
+    killer = killer_of(stack, events)
     killer.strike(Strike(0, Victim.REDIS))
     stack.back.add("redis")
-    killer.play([Strike(0, Victim.REDIS)], lambda: True)
+    killer.run([Strike(0, Victim.REDIS)], lambda: True)
     texts = [event.text for event in events.recent(50)]
     assert texts[0] == "kill -9 redis" and texts[1].startswith("redis is back") and texts[2] == "kill -9 redis"
 
@@ -97,8 +97,8 @@ def test_nothing_is_killed_again_before_it_is_back() -> None:
 def test_what_does_not_come_back_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strikes, "RECOVERY", 0.2)
     stack, events = FakeStack(), Events()
-    killer = hand(stack, events)
-    killer.play([Strike(0, Victim.MASTER)], lambda: True)
+    killer = killer_of(stack, events)
+    killer.run([Strike(0, Victim.MASTER)], lambda: True)
     assert killer.problems == ["master was killed, and is not back after 0 s"]
 
 
@@ -106,7 +106,7 @@ def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(strikes, "START", 0.1)
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     events = Events()
-    killer = hand(FakeStack(), events)
+    killer = killer_of(FakeStack(), events)
     killer.strike(Strike(0, Victim.LOAD))
     killer.strike(Strike(0, Victim.LOAD))
     assert killer.kills == 0
@@ -115,7 +115,9 @@ def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path, monkeypatch: pyte
 
 def test_strikes_end_when_the_scene_does() -> None:
     stack = FakeStack()
-    assert Background(lambda: hand(stack, Events()).play([Strike(3600.0, Victim.MASTER)], lambda: False)).end() is None
+    assert (
+        Background(lambda: killer_of(stack, Events()).run([Strike(3600.0, Victim.MASTER)], lambda: False)).end() is None
+    )
     assert stack.killed == []
 
 

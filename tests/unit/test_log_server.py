@@ -20,7 +20,7 @@ SECRET = "the secret of Airflow's API"
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Where the server answers."""
     monkeypatch.setenv(log_server.SECRET, SECRET)
-    with HTTPServer((HOST, 0), log_server.Nothing) as server:
+    with HTTPServer((HOST, 0), log_server.EmptyLog) as server:
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield server.server_port

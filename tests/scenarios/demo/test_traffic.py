@@ -10,14 +10,13 @@ import pytest
 from devstack.account import new_folder
 from devstack.demo import master
 from devstack.demo.accounts import DATABASE, OWNER
-from devstack.demo.events import Events
 from devstack.demo.heartbeat import Heartbeat, LagMeter
-from devstack.demo.traffic import Traffic
+from devstack.demo.traffic import Choice, Traffic
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
 from workload import zoo
 from workload.operations import Operation, Work, define, pour, truncate
-from workload.writer import EVERYBODY
+from workload.writer import ALL_OPERATIONS
 
 SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers": "64MB"}
 
@@ -49,7 +48,7 @@ def balances(server: PostgresServer) -> set[int]:
 
 def traffic(server: PostgresServer, rate: float = 2000) -> Traffic:
     environment = {**os.environ, "SLUICE_HOME": str(server.directory)}
-    return Traffic(server, rate, 1, 7, environment, Events())
+    return Traffic(server, Choice(rate, scale=1, seed=7), environment)
 
 
 def test_the_zoo_has_every_type_that_can_be_a_column_and_travels_as_text(server: PostgresServer) -> None:
@@ -99,7 +98,7 @@ def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transa
 
 
 @pytest.mark.parametrize(
-    "operation", dict.fromkeys((*EVERYBODY, truncate, define, pour)), ids=lambda operation: operation.__name__
+    "operation", dict.fromkeys((*ALL_OPERATIONS, truncate, define, pour)), ids=lambda operation: operation.__name__
 )
 def test_every_operation_works_and_changes_rows(server: PostgresServer, operation: Operation) -> None:
     chance = Random(3)

@@ -83,15 +83,15 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         applies = Applies(values, folder)
         stack.callback(applies.kill)
         writers = [
-            HistoryWriter(rig.pair.master_info, number, character, plan.seed, lazy=plan.lazy)
-            for number, character in enumerate(cast(plan), 1)
+            HistoryWriter(rig.pair.master_info, number, profile, plan.seed, lazy=plan.lazy)
+            for number, profile in enumerate(cast(plan), 1)
         ]
         reader = ends.reader()
         databases = {"master": rig.pair.master_info.database, "slave": rig.pair.slave_info.database}
 
         def calm() -> None:
             for writer in writers:
-                if writer.character in ANCHORING:
+                if writer.profile in ANCHORING:
                     writer.stop()
 
         def enough_rows() -> bool:

@@ -33,7 +33,7 @@ from tests.scenarios.faults.writer import HistoryWriter
 from workload import tables
 from workload.faults.drivers import driver_of
 from workload.faults.freezer import Freezer
-from workload.writer import BUILDER, CLERK, DREAMER, PORTER
+from workload.writer import BULK, SHORT, SLOW, TABLE_DDL
 
 SEED = 1
 TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
@@ -93,7 +93,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     api = stack.airflow.api()
     api.await_dags(["cdc_apply"])
     run = api.trigger("cdc_apply", {"prefix": "DEMO_", "slave": "dr1"})
-    cast = (CLERK, CLERK, DREAMER, PORTER, BUILDER)
+    cast = (SHORT, SHORT, SLOW, BULK, TABLE_DDL)
     info = rig.pair.master_info
     writers = [HistoryWriter(info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
     reader = PostgresReader(rig.pair.slave_info)

@@ -16,7 +16,7 @@ from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults.plan import Plan
 from workload.operations import EVENTS, PARTITION_GONE, Work, label
 from workload.tables import BY_NAME, TABLES
-from workload.writer import BUILDER, CHANGER, CLERK, DREAMER, PORTER, Character, Writer
+from workload.writer import BULK, PARTITION_DDL, SHORT, SLOW, TABLE_DDL, Profile, Writer
 
 _COLUMNS = ", ".join(f"{table.name}_rows, {table.name}_sum" for table in TABLES)
 _PLACES = ", ".join("%s, %s" for _ in TABLES)
@@ -24,19 +24,19 @@ LINE = (
     f"INSERT INTO public.log (writer, n, xid, what, {_COLUMNS})"
     f" VALUES (%s, %s, pg_current_xact_id()::text::bigint, %s, {_PLACES}) RETURNING xid"
 )
-CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER, CHANGER)
-RARE_BUILDER, RARE_CHANGER = replace(BUILDER, pause=(2.0, 6.0)), replace(CHANGER, pause=(2.0, 6.0))
-RARE = (CLERK, CLERK, CLERK, DREAMER, PORTER, RARE_BUILDER, RARE_CHANGER)
+CAST = (SHORT, SHORT, SHORT, SLOW, BULK, TABLE_DDL, PARTITION_DDL)
+RARE_TABLE_DDL, RARE_PARTITION_DDL = replace(TABLE_DDL, pause=(2.0, 6.0)), replace(PARTITION_DDL, pause=(2.0, 6.0))
+RARE = (SHORT, SHORT, SHORT, SLOW, BULK, RARE_TABLE_DDL, RARE_PARTITION_DDL)
 """Where the checkpoint is kept in Redis: after TRUNCATE and a change of a definition it goes to the slave as well, and
 then little comes again."""
-ANCHORING = (RARE_BUILDER, RARE_CHANGER, PORTER)
+ANCHORING = (RARE_TABLE_DDL, RARE_PARTITION_DDL, BULK)
 """Those, and who writes so much that it goes in slices."""
-RARE_PORTER, LABELLER = replace(PORTER, pause=(2.0, 5.0)), replace(CHANGER, operations=(label,), pause=(1.0, 3.0))
-FOR_MARIADB = (CLERK, CLERK, DREAMER, RARE_PORTER, RARE_BUILDER, LABELLER)
+RARE_BULK, LABELLER = replace(BULK, pause=(2.0, 5.0)), replace(PARTITION_DDL, operations=(label,), pause=(1.0, 3.0))
+FOR_MARIADB = (SHORT, SHORT, SLOW, RARE_BULK, RARE_TABLE_DDL, LABELLER)
 """There each change of a definition ends a slice, and a partition that goes with its rows is refused."""
 
 
-def cast(plan: Plan) -> tuple[Character, ...]:
+def cast(plan: Plan) -> tuple[Profile, ...]:
     """Who writes in a run."""
     if plan.mariadb:
         return FOR_MARIADB
@@ -87,8 +87,8 @@ class DigestedWork(Work):
 class HistoryWriter(Writer):
     """`lazy`: some commits do not wait for the disk."""
 
-    def __init__(self, master: ConnectionInfo, number: int, character: Character, seed: int, *, lazy: bool):
-        super().__init__(master, number, character, seed)
+    def __init__(self, master: ConnectionInfo, number: int, profile: Profile, seed: int, *, lazy: bool):
+        super().__init__(master, number, profile, seed)
         self.lazy = lazy
         self.acknowledged: set[tuple[int, int]] = set()
         """(number of the transaction, xid) of those whose durable commit the master confirmed."""

@@ -10,7 +10,7 @@ import psycopg
 
 from sluice.model.connection import ConnectionInfo
 from workload.operations import Operation, Work
-from workload.writer import Character, Writer
+from workload.writer import Profile, Writer
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Traffic(AbstractContextManager["Traffic"]):
     """Writers, as long as the context lasts."""
 
     def __init__(self, info: ConnectionInfo, tables: Sequence[Writable], writers: int = 3, seed: int = 0):
-        character = Character("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.0, 0.05))
-        self.writers = [TableWriter(info, number, character, seed) for number in range(writers)]
+        profile = Profile("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.0, 0.05))
+        self.writers = [TableWriter(info, number, profile, seed) for number in range(writers)]
 
     @property
     def transactions(self) -> int:
