@@ -1,12 +1,12 @@
 """Lease and gate on a real Redis."""
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from redis.client import PubSub
 
 from devstack.redis import RedisServer
 from sluice.coordination import redis_store
@@ -113,16 +113,24 @@ def test_the_gate_is_open_only_without_any_closure(redis_url: str) -> None:
     assert "admin (anna, " in str(gate.closures()[0])
 
 
-def test_who_waits_at_a_gate_hears_at_once_that_it_changed(redis_url: str) -> None:
+def test_who_waits_at_a_gate_hears_at_once_that_it_changed(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     client = redis_store.connect(redis_url)
     gate, elsewhere = Gate(redis_store.connect(redis_url), PREFIX, "dr1"), Gate(client, PREFIX, "dr1")
     for change in (lambda: elsewhere.close(ADMIN, "anna", "maintenance"), lambda: elsewhere.open(ADMIN)):
         gate.await_change(0.01)  # listens from here on
         change()
         assert Background(lambda: gate.await_change(3600)).end() is None
-    begun = time.monotonic()
+    heard: list[tuple[float, object]] = []
+    get_message = PubSub.get_message
+
+    def recorded(subscription: PubSub, timeout: float = 0.0) -> object:
+        heard.append((timeout, message := get_message(subscription, timeout=timeout)))  # type: ignore[no-untyped-call]
+        return message
+
+    monkeypatch.setattr(PubSub, "get_message", recorded)
     gate.await_change(0.2)
-    assert time.monotonic() - begun >= 0.2
+    assert heard == [(0.2, None)], "without a change it waits for its time"
+    monkeypatch.undo()
     for _ in range(2):  # Redis ends what listens: the first wait says so, a later one listens anew
         client.client_kill_filter(_type="pubsub")
         with pytest.raises(redis_store.StoreUnreachable):

@@ -1,7 +1,7 @@
 """What the monitor says of slaves and masters, in words, and which of them it shows."""
 
 import re
-import time
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -293,20 +293,29 @@ def many(count: int) -> tuple[Survey, Known]:
 
 
 def test_the_work_of_a_page_grows_with_its_slaves_and_no_faster() -> None:
-    """Ten times the slaves, about ten times the time: a ratio within one run, whatever else the machine does."""
+    """Ten times the slaves execute about ten times the lines of Python."""
 
-    def seconds(count: int) -> float:
+    def lines(count: int) -> int:
         found = many(count)
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            text = rendered(*found)
-            times.append(time.process_time() - started)
-        assert text.count('class="slave ') == count
-        return min(times)
+        executed = 0
 
-    seconds(50)
-    assert seconds(500) < 25 * seconds(50)
+        def trace(*_: object) -> Any:
+            nonlocal executed
+            executed += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            text = rendered(*found)
+        finally:
+            sys.settrace(before)
+        assert text.count('class="slave ') == count
+        return executed
+
+    rendered(*many(50))  # imports and compiles
+    empty = lines(0)
+    assert lines(500) - empty < 11 * (lines(50) - empty)
 
 
 # -- samples and curves
