@@ -18,7 +18,9 @@ from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
+from sluice.model.position import Position
 from sluice.model.table_state import TableStates
+from sluice.transform.table_transform import TransformationInvalid
 
 ISOLATE, STOP = "isolate", "stop"
 """The values of `on_error`."""
@@ -27,7 +29,15 @@ Reasons = Mapping[TableName, str]
 """Table → why it is inconsistent."""
 
 OF_ONE_TABLE = (
-    Conflict | ColumnMissing | SlaveTableMissing | WrongKey | NoColumns | TableGone | CannotReplay | RowIncomplete
+    Conflict
+    | ColumnMissing
+    | SlaveTableMissing
+    | WrongKey
+    | NoColumns
+    | TableGone
+    | CannotReplay
+    | RowIncomplete
+    | TransformationInvalid
 )
 
 
@@ -55,6 +65,14 @@ def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> l
     return [key for key, other in others if other != table and other not in states]
 
 
+def _unfit(sessions: PairSessions, position: Position, table: TableName) -> list[str]:
+    """Why the slave's table cannot take what its transformation makes; empty where that cannot be told."""
+    try:
+        return sessions.transformed.unfit(position, table)
+    except TransformationInvalid:
+        return []
+
+
 def isolated(
     failure: Terminal, table: TableName, sessions: PairSessions, checkpoint: Checkpoint, before: Reasons
 ) -> Reasons:
@@ -67,7 +85,7 @@ def isolated(
     if table in before:
         raise failure
     assert checkpoint.position is not None, "a window follows it"
-    if sessions.replica_role and (unfit := sessions.transformed.unfit(checkpoint.position, table)):
+    if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
     policy = (rule.on_error if rule is not None else None) or pair.slave.on_error

@@ -60,6 +60,10 @@ class LoadFilter:
         """Whether every block is stored and `target` has passed all markers: the slave is consistent then."""
         return self.map.complete(target)
 
+    def decides(self, table: TableName) -> bool:
+        """Whether blocks of `table` decide which changes are applied."""
+        return table in self._undecided
+
     def keep(self, events: KeyEvents, table: TableName) -> Kept | None:
         """For each event whether it is applied; None: all of them. Waits for blocks that are being read."""
         blocks = self._undecided.get(table)
@@ -129,7 +133,10 @@ class LoadFilter:
 
     def forget(self, table: TableName) -> None:
         """Deletes the blocks of `table`, in the transaction that drops the table or leaves it out."""
-        self.store().delete(table)
+        store = self.store()
+        while store.delete(table):
+            # A concurrent claim inserts another block, which a deletion that waits for the claim does not see.
+            pass
 
     def store(self) -> BlockStore:
         """BLOCKS, in the open transaction of the slave's session."""

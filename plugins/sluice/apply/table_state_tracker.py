@@ -18,6 +18,9 @@ from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableState, TableStates
 
+KEY_CHANGED = "its key was changed on the master while it was loaded"
+"""Its blocks are ranges of the former one, which now hold other rows."""
+
 
 class TableStateTracker:
     """`states`: the states of the slave's tables at the current place in the stream."""
@@ -28,6 +31,8 @@ class TableStateTracker:
         self.load_filter = load_filter
         self._vacated: set[TableName] = set()
         """Tables that the steps so far drop or rename on the slave."""
+        self._isolated: set[TableName] = set()
+        """Tables whose changes in this window cannot be applied."""
 
     @property
     def part(self) -> PartFilter | None:
@@ -43,8 +48,14 @@ class TableStateTracker:
         # Decide before the slave's transaction begins: this may wait for a block.
         return [Truncation(cut, self.load_filter.truncated(cut) if self.load_filter else Decision.APPLY)]
 
+    def isolate(self, table: TableName, reason: str) -> list[Step]:
+        """The steps with which `table` is inconsistent from the beginning of the window, for what is in it."""
+        self._isolated.add(table)
+        return self.leave_out(table, reason)
+
     def leave_out(self, table: TableName, reason: str) -> list[Step]:
         """The steps that make `table` inconsistent and end its load: none of its changes is applied any more."""
+        self._stop_loaders(table)
         self.states = self.states.put(table, TableState.INCONSISTENT, reason)
         if self.load_filter is not None:
             self.load_filter.gone(table)
@@ -56,24 +67,44 @@ class TableStateTracker:
             return self._follow_while_loading(cut)
         if cut.action is Action.CREATE:
             return self._create(cut)
+        state = self.states.state(cut.table)
         left_out = cut.table in self.states
         if cut.action is Action.DIFFER:
             return [] if left_out else [cut]
         if cut.action is Action.DROP:
-            self.states = self.states.left(cut.table, kept=self.sessions.pair.slave.on_drop == "keep")
+            self._stop_loaders(cut.table)
+            self.states = self.states.left(cut.table, kept=self._keeps)
         else:
             assert cut.defined is not None, f"an item {cut.action} has a definition"
             now = cut.defined.table
+            if not left_out and self._decided_by_blocks(cut.table) and key_changed(cut):
+                left = self.leave_out(cut.table, KEY_CHANGED)
+                self.states = self.states.renamed(cut.table, now)
+                return left
             if now == cut.table:
                 return [] if left_out else [cut]
             cut = replace(cut, replaces=now in self.states.former)
-            self.states = self.states.renamed(cut.table, now)
-        if left_out:
+            self.states = self.states.renamed(cut.table, now, kept=self._keeps)
+        if state is TableState.INCONSISTENT and self._has(cut.table):
+            # Its load makes it anew, under whatever name: what the slave has is in the way of another table's name.
+            cut = replace(cut, action=Action.DROP, defined=None, former=None, replaces=False)
+        elif left_out:
             return []
         self._vacated.add(cut.table)
         if self.load_filter is not None and cut.action is Action.DROP:
             self.load_filter.gone(cut.table)
         return [cut]
+
+    def _decided_by_blocks(self, table: TableName) -> bool:
+        return self.load_filter is not None and self.load_filter.decides(table)
+
+    def _has(self, table: TableName) -> bool:
+        """Whether the slave's table of that name is the one that is inconsistent, and can be dropped."""
+        return table not in self._isolated and table not in self.sessions.pair.placement.taken([table])
+
+    @property
+    def _keeps(self) -> bool:
+        return self.sessions.pair.slave.on_drop == "keep"
 
     def _follow_while_loading(self, cut: CutItem) -> list[Step]:
         if cut.action is Action.CREATE:
@@ -88,12 +119,20 @@ class TableStateTracker:
         assert cut.defined is not None, f"an item {cut.action} has a definition"
         now = cut.defined.table
         if now != cut.table:
+            cut = replace(cut, replaces=now in self.states.former)
             steps = self.leave_out(cut.table, "it was renamed on the master while it was loaded")
             self.states = self.states.renamed(cut.table, now)
-            return [*steps, cut]
+            return steps if key_changed(cut) else [*steps, cut]
+        if key_changed(cut):
+            return self.leave_out(cut.table, KEY_CHANGED)
         if reason := self._cut_while_loading(cut):
             return self.leave_out(cut.table, reason)
         return [cut]
+
+    def _stop_loaders(self, table: TableName) -> None:
+        """A loader that has a block of `table` in hand gives it up, and lets go of the slave's table."""
+        if self.part is not None and any(not block.caught_up for block in self.part.blocks_of(table)):
+            self.part.read_again(table)
 
     def _cut_while_loading(self, cut: CutItem) -> str:
         """Has blocks that were read before `cut` read again. Returns why that is not possible, else ""."""
@@ -146,3 +185,13 @@ def loaded_since(blocks: Sequence[Block], cut: CutItem) -> bool:
         block.caught_up or (block.marker is not None and not block.marker.covers(cut.transaction, cut.repl_key))
         for block in blocks
     )
+
+
+def key_changed(cut: CutItem) -> bool:
+    """Whether rows are named or ordered otherwise after an ALTER. Names of columns do not matter."""
+    assert cut.defined is not None and cut.former is not None, "an item ALTER has both"
+    was, now = (
+        [(column.position, column.type, column.collation) for column in definition.shape.key]
+        for definition in (cut.former, cut.defined)
+    )
+    return was != now

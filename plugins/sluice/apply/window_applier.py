@@ -223,7 +223,7 @@ class WindowApplier:
         return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
 
     def _isolate(self, tracker: TableStateTracker) -> list[Step]:
-        return [step for table, reason in self._isolated.items() for step in tracker.leave_out(table, reason)]
+        return [step for table, reason in self._isolated.items() for step in tracker.isolate(table, reason)]
 
     def _load_filter(self, checkpoint: Checkpoint, seen: Position) -> LoadFilter | None:
         if not checkpoint.loading:
@@ -274,13 +274,24 @@ class WindowApplier:
         if cut.action in EMPTYING and left_out:
             return []
         self.sessions.schema_history.load([cut.table], window.previous, window.above)
-        if cut.action is Action.CREATE and (holder := self.pair.placement.taken([cut.table]).get(cut.table)):
-            return tracker.leave_out(cut.table, f"{holder} has its place on the slave (target)")
+        taken = self._place_taken(cut)
+        if cut.action is Action.CREATE and taken:
+            return tracker.leave_out(cut.table, taken)
         transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
         if transformed.action in EMPTYING:
             return tracker.truncate(cut)
         self.sessions.schema_history.follow(cut)
-        return tracker.follow(transformed)
+        # A table that is renamed has a place under its former name, from where it goes.
+        renamed = tracker.leave_out(cut.table, taken) if taken and not left_out else []
+        return [*renamed, *tracker.follow(transformed)]
+
+    def _place_taken(self, cut: CutItem) -> str:
+        """Why a table that is made, or gets another name, cannot be on the slave; empty where it can."""
+        if cut.defined is None or (cut.action is Action.ALTER and cut.defined.table == cut.table):
+            return ""
+        name = cut.defined.table
+        holder = self.pair.placement.taken([name]).get(name)
+        return f"{holder} has its place on the slave (target)" if holder else ""
 
     def _reduce(self, run: Run, keep_of: Keep | None, checks: Checks, overlaps: Overlaps) -> Rows:
         keys = {table: self.sessions.schema_history.key(table) for table in run}

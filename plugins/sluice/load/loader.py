@@ -19,12 +19,12 @@ from datetime import datetime, timedelta
 
 from sluice.control.checkpoint import CheckpointStore
 from sluice.database.control import Claim
-from sluice.database.errors import UndefinedTable, UniqueViolation
+from sluice.database.errors import StatementFailed, UndefinedTable, UniqueViolation
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.rows import BlockRead, KeyOrder, RowStream
 from sluice.database.session import Session
-from sluice.errors import Terminal, Transient
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.load import block_sizing, read_modes
 from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading, owner_of
@@ -44,17 +44,6 @@ OVERDUE = timedelta(seconds=60)
 IDLE_SECONDS = 0.02
 LONGEST_IDLE_SECONDS = 0.5
 """How long a loader waits for a block, at first and after others have had all of them for a while."""
-
-
-class KeyChanged(Terminal):
-    """The key of a table is another one than that its blocks were planned by."""
-
-    def __init__(self, update: Update, table: TableName):
-        super().__init__(
-            f"{update}: the key of {table} changed on the master while it was being loaded. "
-            "Cancel this initial update, then start a new one."
-        )
-        self.table = table
 
 
 class NeverFits(Terminal):
@@ -142,14 +131,23 @@ class Loader(BlockWorker):
         try:
             order = self._order(block.table)
             if any(bound is not None and len(bound) != len(order.shape.key) for bound in (block.lo, block.hi)):
-                raise KeyChanged(self.update, block.table)
+                raise self._key_changed(block.table)
             if order.shape.keyless:
                 return block
             rows = self._size(claim)
             hi = order.next_bound(self._linked(self._master), block.lo, block.hi, rows)
         except UndefinedTable as error:
             raise SlaveNotReady(block.table, "it has just changed on the master") from error
+        except StatementFailed as error:
+            known = self._orders.pop(block.table, None)
+            if known is None or known.shape.key == self._order(block.table).shape.key:
+                raise
+            raise self._key_changed(block.table) from error
         return replace(block, hi=hi or block.hi)
+
+    def _key_changed(self, table: TableName) -> SluiceError:
+        """The table has another key than its blocks are ranges of: the apply leaves it out, once it is there."""
+        return SlaveNotReady(table, "its key has just changed on the master")
 
     def _transfer(self, block: Block) -> None:
         """Moves the begun block, or lets it go where the application is in the way."""
@@ -174,7 +172,7 @@ class Loader(BlockWorker):
             ):
                 target = of_slave.rows.shape(slave, block.table)
                 if seen.shape.key != order.shape.key:
-                    raise SlaveNotReady(block.table, "its key has just changed on the master")
+                    raise self._key_changed(block.table)
                 if target is None:
                     raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
                 writer = BlockWriter.fitting(update, self._transforms, master, slave, seen.shape, target)

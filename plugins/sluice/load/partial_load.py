@@ -25,8 +25,10 @@ from sluice.load.load_ownership import owner_of
 from sluice.load.sessions import on_slave
 from sluice.load.update import Update
 from sluice.model.blocks import Block, Key
+from sluice.model.guid import key_values
 from sluice.model.key_ranges import Part, Range, joined, without_small_gaps
 from sluice.model.names import TableName
+from sluice.model.reject import Reject
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
 
@@ -273,14 +275,28 @@ def _merged(
 def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: KeyOrder, part: Part) -> int:
     """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
     here = vendor_at(update)
-    bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
-    begins_open = part.ranges[0][0] is None
     doomed: list[Key] = []
     for keys in here.selection.matching(slave, own, "true"):
-        places = _places(update, master, shape, bounds, keys)
-        doomed += [key for key, place in zip(keys, places, strict=True) if (place + begins_open) % 2 == 1]
+        inside = _inside(update, master, shape, part, keys)
+        doomed += [key for key, chosen in zip(keys, inside, strict=True) if chosen]
     here.load_target.delete(slave, own, doomed)
     return len(doomed)
+
+
+def holds(update: Update, master: Session, part: Part, reject: Reject) -> bool:
+    """Whether all rows that a change which was set aside touches are in the ranges of the part."""
+    shape = vendor_of(update.master_info.vendor).rows.shape(master, part.table)
+    if shape is None or not reject.keys or len(shape.key) != len(reject.key):
+        return False
+    keys = [tuple(key_values(text, len(shape.key))) for text in reject.keys]
+    return all(_inside(update, master, shape, part, keys))
+
+
+def _inside(update: Update, master: Session, shape: TableShape, part: Part, keys: Sequence[Key]) -> list[bool]:
+    """For each of `keys` whether it is in the ranges of the part."""
+    bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
+    begins_open = part.ranges[0][0] is None
+    return [(place + begins_open) % 2 == 1 for place in _places(update, master, shape, bounds, keys)]
 
 
 def _places(

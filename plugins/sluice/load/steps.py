@@ -7,7 +7,7 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from redis import Redis
 
@@ -376,9 +376,8 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
             if part_steps.preparing(update, slave):
                 if for_another:
                     _hold(update, slave)
-                loaded = part_steps.load(update, slave)
-                if not update.selection.ranged:
-                    _settle_differing(update, slave, loaded)
+                part_steps.load(update, slave)
+                _settle_rejects(update, master, slave)
     if part_steps.untouched(update, slave):
         # Not before the tables are loading: until then readers have their rows.
         make_way(update, Preparation(update, master, slave, tables))
@@ -470,9 +469,14 @@ def _forget_rejects(update: Update, slave: Session) -> None:
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
-def _settle_differing(update: Update, slave: Session, tables: Collection[TableName]) -> None:
-    """What said that one of `tables` differs is settled: all its rows come anew."""
+def _settle_rejects(update: Update, master: Session, slave: Session) -> None:
+    """What was set aside of rows that come anew is settled; what says that a table differs, if all of it does."""
     store = RejectStore.of(update, slave)
-    ids = [reject.id for reject in store.differing() if reject.table in tables]
+    if not store.ready():
+        return
+    open_ones, ids = store.open(), list[int]()
+    for part in partial_load.planned(update, slave):
+        mine = [reject for reject in open_ones if reject.table == part.table]
+        ids += [reject.id for reject in mine if part.whole or partial_load.holds(update, master, part, reject)]
     if ids:
-        store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")
+        store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}", answer="a load brings its rows")

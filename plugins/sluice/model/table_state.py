@@ -93,11 +93,12 @@ class TableStates:
         """The same with `tables` loading, in a load that began when the slave was at the position `since`."""
         return replace(self.put_all(tables, TableState.LOADING), loading_since=since if tables else None)
 
-    def renamed(self, old: TableName, new: TableName) -> "TableStates":
-        """The same after the master renamed a table."""
+    def renamed(self, old: TableName, new: TableName, *, kept: bool = False) -> "TableStates":
+        """The same after the master renamed a table; `kept`: one that is inconsistent is not dropped on the slave."""
         states = self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
-        # An absent table takes its name along, and nothing of the slave's.
-        return replace(states, former=states.former | self.former.intersection([old]))
+        # A table that is left out takes its name along, and nothing of the slave's.
+        stays = old in self.former or (kept and self.state(old) is TableState.INCONSISTENT)
+        return replace(states, former=states.former | {old}) if stays else states
 
     def explain(self, table: TableName) -> str:
         """The state of a table for people, with the reason where there is one."""

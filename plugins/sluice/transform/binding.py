@@ -49,16 +49,15 @@ def bind(
         problems += _unfit(rule, shape, kinds, results, engine, mask, strict)
     user_exit = _imported(rule, problems) if rule.exit is not None else None
     if problems:
-        raise TransformationInvalid(rule, [f"{table}{problem}" for problem in problems])
+        raise TransformationInvalid(table, rule, [f"{table}{problem}" for problem in problems])
     made = _slave_shape(rule, shape, of_master, session, results)
     if user_exit is not None and strict:
         try:
             nothing = {column.name: pa.nulls(0, TEXT) for column in made.replicated}
             user_exit.called(nothing, pa.nulls(0, TEXT), [column.name for column in made.key])
         except ExitRefused as error:
-            raise TransformationInvalid(
-                rule, [f"{table}: exit {user_exit.name} fails without any row: {error}"]
-            ) from error
+            problem = f"{table}: exit {user_exit.name} fails without any row: {error}"
+            raise TransformationInvalid(table, rule, [problem]) from error
     return TableTransform(rule, shape, made, read, kinds, results, engine, mask, user_exit)
 
 

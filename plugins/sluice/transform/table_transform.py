@@ -34,9 +34,10 @@ _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
 class TransformationInvalid(Terminal):
     """What the configuration says of a table does not fit the table; `problems` holds one sentence each."""
 
-    def __init__(self, rule: Transformation, problems: Sequence[str]):
+    def __init__(self, table: TableName, rule: Transformation, problems: Sequence[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
         super().__init__(f"{rule.place}: what is said there does not fit the table:\n{listed}\nMend it there.")
+        self.table = table
         self.rule = rule
         self.problems = tuple(problems)
 
@@ -229,6 +230,7 @@ class TableTransform:
     def _expect_used(self, by_name: Mapping[str, Texts]) -> None:
         if lacking := [name for name in self.used if name not in by_name]:
             raise TransformationInvalid(
+                self.master.table,
                 self.rule,
                 [
                     f"{self.master.table}.{name}: changes wait that were captured when the table had no such column; "

@@ -115,6 +115,34 @@ def test_a_column_that_an_expression_uses_goes_and_the_apply_says_which(shop: Ma
     assert "hunter" not in str(on_slave(here))
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        pytest.param("DROP COLUMN n", "where `n > 5` uses n, which is no column", marks=pytest.mark.long),
+        ("ALTER COLUMN n TYPE text", "where `n > 5` cannot be computed"),
+    ],
+)
+def test_an_expression_that_does_not_fit_any_more_leaves_out_its_table_alone(
+    shop: MakeShop, statement: str, reason: str
+) -> None:
+    more = "CREATE TABLE public.other (id int PRIMARY KEY);"
+    here = shop(DDL + more, TABLES, slave_options={"on_error": "isolate"})
+    loaded(here)
+    table = TableName("public", "t")
+    with here.apply():
+        here.master.execute(f"ALTER TABLE public.t {statement}".encode())
+        here.master.execute(
+            "INSERT INTO public.t (id, secret) VALUES (40, 'hunter'); INSERT INTO public.other VALUES (1)"
+        )
+        here.await_current()
+        assert reason in here.checkpoint.tables.explain(table)
+        assert on_slave(here, "other") == [(1,)] and "hunter" not in str(on_slave(here))
+    with here.apply():
+        here.master.execute("UPDATE public.t SET secret = 'hunter2'; INSERT INTO public.other VALUES (2)")
+        here.await_current()
+        assert list(here.checkpoint.tables) == [table] and len(on_slave(here, "other")) == 2
+
+
 @pytest.mark.long
 def test_a_table_made_on_the_master_is_made_as_the_slave_is_to_have_it(shop: MakeShop) -> None:
     here = shop(DDL + "CREATE TABLE public.made (id int PRIMARY KEY, secret text, n int)", TABLES)

@@ -172,6 +172,25 @@ def test_what_stands_in_the_way_names_both_and_a_place_is_nobody_elses(shop: Mak
     assert here.rows(here.slave, taken)
 
 
+def test_a_table_gets_a_name_whose_place_on_the_slave_is_that_of_another_one(shop: MakeShop) -> None:
+    moves = ALONE_TOO.replace("alone", "t")
+    here = shop(f"{moves}; {ALONE_TOO}", {"public.*": {}, "public.alone": {"target": {"name": "taken"}}})
+    here.prepare(update := here.update())
+    with here.apply():
+        here.load_to_normal(update)
+        here.master.execute("ALTER TABLE public.t RENAME TO taken")
+        here.master.execute("UPDATE public.taken SET n = 0; UPDATE public.alone SET n = 7")
+        here.await_current()
+        taken = TableName("public", "taken")
+        assert here.checkpoint.tables.explain(taken) == "inconsistent: public.alone has its place on the slave (target)"
+        assert_there(here, {ALONE: taken})
+        # What happens to it later does nothing to the other one, which is there.
+        here.master.execute("DROP TABLE public.taken; UPDATE public.alone SET n = 8")
+        here.await_current()
+        assert not here.checkpoint.tables.not_ready
+        assert_there(here, {ALONE: taken})
+
+
 def foreign_keys(shop: Rig) -> list[tuple[str, str]]:
     named = "format('%s.%s', {0}.relnamespace::regnamespace, {0}.relname)"
     return shop.slave.execute(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sluice.database.registry import vendor_of
 from sluice.database.rows import RowFormat
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.load import read_modes
 from sluice.load.loader import Loader
 from sluice.load.transfer.transfer_folder import TransferFolder
@@ -56,8 +56,22 @@ class GoneMeanwhile(Terminal):
         self.table = table
 
 
+class KeyChanged(Terminal):
+    """The key of a table is another one than that its blocks are ranges of."""
+
+    def __init__(self, update: Update, table: TableName):
+        super().__init__(
+            f"{update}: the key of {table} changed on the master while it was exported. Start a new initial update."
+        )
+        self.table = table
+
+
 class _Exporter(Loader):
     transfer_folder: TransferFolder
+
+    def _key_changed(self, table: TableName) -> SluiceError:
+        """What waits for the transfer's end cannot tell the slave of it."""
+        return KeyChanged(self.update, table)
 
     def _finished(self) -> bool:
         """What travels catches up once it is imported, and is not read again."""
@@ -80,7 +94,7 @@ class _Exporter(Loader):
         name = file_name(BLOCK_PRIORITY, time.time_ns())
         with read_modes.reading(update, master, order.shape, block) as seen:
             if seen.shape.key != order.shape.key:
-                raise SlaveNotReady(block.table, "its key has just changed on the master")
+                raise self._key_changed(block.table)
             columns, transform = seen.shape.replicated, self._transforms.of(seen.shape, master)
             query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=True)
             taken = seen.end if seen.locked else None
