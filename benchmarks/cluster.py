@@ -7,16 +7,10 @@ is the CPU that executors spend on a change, two and four of them beside one.
 """
 
 import argparse
-import itertools
-import os
-import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.drain import drain
@@ -25,19 +19,11 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
-from devstack.ports import HOST, free_port
-from devstack.process import await_true, kill_family
+from devstack.spark_cluster import CONF, SparkCluster
 from sluice.counted import counted
-from spark_jobs import server
 from workload import mixes
 from workload.mixes import Mix
 
-CONF = {
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    "spark.driver.host": HOST,
-    "spark.driver.bindAddress": HOST,
-}
 EXECUTORS = (1, 2, 4)
 STAGE_ABOVE = 10_000
 """Changes of a window above which the executors do the work; below, the driver is quicker by itself."""
@@ -46,81 +32,10 @@ AFTER = 0.6
 SOONEST = 0.02
 
 
-class Cluster:
-    """A master and its workers, ended on leaving."""
-
-    def __init__(self, folder: Path, workers: int = 2) -> None:
-        self.folder = folder
-        self.url = f"spark://{HOST}:{free_port()}"
-        self.secret = secrets.token_hex(16)
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
-        self._names = itertools.count(1)
-        self._master: subprocess.Popen[bytes] | None = None
-        self._count = workers
-
-    def __enter__(self) -> "Cluster":
-        defaults = {**server.PROTECTED, "spark.authenticate.secret": self.secret}
-        text = "".join(f"{name} {value}\n" for name, value in defaults.items())
-        (self.folder / "spark-defaults.conf").write_text(text)
-        try:
-            port = self.url.rpartition(":")[2]
-            self._master = self._start("master.Master", "--host", HOST, "--port", port, "--webui-port", "0")
-            if not await_true(lambda: "New state: ALIVE" in self._said(), 60):
-                raise SideFailed(f"The Spark master did not start: {self._said()}")
-            for _ in range(self._count):
-                self.add_worker()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in (*self.workers.values(), self._master):
-            if process is not None:
-                _kill_family(process)
-
-    def add_worker(self) -> None:
-        """Returns when the master knows it."""
-        known = self._said().count("Registering worker")
-        place = ("--host", HOST, "--cores", "1", "--memory", "600m", "--webui-port", "0")
-        work = ("--work-dir", str(self.folder / "work"))
-        self.workers[f"worker {next(self._names)}"] = self._start("worker.Worker", *place, *work, self.url)
-        if not await_true(lambda: self._said().count("Registering worker") > known, 60):
-            raise SideFailed(f"The Spark worker did not come up: {self._said()[-1500:]}")
-
-    def kill_worker(self) -> None:
-        """SIGKILL to the oldest worker and all below it."""
-        _kill_family(self.workers.pop(next(iter(self.workers))))
-
-    def roots(self) -> dict[str, int]:
-        """For the counting of CPU time and memory."""
-        found = {name: process.pid for name, process in self.workers.items()}
-        return {**found, **({"Spark master": self._master.pid} if self._master else {})}
-
-    def _said(self) -> str:
-        log = self.folder / "cluster.log"
-        return log.read_text(errors="replace") if log.exists() else ""
-
-    def _start(self, name: str, *arguments: str) -> "subprocess.Popen[bytes]":
-        import pyspark
-
-        home = Path(pyspark.__file__).parent
-        given = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable}
-        # Executors have the library from the driver alone, as on another machine.
-        given.pop("PYTHONPATH", None)
-        given["SPARK_DAEMON_MEMORY"] = "256m"
-        given["SPARK_CONF_DIR"] = str(self.folder)
-        with open(self.folder / "cluster.log", "ab") as log:
-            return subprocess.Popen(
-                [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments],
-                env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-            )  # fmt: skip
-
-
 class Killing:
     """Kills a worker once, some seconds after it was first called."""
 
-    def __init__(self, cluster: Cluster, after: float) -> None:
+    def __init__(self, cluster: SparkCluster, after: float) -> None:
         self.cluster, self.after = cluster, after
         self.done = False
         self._begun: float | None = None
@@ -140,13 +55,13 @@ class Side:
         self.servers, self.mix = servers, mix
         folder = servers.folder / f"spark {workers}"
         folder.mkdir()
-        self.cluster = stack.enter_context(Cluster(folder, workers))
-        conf = {**CONF, "spark.authenticate.secret": self.cluster.secret}
+        self.cluster = stack.enter_context(SparkCluster(folder, workers))
         of_cluster = argparse.Namespace(**{**vars(args), "spark_master": self.cluster.url})
-        self.ours = Ours(servers, of_cluster, mixes.DDL, conf, stage_above=STAGE_ABOVE)
+        self.ours = Ours(servers, of_cluster, mixes.DDL, self.cluster.conf, stage_above=STAGE_ABOVE)
         stack.callback(self.ours.close)
         self.ours.beside = self.cluster.roots
         self.ours.start()
+        self.ours.attach()
 
     def measured(self, killing: Killing | None = None) -> Run:
         """Raises `SideFailed` where the executors did not do it."""
@@ -225,10 +140,3 @@ def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:
         return alternate("local", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)["ours"]
     finally:
         ours.close()
-
-
-def _kill_family(process: "subprocess.Popen[bytes]") -> None:
-    """SIGKILL to the process and all below it, its executors too."""
-    family = kill_family(process.pid)
-    process.wait()
-    await_true(lambda: not any(member.alive() for member in family), 10)

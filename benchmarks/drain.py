@@ -26,6 +26,8 @@ from workload import mixes
 from workload.mixes import Mix, Work
 
 NATIVE = "logical replication"
+NEVER = 1_000_000_000
+"""Of `stage_above`: more changes than there are."""
 TRANSFORMED = "{where: amount > -100000 AND status <> 'none', columns: {customer: {rename: client}}}"
 RENAMED = f"ALTER TABLE {mixes.TABLE} RENAME COLUMN customer TO client"
 """All rows are kept, so that both tables can be compared as they are."""
@@ -76,7 +78,7 @@ def _process(servers: Servers, args: argparse.Namespace) -> Figure:
 
     def side(name: str) -> Ours:
         # Every run of the executors is staged, however small its scale is.
-        above = mix.changes // 2 if name == "executors" else 1_000_000_000
+        above = mix.changes // 100 if name == "executors" else NEVER
         return Ours(servers, args, mixes.DDL, stage_above=above)
 
     runs = _in_turn(servers, args, mix, ("executors", "process"), side)
@@ -118,6 +120,8 @@ def _in_turn(
             ours = side(name)
             try:
                 ours.start()
+                if ours.options.get("stage_above", NEVER) < NEVER:
+                    ours.attach()
                 found = alternate(f"drain {name}", {"ours": partial(drain, servers, ours, mix)}, 1, 0)["ours"]
             finally:
                 ours.close()

@@ -28,6 +28,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.source import position
+from workload import mixes
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"
@@ -143,6 +144,15 @@ class Ours(Side):
             stdin.write(json.dumps(task).encode())
         self.await_that(lambda: self._said("activity") == "applying", "the apply applies")
         self.await_that(lambda: self._said("safe_mode") == "off", "safe mode ends")
+
+    def attach(self) -> None:
+        """Lets the apply meet a first large window, for which it makes a session of Spark; returns when that is there.
+
+        With the option `stage_above`.
+        """
+        rows = f"SELECT {mixes.VALUES} FROM generate_series(1, {self.options['stage_above'] + 1}) AS s (i)"
+        self.master.execute(f"INSERT INTO {mixes.TABLE} {rows}".encode())
+        self.await_that(lambda: "is attached" in self.log.read_text(errors="replace"), "Spark is attached")
 
     def hold(self) -> None:
         self.gate.close(ADMIN, "bench", "changes are to wait")

@@ -22,7 +22,6 @@ from spark_jobs.server import ConnectServer
 
 NAME = "spark"
 MASTER = "local[*]"
-WARM_SECONDS = 180
 
 
 class NotWarm(Terminal):
@@ -33,9 +32,13 @@ class NotWarm(Terminal):
 
 
 class SparkServer:
-    """A program of the stack. `marks`: environment variables that identify its processes; `conf`: Spark's settings."""
+    """A program of the stack. `marks`: environment variables that identify its processes; `conf`: Spark's settings.
+
+    `master`: of a cluster, if it is not this machine alone.
+    """
 
     start_timeout = 120.0
+    warm_timeout = 180.0
     stop_signals = ((signal.SIGTERM, 10.0),)
 
     def __init__(
@@ -44,8 +47,10 @@ class SparkServer:
         port: int | None = None,
         marks: Mapping[str, str] | None = None,
         conf: Mapping[str, str] | None = None,
+        master: str = MASTER,
     ) -> None:
         self.directory = directory.resolve()
+        self._master = master
         self._given = port
         self._marks = dict(marks or {})
         self._conf = dict(conf or {})
@@ -71,7 +76,9 @@ class SparkServer:
 
     @property
     def server(self) -> ConnectServer:
-        return ConnectServer(self.directory, MASTER, self._conf, port=self.port, token=self.token, ui_port=self.ui_port)
+        return ConnectServer(
+            self.directory, self._master, self._conf, port=self.port, token=self.token, ui_port=self.ui_port
+        )
 
     def prepare(self) -> None:
         """Prepares folders and settings. Safe to repeat. Raises `PortInUse`."""
@@ -95,7 +102,7 @@ class SparkServer:
         given = json.dumps({"remote": self.server.url})
         done = subprocess.run(
             [sys.executable, "-m", "spark_jobs.warm_up"], input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=WARM_SECONDS, check=False, cwd=self.directory,
+            text=True, timeout=self.warm_timeout, check=False, cwd=self.directory,
             env={**self.server.environment(), **self._marks},
         )  # fmt: skip
         if done.returncode != 0:
@@ -105,7 +112,7 @@ class SparkServer:
         """Starts it for tests and benchmarks, and returns when it is warm. It ends with the calling thread."""
         self.prepare()
         with open(self.directory / "log", "ab") as output:
-            child = self.spawn(output, dies=sys.platform == "linux")
+            child = self.spawn(output, dies=True)
         if not waits:
             return
         await_true(lambda: self.is_ready() or child.poll() is not None, self.start_timeout)

@@ -81,6 +81,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
         worker = _exports(update, transfer_folder)
         throttle = partial(throttle, stores=False)
     executor = SparkExecutor(f"sluice {pair}", job.endpoint)
+    executor.begin()
     pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
     others = [Update.named(pair, update_id, update.selection) for pair in pairs]
     try:

@@ -34,13 +34,20 @@ _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _WITH_PARENT = Path(__file__).with_name("with_parent.py")
 _SCRATCH = "driver-"
 _SECRET_LACKING = "A secret key must be specified"  # noqa: S105
+_OF_JVM = (
+    f"-Dlog4j2.configurationFile={_LOGGING}",
+    # It hands out tasks and touches no row: what it would spend on optimising itself, the databases can use.
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    # At rest it holds no more than what lives: `serve.py` lets it collect then.
+    "-XX:InitialHeapSize=192m -XX:MinHeapSize=32m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40",
+    "-XX:-ShrinkHeapInSteps",
+)
 _HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
 """Beginnings of variables that a server does not inherit: it does without what they say, or they hold secrets."""
 
 DEFAULTS = {
     "spark.driver.memory": "512m",
-    # The JVM hands out tasks and touches no row: what it would spend on optimising itself, the databases can use.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": " ".join(_OF_JVM),
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
     # No job waits until the tasks of another one are through.
@@ -110,6 +117,11 @@ def with_retries(master: str, failures: str) -> str:
         return master
     slots = str(max(FEWEST_SLOTS, SLOTS_A_CORE * _cores())) if found[1] == "*" else found[1] or "1"
     return f"local[{slots},{failures}]"
+
+
+def with_parent() -> list[str]:
+    """Begins a command that ends with the thread that starts it; nothing where the kernel does no such thing."""
+    return [sys.executable, "-I", str(_WITH_PARENT), str(os.getpid())] if sys.platform == "linux" else []
 
 
 class ConnectServer:
@@ -189,7 +201,7 @@ class ConnectServer:
     def command(self) -> list[str]:
         """The command line; nothing secret in it."""
         options = ["--properties-file", str(self._properties), "--load-spark-defaults"]
-        return [str(_home() / "bin" / "spark-submit"), *options, str(Path(__file__).with_name("serve.py"))]
+        return [str(home() / "bin" / "spark-submit"), *options, str(Path(__file__).with_name("serve.py"))]
 
     def environment(self) -> dict[str, str]:
         """Of the server, and of executors on this machine, which find the library where this process has it."""
@@ -201,7 +213,7 @@ class ConnectServer:
             "PYTHONPATH": os.pathsep.join([*own, *(path for path in known if path not in own)]),
             "PYSPARK_PYTHON": sys.executable,  # Spark's workers would take any python3 of the PATH
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_HOME": str(_home()),
+            "SPARK_HOME": str(home()),
             "SPARK_LOCAL_DIRS": str(self._scratch),
             **({"SPARK_LOCAL_IP": HOST} if is_local(self.master) else {}),
         }
@@ -209,11 +221,11 @@ class ConnectServer:
     def spawn(
         self, output: IO[bytes], *, environment: Mapping[str, str] | None = None, dies: bool = False
     ) -> "subprocess.Popen[bytes]":
-        """Starts the server after `prepare()`, without waiting for it. `dies`: with the thread that started it."""
-        starter = [sys.executable, "-I", str(_WITH_PARENT), str(os.getpid())] if dies else []
+        """Starts the server after `prepare()`, without waiting for it. `dies`: see `with_parent`."""
         self._child = subprocess.Popen(
-            [*starter, *self.command()], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            cwd=self.folder, env=dict(environment or self.environment()), umask=0o077, start_new_session=not dies,
+            [*(with_parent() if dies else ()), *self.command()], stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, cwd=self.folder, env=dict(environment or self.environment()), umask=0o077,
+            start_new_session=not dies,
         )  # fmt: skip
         return self._child
 
@@ -230,7 +242,7 @@ class ConnectServer:
         """
         self.prepare()
         with open(self.log, "wb") as output:
-            child = self.spawn(output, dies=sys.platform == "linux")
+            child = self.spawn(output, dies=True)
         end = time.monotonic() + START_SECONDS
         while not self.listens():
             if child.poll() is not None or time.monotonic() > end:
@@ -294,7 +306,7 @@ def _lives(pid: str) -> bool:
     return True
 
 
-def _home() -> Path:
+def home() -> Path:
     """The folder of the installed pyspark, which holds Spark."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:

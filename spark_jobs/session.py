@@ -1,8 +1,9 @@
 """A session at a Spark Connect endpoint, and the executors behind it as an `Executor`.
 
 The endpoint is what `spark_default` names. Where that is a master (`local[N]`, `spark://host:port`), this process
-starts a Connect server against it, which ends with it. The session comes up in the background, and again where it was
-lost: who cannot wait looks at `ready`.
+starts a Connect server against it, which ends with it. A session is made when executors are first asked for, in the
+background, and again where it was lost: who cannot wait looks at `ready`. Until then a process is spared what pyspark
+imports, 45 MB.
 """
 
 import logging
@@ -70,12 +71,19 @@ class SparkExecutor:
         self._reason = "it has not answered yet"
         self._over = False
         self._changed = threading.Condition()
-        self._keeper = threading.Thread(target=self._keep_attached, name="spark-session", daemon=True)
-        self._keeper.start()
+        self._keeper: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Makes a session in the background, for work that will soon be there."""
+        with self._changed:
+            if self._keeper is None and not self._over:
+                self._keeper = threading.Thread(target=self._keep_attached, name="spark-session", daemon=True)
+                self._keeper.start()
 
     @property
     def ready(self) -> bool:
         """See `sluice.executor.Executor`."""
+        self.begin()
         return self._session is not None
 
     @property
@@ -131,7 +139,8 @@ class SparkExecutor:
             self._over = True
             self._session = None
             self._changed.notify_all()
-        self._keeper.join(2 * ANSWER_SECONDS)
+        if self._keeper is not None:
+            self._keeper.join(2 * ANSWER_SECONDS)
         if self._own is not None:
             self._own.remove()
 
@@ -158,6 +167,7 @@ class SparkExecutor:
 
     def _awaited(self) -> "SparkSession":
         """The session, waited for. Raises what `check` raises, `ExecutorsFailed`."""
+        self.begin()
         end = time.monotonic() + ATTACH_SECONDS
         with self._changed:
             while self._session is None:

@@ -16,6 +16,7 @@ from sluice.errors import Terminal
 from spark_jobs.allocator import keep_pages_for_a_while
 
 IMPORTED = (
+    "pandas",  # by Arrow, with the first value that a worker converts
     "pyarrow.compute",
     "sluice.apply.stage_task",
     "sluice.load.loader",

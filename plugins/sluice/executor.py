@@ -64,7 +64,7 @@ class Executor(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether new work begins at once."""
+        """Whether new work begins at once. The caller has such work: executors are started for it if there are none."""
         ...
 
     @property

@@ -35,6 +35,9 @@ def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPa
 class Changes:
     """A window with changes at some of its REPL_KEYs, and the slices it is taken in."""
 
+    asked = 0
+    """How often executors were asked for."""
+
     def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST, ready: bool = True) -> None:
         """`pattern`: a character for each REPL_KEY, `x` for a change of the window, anything else for none. `ready`:
         whether there are executors."""
@@ -51,7 +54,12 @@ class Changes:
         pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master)
         self.reader = Reader(master, PREFIX, "public")
         links: Any = SimpleNamespace(pair=pair, reader=self.reader)
-        self.slicer = WindowSlicer(links, lambda: ready)
+
+        def are_ready() -> bool:
+            self.asked += 1
+            return ready
+
+        self.slicer = WindowSlicer(links, are_ready)
 
     def taken(self) -> Iterator[list[str] | None]:
         """The keys of each slice, None for one that executors take."""
@@ -116,6 +124,18 @@ def test_without_executors_this_process_takes_what_it_holds_and_each_change_once
     taken = list(Changes(master, "x" * 25, stage_above=5, ready=False).taken())
     assert [key for keys in taken for key in keys or ["staged"]] == places("x" * 25)
     assert all(0 < len(keys or ()) <= MOST for keys in taken)
+
+
+@pytest.mark.parametrize(("size", "asks"), [(384 << 20, False), (20, True)])
+def test_executors_are_asked_for_where_changes_or_their_contents_are_many_and_nowhere_else(
+    master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch, size: int, asks: bool
+) -> None:
+    monkeypatch.setattr(window_slicer, "DRIVER_BYTES", size)
+    window = Changes(master, "x" * MOST, ready=False)
+    assert [key for keys in window.taken() for key in keys or ["staged"]] == places("x" * MOST)
+    assert bool(window.asked) is asks
+    many = Changes(master, "x" * (MOST + 1), ready=False)
+    assert list(many.taken()) and many.asked
 
 
 def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:

@@ -1,7 +1,9 @@
 """Who may import whom: downwards only, siblings never, drivers in their places."""
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -231,6 +233,7 @@ COMES_WITH = {
     "google": "googleapis-common-protos",
     "grpc": "grpcio",
     "jwt": "pyjwt",
+    "py4j": "pyspark",
     "xdist": "pytest-xdist",
     "yaml": "pyyaml",
 }
@@ -430,6 +433,20 @@ def test_airflow_sees_one_file_of_plugins_at_most() -> None:
     assert python <= {"sluice_plugin.py"}
 
 
+def test_workers_of_airflow_neither_compare_nor_load_rows() -> None:
+    """Comparisons and loads are processes of their own: a worker of Airflow starts them and reads what they report."""
+    reading = {f"sluice.load.{name}" for name in ("block_writer", "loader", "shared_load", "worker")}
+    reading |= {f"sluice.load.transfer.{name}" for name in ("exporter", "importer")}
+    compared = ("compare", "executor_reads", "offline_compare", "pinned_sessions", "pinned_side", "repair")
+    reading |= {f"sluice.verify.{name}" for name in (*compared, "table_reads")}
+    wrong = [found for found in all_imports(LIBRARY / "airflow", ROOT / "dags") if found[2] in reading]
+    assert not wrong, told(wrong)
+    for file in files(LIBRARY / "airflow"):
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ImportFrom) and node.module == "sluice.verify.resync":
+                assert {alias.name for alias in node.names} <= {"Action", "TableResult"}, file
+
+
 def test_the_engine_of_expressions_is_loaded_only_where_a_table_is_transformed() -> None:
     """It costs each process 13 MB, and a quarter of the time that an apply needs for its imports."""
     wrong = [
@@ -440,3 +457,20 @@ def test_the_engine_of_expressions_is_loaded_only_where_a_table_is_transformed()
         and "duckdb" in {root_of(getattr(node, "module", None) or alias.name) for alias in node.names}
     ]
     assert not wrong, wrong
+
+
+def test_an_apply_at_rest_holds_neither_pandas_nor_pyspark_and_its_watcher_no_psutil() -> None:
+    """Of ten pairs on one machine that is half a GB; a session of Spark is made for the first large window."""
+    beginning = "import sys; from sluice.database.registry import vendor_of; import spark_jobs.apply;"
+    of_vendor = "each = vendor_of('postgres'); each.changes, each.applying, each.images, each.sessions;"
+    for imported, heavy in (
+        (f"{beginning} {of_vendor}", {"pandas", "pyspark", "grpc", "duckdb", "boto3"}),
+        ("import sys; import sluice.airflow.job_runner;", {"psutil", "redis", "airflow"}),
+    ):
+        program = f"{imported} print({heavy!r} & sys.modules.keys())"
+        path = f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True,
+            text=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == "set()"

@@ -22,6 +22,7 @@ from sluice.apply import redis_preconditions, slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
 from sluice.apply.definition_follower import DefinitionFollower
 from sluice.apply.definition_watch import DefinitionWatch
+from sluice.apply.gate_watch import GateWatch
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.slave_answers import SlaveAnswers
@@ -96,6 +97,7 @@ class ApplyLoop:
         self.pair = pair
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
+        self.gate_watch = GateWatch(self.gate)
         self.lease = Lease(store, pair.prefix, pair.slave.name, pair.replication.apply.lease)
         self.report = StatusReport(store, pair)
         self.sessions = PairSessions(pair)
@@ -181,7 +183,7 @@ class ApplyLoop:
     def turn(self) -> None:
         """Does one turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
         assert self.checkpoint is not None
-        closures = self.gate.closures()
+        closures = self.gate_watch.closures()
         if closures:
             reason = "the gate is closed: " + "; ".join(str(closure) for closure in closures)
             self._note_waiting(reason)
@@ -259,12 +261,15 @@ class ApplyLoop:
         if consistent:
             end = self.answers.window_end(self.seen, target, exact=not self._ahead)
             ticket, target = ticket if end is target else 0, end
+        if not self.gate_watch.is_open(applies=target != self.seen or self.checkpoint.loading):
+            return
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         window = Window(self.seen, target, self.checkpoint.slice_key or 0)
         done = self.applier.apply(self.checkpoint, window, safe=self.mode.on)
         if done is None:
             self._idle(target)
+            self.gate_watch.rest()
             self.follower.passed(ticket)
             return
         changes = done.changes - self.checkpoint.changes
@@ -291,7 +296,8 @@ class ApplyLoop:
     def _idle(self, target: Position) -> None:
         """The window is empty: notes that the slave is current as of its end, and waits."""
         assert self.checkpoint is not None and self.seen is not None
-        self.sessions.check_purged(self.seen)
+        if target != self.seen:  # else nothing was committed that could have been purged
+            self.sessions.check_purged(self.seen)
         self.seen = target
         self.request_handler.reached(self.checkpoint, target)
         now = time.monotonic()
@@ -487,12 +493,7 @@ class ApplyLoop:
         self._summed = now
         log.info(
             "%s: %s in %s in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
-            self.pair,
-            counted(tally.changes, "change"),
-            counted(tally.windows, "window"),
-            seconds,
-            tally.changes / seconds,
-            100 * tally.busy_seconds / seconds,
-            self.seen.time if self.seen else "never",
-            self.mode.explain(now),
-        )
+            self.pair, counted(tally.changes, "change"), counted(tally.windows, "window"), seconds,
+            tally.changes / seconds, 100 * tally.busy_seconds / seconds,
+            self.seen.time if self.seen else "never", self.mode.explain(now),
+        )  # fmt: skip

@@ -47,7 +47,7 @@ TAKEOVER_SECONDS = 15.0
 WINDOW_SECONDS = 90.0
 """How long the master's transaction may wait for the window's end; the requester waits less."""
 ANSWER_SECONDS = 300.0
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 """Between two looks for requests."""
 
 

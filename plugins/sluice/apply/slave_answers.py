@@ -29,10 +29,12 @@ class SlaveAnswers:
         self.sessions = sessions
         self.pair = sessions.pair
         self._offered = False
+        self._none_at: Position | None = None
+        """Where nothing was asked. Whoever asks commits, and the master's position is another one."""
 
     def begin(self) -> None:
         """Learns whether the master has queries at all. To be called when the apply has taken over."""
-        pair = self.pair
+        pair, self._none_at = self.pair, None
         self._offered = has_rows(pair.master_info.vendor) and vendor_of(pair.master_info.vendor).broadcasts.offered(
             self.sessions.master, pair.prefix, pair.replication.master.schema
         )
@@ -43,7 +45,7 @@ class SlaveAnswers:
         The slave is NORMAL and at `seen`, or possibly later where that is not `exact`. `target` was taken just now.
         Raises `Transient` for outages of the master; an error of a query is its answer.
         """
-        if not self._offered:
+        if not self._offered or target == self._none_at:
             return target
         pair = self.pair
         broadcasts, schema = vendor_of(pair.master_info.vendor).broadcasts, pair.replication.master.schema
@@ -56,6 +58,7 @@ class SlaveAnswers:
             answer = self._answer(waiting) if at_query else Answer(error=PASSED)
             broadcasts.answer(master, pair.prefix, schema, waiting.id, name, answer)
             log.info("%s: query %d: %s", pair, waiting.id, answer.error or counted(answer.count, "row"))
+        self._none_at = target
         return target
 
     def _is_at(self, seen: Position, position: Position) -> bool:

@@ -4,7 +4,8 @@ A window of up to `max_batch_changes` changes is one slice. Slices of a larger o
 REPL_KEY. Counting changes costs the master nearly as much as reading them. So they are read at once where a sample
 says that they will fit: there are never more changes than REPL_KEYs.
 
-While Spark does not answer, the driver takes slices that it can hold itself.
+While Spark does not answer, the driver takes slices that it can hold itself; so it does while a session is made for the
+first large window that it meets.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ class Slice:
 
 
 class WindowSlicer:
-    """Cuts one pair's windows into slices. `ready` says whether executors take work now."""
+    """Cuts one pair's windows into slices. `ready`, asked where executors are wanted, says whether they are there."""
 
     def __init__(self, sessions: PairSessions, ready: Callable[[], bool]):
         self.sessions = sessions
@@ -69,10 +70,10 @@ class WindowSlicer:
     def next(self, window: Window, in_driver: bool, images: bool) -> Slice:
         """The next slice of the rest of `window`. `in_driver`: not for executors; `images`: with all old images."""
         reader = self.sessions.reader
-        stages = not in_driver and self._ready()
-        most = LOADING_SLICE if in_driver else self._most(stages)
         floor = max(window.above, window.previous.floor(window.target))
         keys = min(window.target.high, window.up_to or window.target.high) - floor
+        stages = not in_driver and keys > self._options.stage_above and self._ready()
+        most = LOADING_SLICE if in_driver else self._most(stages)
         if keys <= min(SAMPLE, most):
             with suppress(TooManyBytes):
                 return Slice(reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES))
@@ -86,6 +87,8 @@ class WindowSlicer:
                 if uncounted is not None:
                     return uncounted
         if survey.more:
+            # However few the changes are, their contents may be too many for this process.
+            stages = stages or (not in_driver and self._ready())
             limit, size = (most, LOADING_BYTES) if in_driver else self._size(stages)
             survey = reader.survey(window, limit=limit, max_bytes=size)
             if stages and (survey.changes > most or survey.bytes > DRIVER_BYTES):

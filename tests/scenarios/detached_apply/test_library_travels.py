@@ -45,7 +45,7 @@ def start() -> Iterator[Start]:
             server.prepare()
             found = {**server.environment(), "PYTHONPATH": ":".join(map(str, paths)), "PYSPARK_PYTHON": python}
             with open(server.log, "wb") as output:
-                child = server.spawn(output, environment=found, dies=sys.platform == "linux")
+                child = server.spawn(output, environment=found, dies=True)
             until(lambda: server.listens() or child.poll() is not None)
             assert child.poll() is None, server.log.read_text()
             return server

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 import pyarrow as pa
-from adbc_driver_postgresql import dbapi
 
 from sluice import sql_files
 from sluice.database.changes import Cut, Share, Survey, TooManyBytes
@@ -34,6 +33,7 @@ from sluice.model.window import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source.arrow_session import ArrowSession
 
 _ENDLESS = 2**62
 STREAMS, STREAMED = 2, 5_000
@@ -98,7 +98,7 @@ class Reader:
         self.info = info
         self.application = application
         self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
-        self._connections: list[dbapi.Connection | None] = [None] * STREAMS
+        self._connections: list[ArrowSession | None] = [None] * STREAMS
         self._pool: ThreadPoolExecutor | None = None
 
     def items(
@@ -222,9 +222,8 @@ class Reader:
     ) -> pa.Table:
         text = sql_files.render("postgres", statement, window=chosen.sql, **self._names, **placeholders)
         try:
-            with self._connected(stream).cursor() as cursor:
-                cursor.execute(text)
-                return _taken(cursor.fetch_record_batch(), room)
+            with self._connected(stream).rows(text) as reader:
+                return _taken(reader, room)
         except adbc_driver_manager.Error as error:
             self._drop(stream)
             raise _classified(error, self.info.place) from error
@@ -232,19 +231,18 @@ class Reader:
             self._drop(stream)  # which also ends the statement
             raise
 
-    def _connected(self, stream: int) -> dbapi.Connection:
-        if self._connections[stream] is None:
-            opened = dbapi.connect(connection.uri(self.info, self.application), autocommit=True)
-            self._connections[stream] = opened
-            with opened.cursor() as cursor:
-                # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
-                # was when it was analysed, the planner likes to read all of it and to sort.
-                cursor.execute("SET enable_sort = off")
-                # Compiling takes longer than it saves, each time anew: a row is looked at once, by cheap functions.
-                cursor.execute("SET jit = off")
-                # Rows that parallel workers hand on cost twice what it costs to read them.
-                cursor.execute("SET max_parallel_workers_per_gather = 0")
-        return self._connections[stream]
+    def _connected(self, stream: int) -> ArrowSession:
+        session = self._connections[stream]
+        if session is None:
+            session = self._connections[stream] = ArrowSession(connection.uri(self.info, self.application))
+            # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
+            # was when it was analysed, the planner likes to read all of it and to sort.
+            session.run("SET enable_sort = off")
+            # Compiling takes longer than it saves, each time anew: a row is looked at once, by cheap functions.
+            session.run("SET jit = off")
+            # Rows that parallel workers hand on cost twice what it costs to read them.
+            session.run("SET max_parallel_workers_per_gather = 0")
+        return session
 
     def _drop(self, stream: int) -> None:
         try:
