@@ -4,7 +4,8 @@ It does not parse redo. Its "redo logs" hold recorded output of OpenLogReplicato
 (`write_log`). It behaves like OpenLogReplicator otherwise: it reads the same configuration, refuses unknown keys and
 locks the file, serves one client over the same protocol, writes checkpoints to `state.path`, waits for the next log,
 and ends at SIGINT with a checkpoint and at SIGTERM without one. It also has the same faults: after a start it sends
-everything behind its checkpoint again, with other indexes within an SCN, and SIGINT truncates the message being sent.
+everything behind its checkpoint again, with other indexes within an SCN, and SIGINT truncates the message being sent. It
+skips transactions whose begin it has not read, and logs a warning about each with the flag for that.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import signal
 import socket
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice.redo import blocks
-from sluice.redo.program_configuration import mistakes
+from sluice.redo.program_configuration import INCOMPLETE, mistakes
+from sluice.vendors.stream.redo.messages import head
 from sluice.vendors.stream.redo.protocol import Frames, Request, RequestCode, Response, ResponseCode, frame
 
 VERSION = "1.9.0"
@@ -105,6 +107,12 @@ class StandIn:
         """The client's position. Only later messages are sent."""
         self.again = False
         """Whether it continues from a checkpoint."""
+        self.from_checkpoint = False
+        self.says_left_out = bool(source.get("flags", 0) & INCOMPLETE)
+        self.open = ""
+        """The transaction that is read."""
+        self.orphans: Counter[str] = Counter()
+        """Changes of transactions whose beginning it has not read."""
 
     def run(self) -> None:
         """Serves clients until SIGINT. Raises `Ended`."""
@@ -115,7 +123,8 @@ class StandIn:
             say("WARN ", 10067, f"deleting old swap file from previous execution: {left}")
             left.unlink()
         position = self.state / f"{self.name}-chkpt.json"
-        if position.exists():
+        self.from_checkpoint = position.exists()
+        if self.from_checkpoint:
             values = json.loads(position.read_text())
             scn, self.first_log = int(values["scn"]), int(values.get("seq", 0))
             self.begin, self.client, self.again = scn, (scn, 0), True
@@ -188,6 +197,8 @@ class StandIn:
                     break
                 say("INFO ", 0, f"processing redo log: group: 0 seq: {sequence} path: {file}")
                 for line in read_log(file):
+                    if self._left_out(line):
+                        continue
                     place = _PLACE.search(line)
                     assert place is not None
                     commit = _COMMIT.search(line)
@@ -203,6 +214,24 @@ class StandIn:
                         yield line[: place.start(2)] + str(index + 1).encode() + line[place.end(2) :]
                 expected = sequence + 1
             self._confirmations(connection, frames, POLL_SECONDS)
+
+    def _left_out(self, line: bytes) -> bool:
+        """Whether it belongs to a transaction whose beginning was not read; what it goes on from says where it was."""
+        seen = head(line)
+        if seen.op == "begin":
+            self.open = seen.xid
+        if self.from_checkpoint or seen.op == "chkpt" or self.open == seen.xid:
+            return False
+        if seen.op != "commit":
+            self.orphans[seen.xid] += 1
+        elif seen.scn > self.begin and self.says_left_out:
+            usn, slot, sqn = map(int, seen.xid.split("."))
+            say(
+                "WARN ", 60011,
+                f"skipping transaction with no beginning: scn: {seen.scn} seq: 0 offset: 0 xid: "
+                f"0x{usn:04x}.{slot:03x}.{sqn:08x} flags: 0/0/0 op: {self.orphans[seen.xid]} chunks: 1 sz: 208",
+            )  # fmt: skip
+        return True
 
     def _confirmations(self, connection: socket.socket, frames: Frames, seconds: float) -> None:
         if not select.select([connection], [], [], seconds)[0]:

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.database.archived_logs import ArchivedLogs, LogCopy
-from sluice.model.names import Prefix
-from sluice.redo.log_watch import LogWatch, hold_back
-from sluice.redo.missing_logs import Danger, Finding, Need, explained, judged, unread
-from sluice.vendors.stream.redo.merge import ThreadId
-from sluice.vendors.stream.redo.merger import Merger
-from tests.unit.redo_output import ONE, checkpoint, folder, insert, transaction, write
-from tests.unit.redo_output import RESETLOGS as REDO_OUTPUT
+from sluice.redo.log_watch import LogWatch
+from sluice.redo.missing_logs import Danger, Finding, Need, explained, judged
 
 RESETLOGS = 1_224_959_854
 AREA, OUTSIDE = "/u01/fra", "/u02/arch"
@@ -67,33 +62,6 @@ def test_logs_that_are_missing_are_named_with_the_remedy(
 ) -> None:
     assert (found.danger if found else None) is danger
     assert words in (found.text if found else "")
-
-
-def test_a_thread_that_nobody_reads_is_named_with_where_its_redo_begins() -> None:
-    """Not one whose redo ends before capture begins, nor one of another incarnation."""
-    third = [replace(copy(sequence), thread=3) for sequence in (9, 8, 7)]
-    found = said(copy(5), *third, replace(copy(7), thread=4), replace(copy(9), thread=5, resetlogs=RESETLOGS - 1))
-    assert unread(found, RESETLOGS, [1, 2], 800) == {3: 800}
-    assert unread(found, RESETLOGS, [1, 3], 800) == {}
-
-
-def test_the_merge_waits_where_redo_of_a_thread_begins_that_nobody_reads(tmp_path: Path) -> None:
-    """Not a transaction behind it comes without the thread's; all come when it is read, or nobody wants it."""
-    threads, stream = tmp_path / "threads", tmp_path / "stream"
-    lines = [*transaction(100, "1.1.9", [insert(0, 1)]), *transaction(200, "1.2.9", [insert(0, 2)]), checkpoint(900)]
-    folder(threads, ONE, lines)
-    assert "3 (from SCN 150 on)" in hold_back(threads, REDO_OUTPUT, {3: 150})
-    assert Merger(threads, stream, Prefix("ORA_")).merge_once() == 1, "the second one waits"
-    assert hold_back(threads, REDO_OUTPUT, {3: 150}), "it is said again, and nothing changes"
-    other = ThreadId(REDO_OUTPUT, 3)
-    write(threads / str(other), [*transaction(160, "3.1.9", [insert(0, 3)]), checkpoint(900)])
-    assert Merger(threads, stream, Prefix("ORA_")).merge_once() == 0
-    made = b"".join(file.read_bytes() for file in sorted(stream.glob("*.jsonl")))
-    places = [made.index(b'"id":"%d"' % key) for key in (1, 3, 2)]
-    assert places == sorted(places), "in the order of commits"
-    (threads / str(other) / "thread.json").write_text('{"closed": true}')
-    assert hold_back(threads, REDO_OUTPUT, {3: 150}) == "", "nobody wants it"
-    assert hold_back(threads, REDO_OUTPUT, {}) == ""
 
 
 def test_a_log_outside_of_the_recovery_area_is_there_and_one_in_an_unread_folder_is_told() -> None:

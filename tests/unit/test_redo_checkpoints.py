@@ -89,6 +89,17 @@ def test_what_is_made_is_what_the_program_takes() -> None:
     assert [part in " ".join(found) for part in ("2.0", "redis", "brokers", "memory", "no name")] == [True] * 5
 
 
+def test_a_thread_that_joins_begins_with_the_tables_of_the_others() -> None:
+    """It saw none of the DDL that they ran. One that begins anew reads from where capture began, and sees it again."""
+    seed = {"scn": 60, "seq": 7, "users": ["APP"], "schema-scn": 60, "sys-ts": ["before"]}
+    newest = {"scn": 210, "seq": 900, "users": ["APP"], "schema-scn": 205, "sys-ts": ["behind"]}
+    older = {"scn": 110, "seq": 800, "users": ["APP"], "schema-scn": 60, "sys-ts": ["before"]}
+    begins = checkpoints.joining(seed, 300, [older, newest])
+    assert begins == {"scn": 60, "seq": 7, "users": ["APP"], "schema-scn": 205, "sys-ts": ["behind"]}
+    assert checkpoints.joining(seed, 0, [older, newest]) is seed
+    assert checkpoints.joining(seed, 300, []) is seed
+
+
 def test_programs_share_no_place_and_no_port() -> None:
     """Of their transactions on the disk each deletes all at its start: those of another one, were they there."""
     one, two = configured(1), configured(2)
@@ -169,6 +180,7 @@ def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, m
         ("redo: {program: olr, schema: /s}", "'olr' is not absolute"),
         ("redo: {program: /olr, schema: /s, threads: 'one'}", "is no redo thread; write V"),
         ("redo: {program: /olr, schema: /s, threads: '0'}", "is no redo thread; write V"),
+        ("redo: {program: /olr, schema: /s, threads: 'all, 2'}", "names all threads, and some of them"),
         ("redo: {program: /olr, schema: /s, host_timezone: UTC}", "no zone"),
         ("redo: {program: /olr, schema: /s, ends_at: '4711, now'}", "'now' is no SCN"),
         ("redo: {program: /olr, schema: /s, redis: x}", "redis"),

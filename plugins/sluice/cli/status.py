@@ -353,8 +353,7 @@ def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
         again = f", started again {counted(thread.restarts, 'time')}" if thread.restarts else ""
         error = f": {thread.last_error}" if thread.last_error else ""
         lines.append(f"    thread {thread.thread}: {thread.state}{place}{lag}{again}{error}")
-        if thread.logs:
-            lines.append(f"        {thread.logs}")
+        lines += [f"        {text}" for text in (thread.logs, thread.left_out) if text]
     return [*lines, *(f"    {error}" for error in (status.error, status.unread, status.watch_error) if error)]
 
 

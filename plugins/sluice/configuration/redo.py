@@ -8,9 +8,9 @@ from sluice.configuration.values import absolute, flag, listed, matching, number
 
 _PROGRAM = "name the program of OpenLogReplicator 1.9.0, e.g. /opt/OpenLogReplicator/OpenLogReplicator"
 _SCHEMA = "name the schema checkpoint with which capture begins, e.g. /srv/redo/shop/SHOP-chkpt-2266634.json"
-_THREADS = "write V$THREAD.THREAD#, e.g. 1, 2"
+_THREADS = "write V$THREAD.THREAD#, e.g. 1, 2, or all"
 _SCNS = "write the SCNs where the slaves are, as the apply says them, separated by commas"
-_threads = listed(_THREADS, matching("0*[1-9][0-9]*", "is no redo thread", _THREADS))
+_threads = listed(_THREADS, matching("all|0*[1-9][0-9]*", "is no redo thread", _THREADS))
 _scns = listed(_SCNS, matching("[0-9]+", "is no SCN", _SCNS))
 _zone = matching(r"[+-](0\d|1[0-4]):[0-5]\d", "is no zone", "write the master's offset, e.g. +08:00")
 
@@ -24,7 +24,7 @@ class RedoOptions(Options):
     schema: str = option("", absolute(_SCHEMA))
     """The schema checkpoint at whose SCN the capture begins."""
     threads: tuple[str, ...] = option(("1",), _threads)
-    """Redo threads, `V$THREAD.THREAD#`."""
+    """Redo threads, `V$THREAD.THREAD#`; `all`: those of which there is redo, also later ones."""
     logs: str | None = option(None, absolute("name a folder, from / on"))
     """The folder of archived logs: in it a folder `<resetlogs>_<thread>`, and in that a folder a day. Default: `logs`
     at the location."""
@@ -62,8 +62,14 @@ class RedoOptions(Options):
     """The stream ends a transaction at each of these SCNs: for slaves that got their changes from triggers until
     then."""
 
+    @property
+    def every_thread(self) -> bool:
+        return "all" in self.threads
+
     def checked(self, section: Section) -> Self:
         section.need("program", _PROGRAM)
+        if self.every_thread and len(self.threads) > 1:
+            section.wrong("names all threads, and some of them", _THREADS, "threads")
         section.need("schema", _SCHEMA)
         of_proxy = [name for name in ("archived", "token_file") if section.has(name)]
         if section.has("proxy") and len(of_proxy) < 2:

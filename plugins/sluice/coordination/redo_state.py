@@ -54,6 +54,8 @@ class ThreadStatus:
     """Known archived logs that are not received yet; None before the first one is known."""
     logs: str = ""
     """What a person must do about archived logs that are missing, or will be."""
+    left_out: str = ""
+    """What people should know of changes that its program leaves out."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class LogHeader:
     """With the first one; None while it is being written."""
     size: int = 512
     """Bytes of a block."""
+    database: int = 0
+    """V$DATABASE.DBID."""
 
     @property
     def complete(self) -> bool:
@@ -67,10 +69,12 @@ def read_header(start: bytes) -> LogHeader:
         raise NotRedo("the checksum of its second block is wrong")
     number, thread = struct.unpack_from("<I", block, 156)[0], struct.unpack_from("<H", block, 176)[0]
     sequence, resetlogs = struct.unpack_from("<I", block, 8)[0], struct.unpack_from("<I", block, 160)[0]
+    database = struct.unpack_from("<I", block, 24)[0]
     first, following = _scn(block, 180), _scn(block, 192)
     if first is None:
         raise NotRedo("its header has no first SCN")
-    return LogHeader(thread, sequence, resetlogs, first, following, None if number == _OPEN else number, size)
+    written = None if number == _OPEN else number
+    return LogHeader(thread, sequence, resetlogs, first, following, written, size, database)
 
 
 def first_block(size: int, blocks: int = 0) -> bytes:
@@ -88,7 +92,13 @@ def header_block(header: LogHeader) -> bytes:
     """The second block of a log."""
     made = bytearray(header.size)
     made[0], made[1] = 1, 0x82 if header.size == 4096 else 0x22
-    for place, value in ((4, 1), (8, header.sequence), (20, _COMPATIBLE), (160, header.resetlogs)):
+    for place, value in (
+        (4, 1),
+        (8, header.sequence),
+        (20, _COMPATIBLE),
+        (24, header.database),
+        (160, header.resetlogs),
+    ):
         struct.pack_into("<I", made, place, value)
     struct.pack_into("<I", made, 156, _OPEN if header.blocks is None else header.blocks)
     struct.pack_into("<H", made, 176, header.thread)

@@ -11,7 +11,7 @@ They are written in place. One that is no JSON was being written, and is left ou
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +111,29 @@ def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) 
     return {**position, "scn": max(first, min(scn, durable if durable is not None else scn) - 1), "idx": 0}
 
 
+def with_beginning(values: Values, first: int) -> Values:
+    """Where a transaction is open whose beginning was not read: OpenLogReplicator writes the sequence 0 for it, and
+    would begin with whichever log is there first.
+
+    `first`: the sequence of the log with which the capture of the thread began.
+    """
+    oldest = values.get("min-tran")
+    if not first or not oldest or int(oldest["seq"]):
+        return values
+    return {**values, "min-tran": {**oldest, "seq": first, "offset": 0}}
+
+
 def with_tables(reader: Values, tables: Values) -> Values:
     """The place of `reader` with the tables of another thread's checkpoint, which knows of later DDL."""
     own = {key: value for key, value in reader.items() if not key.startswith(_SCHEMA) and key != _REFERS}
     theirs = {key: value for key, value in tables.items() if key.startswith(_SCHEMA) or key == "users"}
     return {**own, **theirs, "schema-scn": tables.get("schema-scn", tables["scn"])}
+
+
+def joining(seed: Values, since: int, published: Iterable[Values]) -> Values:
+    """What a thread begins with that joins at the SCN `since`: it sees no DDL that others ran before."""
+    newest = max(published, key=lambda values: int(values["scn"]), default=seed)
+    return with_tables(seed, newest) if since > int(seed["scn"]) and int(newest["scn"]) > int(seed["scn"]) else seed
 
 
 def tables_after(files: Mapping[str, Values], scn: int) -> Values | None:

@@ -7,13 +7,15 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver, ReceiverClass
 from sluice.errors import SluiceError, Terminal
-from sluice.redo import checkpoints, missing_logs, program_configuration
+from sluice.redo import checkpoints, left_out, missing_logs, program_configuration
 from sluice.redo.beginning import Held, lacks
 from sluice.redo.checkpoints import Values
 from sluice.redo.log_watch import LogWatch
@@ -51,7 +53,8 @@ def pause(deaths: int) -> float:
 
 class Keeper:
     """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins. `held`: what the
-    stream holds that is merged from it; None while there is none."""
+    stream holds that is merged from it; None while there is none. `complete_from`: the SCN from which on rows were
+    read; None: none were."""
 
     def __init__(
         self,
@@ -62,8 +65,9 @@ class Keeper:
         epoch: int,
         receiver: ReceiverClass,
         held: Held | None = None,
+        complete_from: Callable[[], int | None] = lambda: None,
     ):
-        self.held = held
+        self.held, self._complete_from = held, complete_from
         self.thread, self.seed, self.options = thread, seed, options
         self.state, self.epoch = state, epoch
         self.name: str = seed["database"]
@@ -74,6 +78,7 @@ class Keeper:
         self.receiver: Receiver = receiver(
             program_configuration.address(thread, options), self.name, thread.spool, int(seed["scn"])
         )
+        self._left_out = left_out.read(thread.spool)
         self.begun = False
         """Its program knows where to begin."""
         self._program: Program | None = None
@@ -81,6 +86,8 @@ class Keeper:
         self._started = 0.0
         self._deaths = 0
         self._next_start = 0.0
+        self.tables: Values | None = None
+        """The newest checkpoint with tables."""
         self.needed_sequence = 0
         """Logs below it are not needed any more, whatever happens."""
         self._newest = 0
@@ -99,6 +106,7 @@ class Keeper:
         if wrong := list(program_configuration.mistakes(values)):
             raise ConfigurationRefused(str(self.thread), wrong)
         checkpoints.write(self.thread.work, self.thread.configuration.name, values)
+        self._give_up_lost()
         self._publish_tables()
         self._receiving.start()
         self._begin()
@@ -106,6 +114,7 @@ class Keeper:
     def tick(self) -> None:
         """A look at the program. Raises `StoreUnreachable`, `Superseded`, and what the receiver raised."""
         now = time.monotonic()
+        self._note_left_out()
         if self._program is not None and self._program.status is not None:
             self._bury(now)
         if not self.begun:
@@ -157,7 +166,7 @@ class Keeper:
 
     def copy_checkpoints(self) -> None:
         """Into Redis, and the newest with tables to where the merge reads. Raises `StoreUnreachable`, `Superseded`."""
-        kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
+        kept = self._kept()
         if kept:
             self.state.store(self.epoch, str(self.thread), {name: json.dumps(values) for name, values in kept.items()})
             self.needed_sequence = checkpoints.oldest_sequence(kept)
@@ -209,8 +218,14 @@ class Keeper:
         scn = received.durable[0] if received.durable is not None else 0
         behind = max(0, self._newest - received.sequence) if received.sequence else None
         return ThreadStatus(
-            str(self.thread), state, received.sequence, scn, received.time, self.restarts, error, behind, logs
-        )
+            str(self.thread), state, received.sequence, scn, received.time, self.restarts, error, behind, logs,
+            self._left_out_text(),
+        )  # fmt: skip
+
+    def _left_out_text(self) -> str:
+        if self._left_out and not (self.thread.spool / left_out.FILE).exists():
+            self._left_out = left_out.LeftOut()  # A person has seen to it.
+        return left_out.explained(self._left_out, self._complete_from(), self.thread.spool) if self._left_out else ""
 
     @property
     def _begins(self) -> int:
@@ -221,8 +236,7 @@ class Keeper:
         """Starts the program for the first time, as soon as it is known where it goes on."""
         if not self._placed():
             return
-        kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
-        self.needed_sequence = checkpoints.oldest_sequence(kept)
+        self.needed_sequence = checkpoints.oldest_sequence(self._kept())
         self.begun = True
         self._launch()
 
@@ -242,7 +256,9 @@ class Keeper:
             first = self.thread.first_log(self._begins) or (int(self.seed.get("seq", 0)) if alone else 0)
             if not first:
                 return False
-            files = {checkpoints.reader_file(self.name, int(self.seed["scn"])): {**self.seed, "seq": first}}
+            self.thread.keep_first(first)
+            begins = checkpoints.joining({**self.seed, "seq": first}, self.thread.since(), self._published())
+            files = {checkpoints.reader_file(self.name, int(self.seed["scn"])): begins}
         for name, values in files.items():
             checkpoints.write(self.thread.state, name, values)
         log.info("%s: begins with %s", self.thread, ", ".join(sorted(files)))
@@ -258,9 +274,18 @@ class Keeper:
             self.watch.give_up(f"thread {self.thread}: {why}")
         return bool(why)
 
+    def _kept(self) -> dict[str, Values]:
+        """The checkpoints from which any machine goes on."""
+        kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
+        first = self.thread.kept_first()
+        return {name: checkpoints.with_beginning(values, first) for name, values in kept.items()}
+
     def _lower(self) -> None:
-        """See `checkpoints.lowered`."""
-        files = checkpoints.read_folder(self.thread.state)
+        """See `checkpoints.lowered` and `checkpoints.with_beginning`."""
+        files, first = checkpoints.read_folder(self.thread.state), self.thread.kept_first()
+        for file, found in files.items():
+            if (changed := checkpoints.with_beginning(found, first)) is not found:
+                checkpoints.write(self.thread.state, file, changed)
         name = checkpoints.position_file(self.name)
         if name in files:
             durable = self.receiver.durable
@@ -274,11 +299,18 @@ class Keeper:
         """The newest checkpoint with tables, for the merge: it says the keys."""
         newest = checkpoints.tables_after(checkpoints.read_folder(self.thread.state), 0) or self.seed
         file = checkpoints.reader_file(self.name, int(newest["scn"]))
+        if self.tables is None or self.tables["scn"] != newest["scn"]:
+            self.tables = newest
         if not (self.thread.spool / file).exists():
             checkpoints.write(self.thread.spool, file, newest)
             for old in self.thread.spool.glob(f"{self.name}-chkpt-*.json"):
                 if old.name != file:
                     old.unlink(missing_ok=True)
+
+    def _published(self) -> list[Values]:
+        """The newest checkpoints with tables of all threads of this incarnation."""
+        found = self.thread.spool.parent.glob(f"{self.thread.resetlogs}_*")
+        return [values for folder in found for values in checkpoints.read_folder(folder).values()]
 
     def _launch(self) -> None:
         self._lower()
@@ -301,7 +333,33 @@ class Keeper:
 
     def _note_error(self) -> None:
         assert self._program is not None
+        self._note_left_out()
         self._error = self._program.last_error
+
+    def _note_left_out(self) -> None:
+        """What the program says that it leaves out; a loss is given up."""
+        if self._program is None:
+            return
+        before = found = self._left_out
+        while not self._program.left_out.empty():
+            code, said = self._program.left_out.get()
+            if code in left_out.PARTS:
+                found = replace(found, parts=found.parts + 1, part=said)
+            elif (transaction := left_out.transaction(said)) is not None:
+                found = found.more([transaction])
+        if found is before:
+            return
+        try:
+            left_out.write(self.thread.spool, found)
+        except OSError as error:
+            log.error("%s: what OpenLogReplicator leaves out cannot be kept: %s", self.thread, error)
+        self._left_out = found
+        log.warning("%s: %s", self.thread, found)
+        self._give_up_lost()
+
+    def _give_up_lost(self) -> None:
+        if why := left_out.lost(self._left_out, self._complete_from()):
+            self.watch.give_up(f"thread {self.thread}: {why}")
 
     def _look(self) -> None:
         """Ends a program that does not answer any more; `tick` starts it again."""

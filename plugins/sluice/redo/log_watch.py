@@ -4,51 +4,17 @@ A log that is lost ends the stream where its changes would follow: a file `lost`
 merge, which says it to the slaves. When the log is there again, the file goes.
 """
 
-import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 
 from sluice.counted import duration
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.model.vendors import DESCRIPTION_FILE, LOST_FILE
+from sluice.model.vendors import LOST_FILE
 from sluice.redo.missing_logs import Danger, Finding, Need, judged
 
 log = logging.getLogger("sluice.redo")
 
 GIVEN_UP = "Its changes are given up: the slaves become INCONSISTENT where it begins"
-
-
-def hold_back(threads: Path, resetlogs: int, unread: Mapping[int, int]) -> str:
-    """Lets the merge wait where redo of a thread begins that nobody reads; what a person must do, empty for nothing.
-
-    `threads`: the folder of the threads' folders. `unread`: threads, each with the SCN from which on it is needed.
-    """
-    awaited = []
-    for number, scn in sorted(unread.items()):
-        folder = threads / f"{resetlogs}_{number}"
-        if not folder.exists():
-            log.error("thread %d of the master has redo from SCN %d on, and nobody reads it", number, scn)
-            making = threads / f".{folder.name}"
-            making.mkdir(parents=True, exist_ok=True)
-            (making / DESCRIPTION_FILE).write_text(json.dumps({"since": scn}), "utf-8")
-            making.rename(folder)
-        if not _closed(folder / DESCRIPTION_FILE):
-            awaited.append(f"{number} (from SCN {scn} on)")
-    if not awaited:
-        return ""
-    return (
-        f"The master has redo of threads that are not under redo.threads: {', '.join(awaited)}. The merge waits where "
-        "it begins. Add them there, with their logs, and start capture_redo again; or, where it is not wanted, write "
-        f'{{"closed": true}} into {DESCRIPTION_FILE} of their folders in {threads}.'
-    )
-
-
-def _closed(description: Path) -> bool:
-    try:
-        return json.loads(description.read_text("utf-8")).get("closed") is True
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 class LogWatch:

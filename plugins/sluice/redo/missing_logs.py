@@ -92,18 +92,6 @@ def judged(said: ArchivedLogs, need: Need) -> Finding | None:
     return _soon(said, need, logs, needed[0], newest) if needed else None
 
 
-def unread(said: ArchivedLogs, resetlogs: int, read: Collection[int], scn: int) -> dict[int, int]:
-    """Threads that nobody reads although there is redo of theirs above `scn`: from which SCN on.
-
-    `read`: the threads that are read. An instance that was added has a thread of its own.
-    """
-    found: dict[int, int] = {}
-    for copy in said.copies:
-        if copy.resetlogs == resetlogs and copy.thread not in read and copy.next_scn > scn:
-            found[copy.thread] = min(copy.first_scn, found.get(copy.thread, copy.first_scn))
-    return found
-
-
 def explained(thread: int, said: str) -> Finding | None:
     """What a program means that waits for a log; `said`: OpenLogReplicator's words. None: another thing."""
     gap = _GAP.search(said)

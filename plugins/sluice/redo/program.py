@@ -3,6 +3,7 @@
 import logging
 import logging.handlers
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice.redo import child
+from sluice.redo import child, left_out
 
 LOG_BYTES, LOGS_KEPT = 20_000_000, 3
 _SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
@@ -30,6 +31,8 @@ class Program:
         self.last_error = ""
         self.missing_log = ""
         """What it says of a log that it waits for."""
+        self.left_out: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        """Codes and words of what it says about changes that it leaves out."""
         self._log = logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
         self._process = subprocess.Popen(
             [sys.executable, "-I", child.__file__, *command],
@@ -75,6 +78,8 @@ class Program:
             code = int(said["code"] or 0)
             if said["level"] == "ERROR" and code != CAUGHT_SIGNAL:
                 self.last_error = said["text"]
+            elif code == left_out.WITHOUT_BEGINNING or code in left_out.PARTS:
+                self.left_out.put((code, said["text"]))
             elif code == MISSING_LOG:
                 self.missing_log = said["text"]
             elif said["text"].startswith("processing redo log"):

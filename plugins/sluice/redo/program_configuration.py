@@ -29,8 +29,9 @@ FORMAT: Mapping[str, int | str] = {
     "xid": 1,
 }
 """What the merge reads (docs/redo.md)."""
-ARCHIVED_ONLY, DDL, CHECKPOINTS = 1, 32, 4096
-"""Flags: no online logs; the texts of DDL; messages of checkpoints."""
+ARCHIVED_ONLY, DDL, INCOMPLETE, CHECKPOINTS = 1, 32, 1024, 4096
+"""Flags: no online logs; the texts of DDL; transactions whose beginning was not read are told; messages of
+checkpoints."""
 ARCHIVE_DESTINATION, ARCHIVE_FORMAT = "/sluice", "%t_%s_%r.arc"
 """Where OpenLogReplicator looks for archived logs, before `path-mapping`, and how they are named."""
 POLL_US = 1_000_000
@@ -94,7 +95,7 @@ def configuration(thread: RedoThread, seed: Mapping[str, Any], options: RedoOpti
     source: dict[str, object] = {
         "alias": "SOURCE",
         "name": seed["database"],
-        "flags": ARCHIVED_ONLY | DDL | CHECKPOINTS,
+        "flags": ARCHIVED_ONLY | DDL | INCOMPLETE | CHECKPOINTS,
         "arch": "path",
         "arch-read-sleep-us": POLL_US,
         "memory": {"min-mb": min(64, memory), "max-mb": memory, "swap-path": str(thread.swap)},

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from sluice.configuration.redo import RedoOptions
 from sluice.model.vendors import DESCRIPTION_FILE
-from sluice.redo import blocks
+from sluice.redo import blocks, unread_redo
+
+FIRST_LOG = "first_log"
+"""In the folder of the program: the sequence of the log with which its capture began."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,25 @@ class RedoThread:
         """
         for sequence, file in sorted(self._files()):
             try:
-                with file.open("rb") as opened:
-                    header = blocks.read_header(opened.read(2 * max(blocks.SIZES)))
+                header = _header(file)
             except (OSError, blocks.NotRedo):
                 continue
             ends = header.next_scn
             if (header.first_scn <= scn and (ends is None or scn < ends)) or (sequence == 1 and header.first_scn > scn):
                 return sequence
         return None
+
+    def keep_first(self, sequence: int) -> None:
+        """Capture begins with this log."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        (self.work / FIRST_LOG).write_text(str(sequence), "ascii")
+
+    def kept_first(self) -> int:
+        """Else the first one that is there; 0 while none is."""
+        try:
+            return int((self.work / FIRST_LOG).read_text("ascii"))
+        except (OSError, ValueError):
+            return min(self.logs_here(), default=0)
 
     def since(self) -> int:
         """The SCN with which a thread joins that was not read from the beginning; 0 for others."""
@@ -82,3 +96,36 @@ class RedoThread:
             parts = file.stem.split("_")
             if len(parts) == 3 and parts[1].isdigit():
                 yield int(parts[1]), file
+
+
+def known(threads: Path, resetlogs: int) -> list[int]:
+    """The threads of an incarnation that have a folder in `threads`, but those that are closed."""
+    found = [each for each in _threads(threads) if each[0] == resetlogs] if threads.exists() else []
+    return sorted(number for _, number, folder in found if not unread_redo.closed(folder))
+
+
+def headers(logs: Path, scn: int) -> Iterator[blocks.LogHeader]:
+    """Of each thread that has logs in `logs`, the first one with redo above `scn`. Raises `OSError`."""
+    for resetlogs, number, folder in _threads(logs):
+        thread = RedoThread(resetlogs, number, folder, folder, folder)
+        for _, file in sorted(thread._files()):
+            try:
+                header = _header(file)
+            except (OSError, blocks.NotRedo):
+                continue
+            if header.next_scn is None or header.next_scn > scn:
+                yield header
+                break
+
+
+def _threads(root: Path) -> Iterator[tuple[int, int, Path]]:
+    """Incarnation, number and folder of each."""
+    for folder in sorted(root.iterdir()):
+        resetlogs, _, number = folder.name.partition("_")
+        if folder.is_dir() and resetlogs.isdigit() and number.isdigit():
+            yield int(resetlogs), int(number), folder
+
+
+def _header(file: Path) -> blocks.LogHeader:
+    with file.open("rb") as opened:
+        return blocks.read_header(opened.read(2 * max(blocks.SIZES)))

@@ -48,6 +48,57 @@ class Files(Protocol):
     def read(self, path: str, offset: int, length: int) -> bytes: ...
 
 
+class Archive:
+    """The logs of all threads in `folders` of `source`."""
+
+    def __init__(self, source: Files, folders: Sequence[str]):
+        self._source, self._folders = source, folders
+        self._known: dict[tuple[str, int], LogHeader] = {}
+        """What a complete log says of itself, by its path and size."""
+
+    def found(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
+        """The logs with their paths; and what was refused, while other folders were looked at. Raises `Transient`."""
+        found: list[tuple[str, LogHeader]] = []
+        refused: ProxyRefuses | None = None
+        for folder in self._folders:
+            try:
+                entries = self._source.files(folder)
+            except ProxyRefuses as error:
+                refused = refused or error
+                continue
+            for name, size in entries:
+                path = f"{folder.rstrip('/')}/{name}"
+                try:
+                    header = self._known.get((path, size)) or self._header(path, size)
+                except ProxyRefuses as error:
+                    if error.status != NOT_THERE:  # Else it was deleted since.
+                        refused = refused or error
+                    continue
+                if header is not None:
+                    found.append((path, header))
+        return found, refused
+
+    def headers(self, resetlogs: int) -> list[LogHeader]:
+        """Of the logs of the database whose incarnation that is: those of others may lie there as well.
+
+        Raises `Transient`.
+        """
+        found = [header for _, header in self.found()[0]]
+        mine = {header.database for header in found if header.resetlogs == resetlogs}
+        return [header for header in found if header.database in mine]
+
+    def _header(self, path: str, size: int) -> LogHeader | None:
+        try:
+            header = blocks.read_header(self._source.read(path, 0, 2 * max(blocks.SIZES)))
+        except NotRedo as reason:
+            log.debug("%s: %s", path, reason)
+            return None
+        # One that is written has its size from the beginning, and is another log when it is used again.
+        if header.complete and header.blocks is not None and header.blocks * header.size == size:
+            self._known[path, size] = header
+        return header
+
+
 class Stager:
     """Of one redo thread: from `folders` of `source` to `target`.
 
@@ -65,13 +116,11 @@ class Stager:
         since: int = 0,
         piece: int = PIECE,
     ):
-        self.source, self.folders, self.target = source, folders, target / DAY
+        self.source, self.target = source, target / DAY
         self.thread, self.resetlogs, self._piece = thread, resetlogs, piece
-        self._since = since
+        self._archive, self._since = Archive(source, folders), since
         self.freed = 0
         """Logs below this sequence are not wanted any more."""
-        self._known: dict[tuple[str, int], LogHeader] = {}
-        """What a complete log says of itself, by its path and size."""
 
     def turn(self) -> int:
         """Brings what has come; how many logs are whole now. Raises `Transient`, `ProxyRefuses`.
@@ -81,8 +130,9 @@ class Stager:
         """
         self.target.mkdir(parents=True, exist_ok=True)
         staged, damaged = 0, dict[int, LogDamaged]()
-        found, refused = self._found()
-        for path, header in sorted(found, key=lambda each: (each[1].sequence, not each[1].complete)):
+        found, refused = self._archive.found()
+        mine = [each for each in found if (each[1].thread, each[1].resetlogs) == (self.thread, self.resetlogs)]
+        for path, header in sorted(mine, key=lambda each: (each[1].sequence, not each[1].complete)):
             past = header.next_scn is not None and header.next_scn <= self._since
             if not past and header.sequence >= self.freed and not self.file(header.sequence).exists():
                 try:
@@ -115,39 +165,6 @@ class Stager:
 
     def file(self, sequence: int) -> Path:
         return self.target / f"{self.thread}_{sequence}_{self.resetlogs}{SUFFIX}"
-
-    def _found(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
-        """The thread's logs at the source; and what was refused, while other folders were looked at."""
-        found: list[tuple[str, LogHeader]] = []
-        refused: ProxyRefuses | None = None
-        for folder in self.folders:
-            try:
-                entries = self.source.files(folder)
-            except ProxyRefuses as error:
-                refused = refused or error
-                continue
-            for name, size in entries:
-                path = f"{folder.rstrip('/')}/{name}"
-                try:
-                    header = self._known.get((path, size)) or self._header(path, size)
-                except ProxyRefuses as error:
-                    if error.status != NOT_THERE:  # Else it was deleted since.
-                        refused = refused or error
-                    continue
-                if header is not None and (header.thread, header.resetlogs) == (self.thread, self.resetlogs):
-                    found.append((path, header))
-        return found, refused
-
-    def _header(self, path: str, size: int) -> LogHeader | None:
-        try:
-            header = blocks.read_header(self.source.read(path, 0, 2 * max(blocks.SIZES)))
-        except NotRedo as reason:
-            log.debug("%s: %s", path, reason)
-            return None
-        # One that is written has its size from the beginning, and is another log when it is used again.
-        if header.complete and header.blocks is not None and header.blocks * header.size == size:
-            self._known[path, size] = header
-        return header
 
     def _bring(self, path: str, header: LogHeader) -> bool:
         """What is there of a log; whether it is whole."""

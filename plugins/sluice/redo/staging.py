@@ -7,7 +7,7 @@ from pathlib import Path
 from sluice.configuration.redo import RedoOptions
 from sluice.errors import Terminal
 from sluice.redo.proxy_client import ProxyClient
-from sluice.redo.stager import Stager
+from sluice.redo.stager import Archive, Stager
 
 SHORTEST_TOKEN = 16
 
@@ -40,8 +40,16 @@ def read_token(file: Path) -> str:
 
 def of_thread(options: RedoOptions, logs: Path, thread: int, resetlogs: int, since: int) -> Stager:
     """Raises `TokenRefused`, `ProxyRefuses`."""
+    return Stager(_client(options), options.archived, logs, thread, resetlogs, since=since)
+
+
+def of_all(options: RedoOptions) -> Archive:
+    """Raises `TokenRefused`, `ProxyRefuses`."""
+    return Archive(_client(options), options.archived)
+
+
+def _client(options: RedoOptions) -> ProxyClient:
     assert options.proxy is not None
     assert options.token_file is not None
     authority = Path(os.path.abspath(options.proxy_authority)) if options.proxy_authority else None
-    client = ProxyClient(options.proxy, read_token(Path(options.token_file)), authority)
-    return Stager(client, options.archived, logs, thread, resetlogs, since=since)
+    return ProxyClient(options.proxy, read_token(Path(options.token_file)), authority)

@@ -11,7 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 import redis
@@ -24,14 +25,17 @@ from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.registry import receiver_of, redo_stream
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.names import TableName
 from sluice.model.naming import Naming
 from sluice.model.vendors import REDO, STREAM
-from sluice.redo import checkpoints, missing_logs, staging, supplemental_logging
+from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
 from sluice.redo.beginning import Held
+from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, pause
-from sluice.redo.log_watch import hold_back
 from sluice.redo.program import Program
 from sluice.redo.redo_thread import RedoThread
+from sluice.redo.stager import Archive
+from sluice.redo.unread_redo import Stretch, UnreadRedo
 
 log = logging.getLogger("sluice.redo")
 
@@ -40,7 +44,7 @@ STATUS_SECONDS = 1.0
 STAGE_SECONDS, STAGE_RETRY_SECONDS = 1.0, 5.0
 MERGE_GRACE_SECONDS = 12.0
 WATCH_SECONDS = 30.0
-"""So often the master is asked which archived logs it has."""
+"""So often the master is asked which archived logs it has, and is looked for logs of other threads."""
 
 
 class NotRedo(Terminal):
@@ -110,34 +114,62 @@ class _Leading:
         self.prefix, self.options, self.state = supervisor.replication.prefix, supervisor.options, supervisor.state
         location = supervisor.location
         self.threads, self.stream = location / "threads", location / STREAM
-        seed = checkpoints.read_seed(Path(self.options.schema))
-        replication, naming = supervisor.replication, Naming(self.options.exact_names)
-        supplemental_logging.expect(seed, lambda table: replication.rule(table) is not None, naming)
-        receiver, held = receiver_of(STREAM), _held(self.stream)
-        self.keepers = []
-        for number in map(int, self.options.threads):
-            thread = RedoThread.of(self.options, location, seed["resetlogs"], number)
-            self.keepers.append(Keeper(thread, seed, self.options, self.state, epoch, receiver, held))
+        self.logs = Path(self.options.logs or location / "logs")
+        self._seed = checkpoints.read_seed(Path(self.options.schema))
+        self._resetlogs, self._begins = int(self._seed["resetlogs"]), int(self._seed["scn"])
+        self._naming = Naming(self.options.exact_names)
+        supplemental_logging.expect(self._seed, self._replicated, self._naming)
+        unread_tables.expect(self._seed, self._replicated, self._naming)
+        self._receiver, self._held = receiver_of(STREAM), _held(self.stream)
         self._stop = threading.Event()
-        self._beside = [
-            threading.Thread(
-                target=self._stage, args=(keeper, seed["resetlogs"], seed["scn"]), name=f"stage {keeper.thread}"
-            )
-            for keeper in self.keepers
-            if self.options.proxy is not None
-        ]
+        self.keepers: list[Keeper] = []
+        self._beside = [threading.Thread(target=self._look_around, name="look around")]
         if supervisor.archived is not None:
-            watching = threading.Thread(target=self._watch_logs, args=(supervisor.archived,), name="watch logs")
-            self._beside.append(watching)
-        self._watch_error = self._unread = ""
-        self._resetlogs, self._begins = seed["resetlogs"], seed["scn"]
+            self._beside.append(
+                threading.Thread(target=self._watch_logs, args=(supervisor.archived,), name="watch logs")
+            )
+        for number in self._numbers():
+            self._add(number)
+        self._unread = UnreadRedo(self.threads, self._resetlogs, self._begins, every=self.options.every_thread)
+        self._joining: set[int] = set()
+        """Threads that are found, and not read yet."""
+        self._watch_error = self._look_error = self._tables_error = ""
+        self._tables: Values | None = None
+        """Those that were looked at."""
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
         self._merge_deaths = 0
         self._said = 0.0
-        self._ddl = dict.fromkeys((keeper.thread for keeper in self.keepers), 0)
+        self._ddl: dict[RedoThread, int] = {}
         """By thread, the DDL for whose tables its program was started again."""
+
+    def _numbers(self) -> list[int]:
+        """The threads that are read from the beginning; of all, those that were found before."""
+        if not self.options.every_thread:
+            return [int(number) for number in self.options.threads]
+        return redo_thread.known(self.threads, self._resetlogs)
+
+    def _add(self, number: int) -> Keeper:
+        """A thread that is read."""
+        thread = RedoThread.of(self.options, self.supervisor.location, self._resetlogs, number)
+        keeper = Keeper(
+            thread, self._seed, self.options, self.state, self.epoch, self._receiver, self._held, self._complete_from
+        )
+        self.keepers = [*self.keepers, keeper]  # Others go through the list meanwhile.
+        if self.options.proxy is not None:
+            self._beside.append(threading.Thread(target=self._stage, args=(keeper,), name=f"stage {thread}"))
+        return keeper
+
+    def _complete_from(self) -> int | None:
+        """The SCN from which on rows were read beside the stream; None: none were, or nobody knows just now."""
+        try:
+            return redo_stream(self.stream).complete_from()
+        except Transient:
+            return None
+
+    def _replicated(self, table: TableName) -> bool:
+        return self.supervisor.replication.rule(table) is not None
 
     def run(self, stop: threading.Event) -> None:
         """Raises `LeaseLost`, `Superseded`, `StoreUnreachable`, `Terminal`."""
@@ -160,9 +192,11 @@ class _Leading:
 
     def _turn(self) -> None:
         try:
+            self._join()
             for keeper in self.keepers:
                 keeper.tick()
             self._follow_ddl()
+            self._look_at_tables()
             self._keep_merging()
             if time.monotonic() - self._said >= STATUS_SECONDS:
                 self._said = time.monotonic()
@@ -170,6 +204,30 @@ class _Leading:
         except StoreUnreachable as away:
             # The programs go on as long as the lease surely holds.
             log.warning("%s: %s", self.prefix, away)
+
+    def _join(self) -> None:
+        """Threads that were found since are read as well."""
+        for number in sorted(self._joining - {keeper.thread.number for keeper in self.keepers}):
+            beside = len(self._beside)
+            keeper = self._add(number)
+            with suppress(StoreUnreachable):  # Then it begins at a later look.
+                keeper.start()
+            for each in self._beside[beside:]:
+                each.start()
+            log.info("%s: thread %s is read from now on", self.prefix, keeper.thread)
+
+    def _look_at_tables(self) -> None:
+        """Whether all of them are read, and logged as they must be, as the newest schema checkpoint shows them."""
+        known = [keeper.tables for keeper in self.keepers if keeper.tables is not None]
+        newest = max(known, key=lambda values: int(values["scn"]), default=None)
+        if newest is None or newest is self._tables:
+            return
+        self._tables = newest
+        unread = list(unread_tables.found(newest, self._replicated, self._naming))
+        statements = list(supplemental_logging.lacking(newest, self._replicated, self._naming))
+        texts = [unread_tables.explained(unread)] if unread else []
+        texts += [supplemental_logging.explained(statements)] if statements else []
+        self._tables_error = " ".join(texts)
 
     def _follow_ddl(self) -> None:
         """DDL reaches only the thread that ran it: the others go on with its tables, once they have begun."""
@@ -181,7 +239,7 @@ class _Leading:
                 continue
             tables = keeper.tables_after(scn)
             if tables is None:
-                if self._ddl[keeper.thread] != scn:
+                if self._ddl.get(keeper.thread) != scn:
                     self._ddl[keeper.thread] = scn
                     keeper.restart(f"it writes a checkpoint with the tables behind the DDL at SCN {scn}")
                 continue
@@ -192,11 +250,12 @@ class _Leading:
                     other.restart(f"thread {keeper.thread} ran DDL at SCN {scn}")
             keeper.receiver.passed_on(scn)
 
-    def _stage(self, keeper: Keeper, resetlogs: int, since: int) -> None:
+    def _stage(self, keeper: Keeper) -> None:
         """Brings the logs of a thread, and deletes those that nobody needs."""
+        of = keeper.thread
         while not self._stop.is_set():
             try:
-                stager = staging.of_thread(self.options, keeper.thread.logs, keeper.thread.number, resetlogs, since)
+                stager = staging.of_thread(self.options, of.logs, of.number, of.resetlogs, self._begins)
                 while not self._stop.is_set():
                     stager.free(keeper.needed_sequence)
                     staged = stager.turn()
@@ -213,16 +272,35 @@ class _Leading:
         while not self._stop.is_set():
             try:
                 said = archived()
+                self._see(said.copies)
                 for keeper in self.keepers:
                     keeper.look_at_logs(said)
-                read = [keeper.thread.number for keeper in self.keepers]
-                unread = missing_logs.unread(said, self._resetlogs, read, self._begins)
-                self._unread = hold_back(self.threads, self._resetlogs, unread)
                 self._watch_error = ""
             except (SluiceError, OSError) as error:
                 self._watch_error = f"The master cannot be asked which archived logs it has. {error}"
                 log.warning("%s: %s", self.prefix, self._watch_error)
             self._stop.wait(self.supervisor.watch_seconds)
+
+    def _look_around(self) -> None:
+        """Looks for logs of threads that are not read, where logs come from; no master is asked."""
+        archive: Archive | None = None
+        while not self._stop.is_set():
+            try:
+                if self.options.proxy is None:
+                    found = list(redo_thread.headers(self.logs, self._begins)) if self.logs.exists() else []
+                else:
+                    archive = archive or staging.of_all(self.options)
+                    found = archive.headers(self._resetlogs)
+                self._see(found)
+                self._look_error = ""
+            except (SluiceError, OSError) as error:
+                self._look_error = f"Nobody knows whether there are logs of other threads. {error}"
+            self._stop.wait(self.supervisor.watch_seconds)
+
+    def _see(self, found: Collection[Stretch]) -> None:
+        awaited = self._unread.saw(found, [keeper.thread.number for keeper in self.keepers])
+        if self.options.every_thread:
+            self._joining = self._joining | awaited
 
     def _keep_merging(self) -> None:
         now = time.monotonic()
@@ -251,7 +329,13 @@ class _Leading:
         error = "" if merging else self._merge_error
         holder = f"process {os.getpid()} on {os.uname().nodename}"
         threads = tuple(each.status() for each in self.keepers)
-        return RedoStatus(holder, self.epoch, time.time(), threads, error, self._watch_error, self._unread)
+        unread = self._unread.text
+        if not threads:
+            where = ", ".join(self.options.archived) or self.logs
+            unread = f"No log of a redo thread of the incarnation {self._resetlogs} is in {where}: nothing is read yet."
+        needed = " ".join(filter(None, [unread, self._tables_error]))
+        watch_error = " ".join(filter(None, [self._watch_error, self._look_error]))
+        return RedoStatus(holder, self.epoch, time.time(), threads, error, watch_error, needed)
 
     def _end(self, *, at_once: bool) -> None:
         enders = [threading.Thread(target=keeper.end, kwargs={"at_once": at_once}) for keeper in self.keepers]

@@ -23,23 +23,28 @@ class NotLogged(Terminal):
     """Changes of tables would come without what names their rows."""
 
     def __init__(self, statements: list[str]):
-        more = f"\n… and {len(statements) - SHOWN} more" if len(statements) > SHOWN else ""
-        super().__init__(
-            "When the schema checkpoint was made, the master's redo did not say which rows of these tables change. Run "
-            "there, then make a new schema checkpoint (redo.schema) and start again:\n"
-            + ";\n".join(statements[:SHOWN])
-            + f";{more}"
-        )
+        super().__init__(explained(statements))
         self.statements = statements
+
+
+def explained(statements: list[str]) -> str:
+    """What a person must run."""
+    more = f"\n… and {len(statements) - SHOWN} more" if len(statements) > SHOWN else ""
+    return (
+        "When the schema checkpoint was made, the master's redo did not say which rows of these tables change. Run "
+        "there, then make a new schema checkpoint (redo.schema) and start again:\n"
+        + ";\n".join(statements[:SHOWN])
+        + f";{more}"
+    )
 
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
     """Of the tables that are `replicated`, by their names on the slaves. Raises `NotLogged`."""
-    if lacking := list(_lacking(seed, replicated, naming)):
-        raise NotLogged(lacking)
+    if statements := list(lacking(seed, replicated, naming)):
+        raise NotLogged(statements)
 
 
-def _lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
+def lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
     """Statements that add it, a table each."""
     everything, keys = bool(seed.get("supp-log-db-all")), bool(seed.get("supp-log-db-primary"))
     owners = {user["user"]: user["name"] for user in seed.get("sys-user", []) if user["name"] in seed["users"]}

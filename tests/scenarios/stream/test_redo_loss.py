@@ -13,6 +13,7 @@ import pytest
 
 from sluice import config
 from sluice.database.archived_logs import ArchivedLogs, LogCopy
+from sluice.database.registry import redo_stream
 from sluice.model.slave_state import SlaveState
 from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.errors import ChangesLost
@@ -152,3 +153,44 @@ def test_a_log_that_is_deleted_before_it_is_read_makes_the_slave_inconsistent(
     finally:
         stop.set()
         running.join(60)
+
+
+@pytest.mark.long
+def test_a_transaction_that_is_left_out_is_told_and_a_loss_where_rows_were_read_before(
+    tmp_path: Path, redis_url: str, replay: Callable[..., Replay]
+) -> None:
+    """Where the stream begins it is as it must be; what is committed behind the rows that were read is missing."""
+    made = Capture(tmp_path, redis_url, threads="1", keys={("PUBLIC", "T"): ["ID"]})
+    shutil.copy(made.configure() / "ORA.yaml", os.environ["SLUICE_REPLICATIONS"])
+    stream, kept = made.location / "stream", made.location / "threads" / str(ONE) / "left_out.json"
+
+    def without_beginning(sequence: int) -> list[str]:
+        return lines(sequence)[1:]
+
+    def told() -> str:
+        thread = made.thread(1)
+        return thread.left_out if thread else ""
+
+    made.log(1, 1, [*without_beginning(1), *lines(2)], first_scn=50)
+    with supervised(made):
+        until(lambda: made.keys() == ["2"])
+        until(lambda: "left out 1 transaction" in told() and "committed at SCN 100" in told())
+    assert kept.exists(), "the next one knows it as well"
+    slave = replay(stream, SimpleNamespace(master=None), tables=TABLES)
+    # Rows are read once it has ended.
+    redo_stream(stream).keep_complete_from(150)
+    with supervised(made), slave.apply():
+        slave.await_that(lambda: slave.slave.execute("SELECT id FROM public.t").fetchall() == [(2,)])
+        until(lambda: bool(made.thread(1)) and told() == "")
+    # Another one, of which the rows have nothing. The program that reads it begins anew: it has no checkpoint.
+    shutil.rmtree(tmp_path / "work")
+    made.state.client.flushall()
+    made.log(1, 2, [*without_beginning(3), *lines(4)])
+    with supervised(made), slave.apply(), pytest.raises(ChangesLost):
+        slave.await_that(lambda: False)
+    assert slave.checkpoint.state is SlaveState.INCONSISTENT
+    assert "committed at SCN 300" in slave.checkpoint.message
+    # Also to a supervisor that did not hear it.
+    (made.location / "threads" / str(ONE) / "lost").unlink()
+    with supervised(made):
+        until(lambda: (made.location / "threads" / str(ONE) / "lost").exists())

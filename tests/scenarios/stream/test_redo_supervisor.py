@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from sluice.redo import checkpoints
 from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, parse
+from sluice.vendors.stream.redo.merge import ThreadId
 from tests.airflow_home import ROOT
 from tests.scenarios.stream.test_redo_network import free_port
 from tests.unit import redo_vectors
@@ -335,6 +337,64 @@ def test_redo_of_an_instance_that_was_added_is_waited_for_and_merged_once_it_is_
     made.log(2, 8, [*transaction(270, "2.8.1", [insert(0, 270)]), checkpoint(300)], first_scn=250)
     made.start()
     until(lambda: made.keys() == ["100", "160", "200", "270"])
+
+
+@contextmanager
+def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A supervisor that looks for other threads all the time, and may ask no master."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
+    stop = threading.Event()
+    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, watch_seconds=0.1)
+    running = threading.Thread(target=supervisor.run, args=(stop,))
+    running.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        running.join(60)
+
+
+def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_master(
+    capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = capture(threads="1")
+    made.log(2, 1, [*transaction(100, "2.1.1", [insert(0, 1)]), checkpoint(300)], first_scn=50)
+    with looking(made, monkeypatch):
+        until(lambda: bool((status := made.status()) and "threads that are not under redo.threads: 2" in status.unread))
+        made.log(1, 1, [*transaction(200, "1.1.1", [insert(0, 2)]), checkpoint(300)], first_scn=50)
+        until(lambda: bool((one := made.thread(1)) and one.scn == 300))
+        assert made.keys() == [], "what thread 2 committed before is not there"
+    made.threads = "1, 2"
+    with looking(made, monkeypatch):
+        until(lambda: made.keys() == ["1", "2"])
+        until(lambda: bool((status := made.status()) and status.unread == ""))
+
+
+def test_with_all_threads_those_that_there_are_and_that_come_are_read(
+    capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes later begins with the tables that the others have by then."""
+    made = capture(threads="all")
+    with looking(made, monkeypatch):
+        until(lambda: bool((status := made.status()) and "No log of a redo thread" in status.unread))
+        wanted = two_threads(made, 1, 100, 10)
+        until(lambda: made.keys() == wanted)
+        state = made.root / "work" / str(ONE) / "state"
+        after = {**json.loads((made.root / "TEST-chkpt-60.json").read_text()), "scn": 110, "schema-scn": 105}
+        checkpoints.write(state, "TEST-chkpt-110.json", {**after, "sys-ts": [{"name": "behind the DDL"}]})
+        until(lambda: (made.location / "threads" / str(ONE) / "TEST-chkpt-110.json").exists())
+        three = ThreadId(ONE.resetlogs, 3)
+        (made.location / "logs" / str(three) / "2026_11_23").mkdir(parents=True)
+        made.log(3, 1, [*transaction(205, "3.1.1", [insert(0, 3)]), checkpoint(300)], first_scn=150)
+        until(lambda: bool(made.thread(3)))
+        begun = checkpoints.read_folder(made.root / "work" / str(three) / "state")
+        assert any(values.get("sys-ts") == [{"name": "behind the DDL"}] for values in begun.values())
+        wanted += two_threads(made, 2, 200, 10)
+        until(lambda: len(made.keys()) == 21)
+        assert made.keys() == [*wanted[:16], "3", *wanted[16:]]
+    # The next one knows them.
+    with looking(made, monkeypatch):
+        until(lambda: bool((status := made.status()) and len(status.threads) == 3 and status.unread == ""))
 
 
 @pytest.mark.long

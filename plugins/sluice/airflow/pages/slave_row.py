@@ -311,6 +311,9 @@ def master_messages(replication: Replication, known: KnownMaster, now: datetime)
         if thread.logs:
             text = f"Redo logs are missing, or will be: {thread.logs.rstrip('.')}."
             found.append(Message(text, Level.CRITICAL, lasting="redo"))
+        if thread.left_out:
+            text = f"Redo thread {thread.thread}: {thread.left_out}"
+            found.append(Message(text, Level.CRITICAL, lasting="redo"))
         if thread.state == "failed":
             text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
             found.append(Message(text, Level.CRITICAL, lasting="redo"))

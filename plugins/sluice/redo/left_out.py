@@ -1,0 +1,130 @@
+"""What OpenLogReplicator says that it leaves out of its output: whole transactions, and parts of rows.
+
+A transaction whose beginning is in no redo that it read is left out when it commits. With the flag
+`INCOMPLETE` of its configuration it says so. Where a capture begins that is as it must be: rows are read once all of
+them have ended. Behind that it is a loss.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from sluice.counted import counted
+
+FILE = "left_out.json"
+"""In the folder of the thread for the merge."""
+WITHOUT_BEGINNING = 60011
+PARTS = frozenset({60001, 60017})
+"""Pieces of rows that do not fit to each other: the row does not come."""
+_TRANSACTION = re.compile(
+    r"scn: (?P<scn>\d+) .*xid: 0x(?P<xid>[0-9a-f]{4}\.[0-9a-f]{3}\.[0-9a-f]{8}) "
+    r"flags: \d/(?P<rolled_back>\d)/(?P<system>\d) op: (?P<changes>\d+)"
+)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One that was left out when it was committed."""
+
+    xid: str
+    """USN.SLOT.SQN, in decimal numbers."""
+    scn: int
+    """Of its commit."""
+    certain: bool
+    """It changed tables that are read. Else all of its changes may lie in redo that was not read."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Of one thread, since its capture began."""
+
+    transactions: int = 0
+    scn: int = 0
+    """Of the last commit among them."""
+    certain: int = 0
+    """Of the last one that is certain to have changed tables that are read."""
+    xid: str = ""
+    """Of that one, or of the last one."""
+    parts: int = 0
+    """Rows that did not come."""
+    part: str = ""
+    """What the program said of the last of these."""
+
+    def __bool__(self) -> bool:
+        return bool(self.transactions or self.parts)
+
+    def more(self, found: Iterable[Transaction]) -> "LeftOut":
+        """With these; one that is said again, as after a start, counts once."""
+        new = [each for each in found if each.scn > self.scn]
+        if not new:
+            return self
+        certain = [each for each in new if each.certain]
+        last = max(certain or new, key=lambda each: each.scn)
+        return replace(
+            self,
+            transactions=self.transactions + len({each.xid for each in new}),
+            scn=max(each.scn for each in new),
+            certain=max([self.certain, *(each.scn for each in certain)]),
+            xid=last.xid if certain or not self.certain else self.xid,
+        )
+
+
+def transaction(said: str) -> Transaction | None:
+    """Of the program's words; None where nothing was committed."""
+    found = _TRANSACTION.search(said)
+    if found is None or found["rolled_back"] != "0":
+        return None
+    xid = ".".join(str(int(part, 16)) for part in found["xid"].split("."))
+    return Transaction(xid, int(found["scn"]), found["changes"] != "0" or found["system"] != "0")
+
+
+def lost(found: LeftOut, complete_from: int | None) -> str:
+    """Why the stream is not whole; empty where it is.
+
+    `complete_from`: rows were read as of that SCN and later ones alone; None: none were read.
+    """
+    if complete_from is None or found.certain <= complete_from:
+        return ""
+    return (
+        f"transaction {found.xid} was committed at SCN {found.certain}, and its beginning is in no redo that was read: "
+        f"OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. The slaves "
+        f"must be loaded anew: delete {FILE} in the folder of the thread for that"
+    )
+
+
+def explained(found: LeftOut, complete_from: int | None, folder: Path) -> str:
+    """What people should know; empty for nothing. `complete_from`: as `lost` has it. `folder`: of the thread."""
+    texts = []
+    if found.transactions and (complete_from is None or found.scn > complete_from):
+        texts.append(
+            f"OpenLogReplicator left out {counted(found.transactions, 'transaction')} that began before the redo that "
+            f"is read, or in that of another thread; the last one was committed at SCN {found.scn}. Slaves that "
+            "initial_update loads from now on have them. Load others as of that SCN or a later one, or compare them"
+        )
+    if found.parts:
+        texts.append(
+            f"OpenLogReplicator left out {counted(found.parts, 'change')} that it could not put together "
+            f"({found.part}). Compare the slaves, and repair them"
+        )
+    return f"{'. '.join(texts)}; then delete {folder / FILE}." if texts else ""
+
+
+def read(folder: Path) -> LeftOut:
+    """What is kept in the folder of a thread. Raises `OSError`."""
+    try:
+        return LeftOut(**json.loads((folder / FILE).read_text("utf-8")))
+    except FileNotFoundError:
+        return LeftOut()
+
+
+def write(folder: Path, found: LeftOut) -> None:
+    """It outlives a crash. Raises `OSError`."""
+    temporary = folder / f".{FILE}"
+    with temporary.open("w", encoding="utf-8") as opened:
+        json.dump(asdict(found), opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    temporary.rename(folder / FILE)

@@ -1,0 +1,115 @@
+"""Redo of a master that nobody reads: of threads that are not read, and of a later incarnation.
+
+What a thread committed comes into the stream in the order of all commits, or not at all. So the merge waits where redo
+of a thread begins that nobody reads.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from sluice.model.vendors import DESCRIPTION_FILE
+
+log = logging.getLogger("sluice.redo")
+
+
+class Stretch(Protocol):
+    """Of redo: a log, or what somebody says of one."""
+
+    @property
+    def resetlogs(self) -> int: ...
+    @property
+    def thread(self) -> int: ...
+    @property
+    def first_scn(self) -> int: ...
+    @property
+    def next_scn(self) -> int | None:
+        """None: it is still written."""
+        ...
+
+
+class UnreadRedo:
+    """Of one master. `threads`: the folder of the threads' folders. `scn`: capture begins with it. `every`: what is
+    found is read then."""
+
+    def __init__(self, threads: Path, resetlogs: int, scn: int, *, every: bool = False):
+        self._threads, self._resetlogs, self._scn, self._every = threads, resetlogs, scn, every
+        self._found: dict[int, int] = {}
+        self._later = 0
+        self._lock = threading.Lock()
+        """Held while what was seen becomes more: several look at once."""
+        self.text = ""
+        """What a person must do."""
+
+    def saw(self, seen: Collection[Stretch], read: Collection[int]) -> set[int]:
+        """The threads that nobody reads, of `read` none, by all that was ever seen. Raises `OSError`."""
+        with self._lock:
+            for number, scn in unread(seen, self._resetlogs, read, self._scn).items():
+                self._found[number] = min(scn, self._found.get(number, scn))
+            left = {number: scn for number, scn in self._found.items() if number not in read}
+            self._later = max([self._later, *(each.resetlogs for each in seen)])
+            awaited = hold_back(self._threads, self._resetlogs, left)
+            later = _later_text(self._later, self._resetlogs)
+            named = "" if self._every else _threads_text(awaited, self._threads)
+            self.text = " ".join(filter(None, [named, later]))
+            return set(awaited)
+
+
+def unread(seen: Iterable[Stretch], resetlogs: int, read: Collection[int], scn: int) -> dict[int, int]:
+    """Threads that nobody reads although there is redo of theirs above `scn`: from which SCN on.
+
+    `read`: the threads that are read. An instance that was added has a thread of its own.
+    """
+    found: dict[int, int] = {}
+    for each in seen:
+        behind = each.next_scn is None or each.next_scn > scn
+        if each.resetlogs == resetlogs and each.thread not in read and behind:
+            found[each.thread] = min(each.first_scn, found.get(each.thread, each.first_scn))
+    return found
+
+
+def hold_back(threads: Path, resetlogs: int, left: Mapping[int, int]) -> dict[int, int]:
+    """Lets the merge wait where redo of a thread begins that nobody reads; of which threads it does.
+
+    `left`: threads, each with the SCN from which on it is needed. One that is closed is not wanted.
+    """
+    for number, scn in left.items():
+        folder = threads / f"{resetlogs}_{number}"
+        if not folder.exists():
+            log.warning("thread %d of the master has redo from SCN %d on", number, scn)
+            making = threads / f".{folder.name}"
+            making.mkdir(parents=True, exist_ok=True)
+            (making / DESCRIPTION_FILE).write_text(json.dumps({"since": scn}), "utf-8")
+            making.rename(folder)
+    return {number: scn for number, scn in sorted(left.items()) if not closed(threads / f"{resetlogs}_{number}")}
+
+
+def closed(folder: Path) -> bool:
+    """Whether a person says that nothing is wanted of the thread."""
+    try:
+        return json.loads((folder / DESCRIPTION_FILE).read_text("utf-8")).get("closed") is True
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _threads_text(awaited: Mapping[int, int], threads: Path) -> str:
+    if not awaited:
+        return ""
+    named = ", ".join(f"{number} (from SCN {scn} on)" for number, scn in awaited.items())
+    return (
+        f"The master has redo of threads that are not under redo.threads: {named}. The merge waits where it begins. "
+        "Add them there, with their logs, and start capture_redo again; or, where it is not wanted, write "
+        f'{{"closed": true}} into {DESCRIPTION_FILE} of their folders in {threads}.'
+    )
+
+
+def _later_text(later: int, resetlogs: int) -> str:
+    if later <= resetlogs:
+        return ""
+    return (
+        f"There are logs of the incarnation {later}: the master was opened with RESETLOGS, and what is read is of "
+        f"{resetlogs}. Go on with a schema checkpoint of the new one (redo.schema)."
+    )
