@@ -63,7 +63,7 @@ CREATE VIEW gv$instance AS SELECT 1 AS inst_id, 1 AS thread#, 'OPEN' AS status, 
 CREATE VIEW v$thread AS SELECT 1 AS thread#, 'OPEN' AS status FROM DUAL
 /
 CREATE VIEW v$database AS
-SELECT 4021 AS dbid, 'PRIMARY' AS database_role, 'READ WRITE' AS open_mode FROM DUAL
+SELECT 4021 AS dbid, 'PRIMARY' AS database_role, 'READ WRITE' AS open_mode, 'YES' AS force_logging FROM DUAL
 /
 CREATE VIEW v$database_incarnation AS SELECT 1 AS resetlogs_id, 'CURRENT' AS status FROM DUAL
 /

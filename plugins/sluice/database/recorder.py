@@ -98,6 +98,11 @@ class RedoStream(Protocol):
         """RESETLOGS_ID of those whose redo is in it. Raises `Transient` while there is nothing."""
         ...
 
+    def threads(self) -> Collection[int]:
+        """Redo threads of the newest of them that are in it, or are waited for. Raises `Transient` while there is
+        nothing."""
+        ...
+
     def complete_from(self) -> int | None:
         """The SCN at which every transaction that began before the stream had ended; None while nobody said so."""
         ...

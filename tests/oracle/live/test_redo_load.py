@@ -21,11 +21,12 @@ from sluice.load.loader import load_worker
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Severity
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.redo.errors import OtherIncarnation
 from sluice.vendors.stream.redo.merger import Limits, Merger
@@ -282,6 +283,31 @@ def test_what_the_account_may_not_read_beside_redo_is_told_with_the_grant(loaded
         OracleMasterRig.connect_master(update.master_info).run("DROP VIEW gv$session")
         (lack,) = [lack for lack in preflight.of_master(master, update.replication) if "$" in lack.what]
     assert (lack.what, lack.statement) == ("SELECT on GV$SESSION", 'GRANT SELECT ON SYS.GV_$SESSION TO "postgres"')
+
+
+def test_a_master_that_may_leave_changes_out_of_its_redo_is_told(loaded: Callable[..., Loaded]) -> None:
+    update = loaded().update()
+    other = OracleMasterRig.connect_master(update.master_info)
+    other.run("CREATE OR REPLACE VIEW v$database AS SELECT 4021 AS dbid, 'PRIMARY' AS database_role, "
+              "'READ WRITE' AS open_mode, 'NO' AS force_logging FROM DUAL")  # fmt: skip
+    with update.connect_master() as master:
+        preflight = vendor_of(master.vendor).preflight
+        (lack,) = [each for each in preflight.of_master(master, update.replication) if "LOGGING" in each.what]
+    assert (lack.statement, lack.severity) == ("ALTER DATABASE FORCE LOGGING", Severity.WARNING)
+
+
+def test_no_rows_are_read_while_an_instance_is_open_whose_redo_nobody_reads(loaded: Callable[..., Loaded]) -> None:
+    rig = loaded()
+    rig.redo.transactions(3)
+    with rig.merging():
+        rig.await_that(lambda: list(rig.stream.glob("*.jsonl")))
+    other = OracleMasterRig.connect_master(rig.update().master_info)
+    other.run(
+        "CREATE OR REPLACE VIEW v$thread AS SELECT 1 AS thread#, 'OPEN' AS status FROM DUAL "
+        "UNION ALL SELECT 5, 'OPEN' FROM DUAL"
+    )
+    with pytest.raises(ThreadsUnread, match=r"not in the stream: 5\b"):
+        begin(rig)
 
 
 def test_a_part_is_loaded_again_while_the_rest_goes_on(loaded: Callable[..., Loaded]) -> None:

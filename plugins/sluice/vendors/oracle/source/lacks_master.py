@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from sluice import sql_files
 from sluice.configuration.model import Replication
 from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.errors import Terminal
@@ -67,12 +68,18 @@ def found(session: OracleSession, replication: Replication, *, light: bool) -> l
 def beside_redo(session: OracleSession) -> list[Lack]:
     """What is lacking to read the rows of a master whose changes come from its redo."""
     needed = {package: _PACKAGES[package] for package in ("DBMS_FLASHBACK", "DBMS_CRYPTO")}
-    return [
-        *of_account(session, {}, needed),
-        *_of_views(
-            session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
-        ),
-    ]
+    views = _of_views(
+        session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
+    )
+    return [*of_account(session, {}, needed), *views, *(_of_logging(session) if not views else [])]
+
+
+def _of_logging(session: OracleSession) -> list[Lack]:
+    ((forced,),) = session.run(sql_files.render("oracle", "redo_logging")).fetchall()
+    if forced == "YES":
+        return []
+    why = "what is loaded with NOLOGGING is in no redo, and slaves lack it until they are repaired"
+    return [Lack("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)]
 
 
 def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:

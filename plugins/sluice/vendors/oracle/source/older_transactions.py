@@ -6,7 +6,7 @@ all of them have ended. What ran when the stream begins is found by its first SC
 stream begins.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sluice.counted import listed
@@ -75,6 +75,18 @@ class OlderTransactions(Transient):
             f"Have them committed or rolled back. {listed(texts, SHOWN)}."
         )
         self.older = dict(older)
+
+
+class ThreadsUnread(Transient):
+    """Instances of the master are open whose redo is not in the stream."""
+
+    def __init__(self, place: str, threads: Collection[int]):
+        super().__init__(
+            f"{place}: redo threads of the master are open that are not in the stream: "
+            f"{listed(sorted(threads))}. Rows are read when they are: write them under redo.threads, or all, bring "
+            "their logs, and start capture_redo again."
+        )
+        self.threads = frozenset(threads)
 
 
 class StreamBehind(Transient):

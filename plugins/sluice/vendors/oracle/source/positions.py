@@ -10,7 +10,7 @@ from sluice.model.position import Moment, Position
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.source import position
-from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, look
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, look
 from sluice.vendors.oracle.source.server import Server
 
 
@@ -23,8 +23,8 @@ def moment(connection: Session, prefix: Prefix, schema: str, previous: Position 
     """As of which SCN the master shows what a position that is taken now covers; floors follow from `previous`.
 
     With redo that is where its stream ends: what committed later is not covered. Raises `InstanceLost`,
-    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `OlderTransactions`, `StreamBehind` and what
-    `RedoStream.moment` raises.
+    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `ThreadsUnread`, `OlderTransactions`, `StreamBehind`
+    and what `RedoStream.moment` raises.
     """
     del schema  # the account's own
     session = native(connection)
@@ -37,8 +37,11 @@ def moment(connection: Session, prefix: Prefix, schema: str, previous: Position 
 
 
 def _of_redo(server: Server, redo: RedoStream) -> Moment:
-    """Only once every transaction that the stream lacks has ended: from which SCN on that is so, the stream keeps."""
+    """Only while all open redo threads are in the stream, and once every transaction that it lacks has ended: from
+    which SCN on that is so, the stream keeps."""
     found = redo.moment(server.incarnation().resetlogs)
+    if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
+        raise ThreadsUnread(server.session.place, unread)
     complete_from = redo.complete_from()
     if complete_from is None:
         begins = redo.begins()

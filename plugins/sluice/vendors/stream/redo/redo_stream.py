@@ -60,6 +60,12 @@ class Recorded:
         """Raises `StreamUnreachable`."""
         return {thread.resetlogs for thread in self._end()[2].threads}
 
+    def threads(self) -> Collection[int]:
+        """Raises `StreamUnreachable`."""
+        known = self._end()[2].threads
+        newest = max(thread.resetlogs for thread in known)
+        return {thread.thread for thread in known if thread.resetlogs == newest}
+
     def complete_from(self) -> int | None:
         """Raises `StreamUnreachable`."""
         stream = self._end()[0]
