@@ -31,7 +31,7 @@ from sluice.vendors.stream.redo.merge import ThreadId
 from tests.airflow_home import ROOT
 from tests.scenarios.stream.test_redo_network import free_port
 from tests.unit import redo_vectors
-from tests.unit.redo_output import ONE, TWO, checkpoint, ddl, insert, schema_checkpoint, transaction
+from tests.unit.redo_output import COLUMNS, ONE, TWO, checkpoint, ddl, insert, schema, schema_checkpoint, transaction
 from tests.waiting import until
 
 PREFIX = Prefix("ORA_")
@@ -52,6 +52,8 @@ redo:
 
 
 ONE_TABLE = {("APP", "T"): ["ID"]}
+WIDER = schema(columns=[*COLUMNS, {"name": "E", "type": "number", "precision": -1, "scale": -1, "nullable": True}])
+"""As it is behind the DDL of these tests."""
 
 
 class Capture:
@@ -447,7 +449,7 @@ def test_ddl_is_passed_on_by_the_next_supervisor_where_the_last_one_was_killed_b
     other = checkpoints.read_folder(made.root / "work" / str(TWO) / "state")
     assert any(values.get("sys-ts") == after["sys-ts"] for values in other.values())
     made.log(1, 3, [checkpoint(400)])
-    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3)]), checkpoint(400)])
+    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3, of=WIDER)]), checkpoint(400)])
     until(lambda: made.keys() == ["1", "2", "3"])
 
 
@@ -476,5 +478,5 @@ def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[...
     assert one.restarts == before[1].restarts
     assert swapped.exists(), "the other program's start takes nothing of what this one has on the disk"
     made.log(1, 3, [checkpoint(400)])
-    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3)]), checkpoint(400)])
+    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3, of=WIDER)]), checkpoint(400)])
     until(lambda: made.keys() == ["1", "2", "3"])
