@@ -4,8 +4,8 @@ It does not parse redo. Its "redo logs" hold recorded output of OpenLogReplicato
 (`write_log`). It behaves like OpenLogReplicator otherwise: it reads the same configuration, refuses unknown keys and
 locks the file, serves one client over the same protocol, writes checkpoints to `state.path`, waits for the next log,
 and ends at SIGINT with a checkpoint and at SIGTERM without one. It also has the same faults: after a start it sends
-everything behind its checkpoint again, with other indexes within an SCN, and SIGINT truncates the message being sent. It
-skips transactions whose begin it has not read, and logs a warning about each with the flag for that.
+everything behind its checkpoint again, with other indexes within an SCN, and SIGINT truncates the message being sent.
+It skips transactions whose begin it has not read, and logs a warning about each with the flag for that.
 """
 
 import argparse
