@@ -272,6 +272,17 @@ def test_what_no_statement_mends_says_what_to_do(granted: Ends) -> None:
     ]
 
 
+def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted: Ends) -> None:
+    granted.master_admin.execute(
+        f"CREATE SCHEMA words; CREATE EXTENSION btree_gist SCHEMA words;"
+        f"CREATE INDEX ON {PERSON} USING gist (id words.gist_int4_ops)".encode()
+    )
+    (lack,) = granted.lacks()
+    assert (lack.side, lack.what, lack.severity) == ("slave dr1", "the extension btree_gist", Severity.WARNING)
+    granted.mend([lack])
+    assert granted.lacks() == []
+
+
 def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
     """By whatever address: an initial update would empty the master's tables."""
     found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).lacks()

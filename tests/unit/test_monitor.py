@@ -29,6 +29,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.sample import AppliedWindow, Sample, Sampler
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import DAGS
+from sluice.verify.definition_gaps import not_captured
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 ALL = Choice()
@@ -193,6 +194,17 @@ def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
         "public.t: lost. Start the DAG reconcile_tables with prefix DEMO_.", Level.CRITICAL, "reconcile"
     )
     assert "200,000,000 changes wait in ITEMS, 1,000 MB." in found[1].text
+    many = [Found(f"public.t{number}: lost", "", "") for number in range(8)]
+    (one,) = master_messages(replication(), KnownMaster(lacks=many), NOW)
+    assert one.text.startswith("public.t0: lost, ") and "public.t4: lost and 3 tables more. Start the DAG" in one.text
+
+
+def test_of_a_table_that_was_dropped_nothing_is_lost() -> None:
+    wanted = replace(replication(), tables=(TableRule(TablePattern.parse("public.*")),))
+    kept, new, gone = (TableName("public", name) for name in ("kept", "new", "gone"))
+    captured = {kept: "its triggers are still being made", gone: "the table does not exist"}
+    found = not_captured(wanted, [kept, new], captured)
+    assert found == {kept: "its triggers are still being made", new: "it is not captured"}
 
 
 # -- which slaves are shown, in which order

@@ -18,7 +18,7 @@ from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import Level, master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, SlaveConfig
-from sluice.coordination.gate import ADMIN, Closure
+from sluice.coordination.gate import ADMIN, ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
@@ -116,8 +116,12 @@ def test_a_page_says_a_reason_once_and_offers_what_can_help() -> None:
     assert set(re.findall(r"/sluice/actions/(\w+)\?", page)) == {"initiate"}
     held = Closure(ADMIN, "anna", "its disk is replaced", "2026-11-22T12:00:00+00:00")
     page = slave_page(OLGA, None, said(), closures=(held,))
-    assert words(page).count("its disk is replaced") == 2, "in the message and beside Gate"
+    assert words(page).count(
+        "its disk is replaced"
+    ) == 1 and "Gate closed: admin (anna, 12:00 UTC) Checkpoint" in words(page)
     assert {"open", "remove_first", "hold"} <= set(re.findall(r"/sluice/actions/(\w+)\?", page))
+    page = slave_page(OLGA, None, said(), closures=(replace(held, name=ERROR),))
+    assert "/sluice/actions/open?" not in page, "a restart opens what an error has closed"
 
 
 def test_a_failover_is_offered_where_there_is_one() -> None:

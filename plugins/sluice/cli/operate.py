@@ -240,15 +240,22 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
             away = False
             for question in [] if asked else questions(api, dag, run):
                 asked = True
-                text = f"{question.subject} Answer: ./sluice act approve {order.prefix} {order.slaves[0]}"
+                answer = f"Answer: ./sluice act approve {order.prefix} {order.slaves[0]}"
                 if dag == RESYNC:
-                    raise RunFailed(text)
+                    raise RunFailed(f"{question.subject} {_different(api, order)}{answer}")
+                text = f"{question.subject} {answer}"
                 print(text, file=sys.stderr, flush=True)
         except ApiUnreachable as outage:
             if not away:
                 print(f"{outage} The run is not lost; waiting for its end.", file=sys.stderr, flush=True)
             away = True
         time.sleep(POLL_SECONDS)
+
+
+def _different(api: AirflowApi, order: Order) -> str:
+    """Which tables differ, as the monitor says it."""
+    place = f"slaves/{quote(order.prefix, safe='')}/{quote(order.slaves[0], safe='')}/state.json"
+    return "".join(f"{said['text']} " for said in api.page(place)["messages"] if said["remedy"] == "repair")
 
 
 def _result(api: AirflowApi, dag: str, run: str) -> str:

@@ -1,7 +1,7 @@
 """What a server, or an account on it, lacks for a replication: found before anything is changed."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.configuration.model import Replication, SlaveConfig
@@ -24,6 +24,8 @@ class Wanted:
     """What the master keeps texts in."""
     bytes: int
     """What the tables take on the master, without indexes."""
+    index_extensions: Mapping[str, str] = field(default_factory=dict)
+    """Extensions that their indexes need, each with its schema."""
 
 
 class Preflight(NamesTables, Protocol):

@@ -41,9 +41,13 @@ class MasterDefinitions:
 def not_captured(
     replication: Replication, existing: Iterable[TableName], captured: Mapping[TableName, str | None]
 ) -> dict[TableName, str]:
-    """Tables of the master whose changes are lost, and why. Raises `TablesMissing`, `OwnTable`."""
-    found = {each.table: "it is not captured" for each in replication.resolve(existing) if each.table not in captured}
-    return found | {table: fault for table, fault in captured.items() if fault}
+    """Tables of the master whose changes are lost, and why. Nothing is lost of one that was dropped there.
+
+    Raises `TablesMissing`, `OwnTable`.
+    """
+    there = set(existing)
+    found = {each.table: "it is not captured" for each in replication.resolve(there) if each.table not in captured}
+    return found | {table: fault for table, fault in captured.items() if fault and table in there}
 
 
 def of_slave(

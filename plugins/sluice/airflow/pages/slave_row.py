@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from enum import IntEnum
 
 from sluice.config import Replication
-from sluice.coordination.gate import APPROVAL, ERROR, INITIAL_UPDATE
+from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
-from sluice.counted import counted, duration
+from sluice.counted import counted, duration, listed
 from sluice.model.event import outage, under_way
 from sluice.model.joining import remaining, what_loads
 from sluice.model.names import Prefix, TableName
@@ -119,7 +119,7 @@ class SlaveRow:
             "cancel": updating,
             "approve": updating or self.different > 0,
             "hold": follows,
-            "open": bool(self.closures),
+            "open": any(closure.startswith(f"{ADMIN} (") for closure in self.closures),
             "restart": follows or state is SlaveState.UNCONFIGURED,
             "verify": state is SlaveState.NORMAL,
             "repair": state is SlaveState.NORMAL,
@@ -295,8 +295,10 @@ def master_messages(replication: Replication, known: KnownMaster, now: datetime)
     found += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
         found.append(Message(known.items.warning, Level.WARNING))
-    remedy = how_to_capture(Prefix(str(replication.prefix)))
-    found += [Message(f"{lack.what}. {remedy}", Level.CRITICAL, "reconcile") for lack in known.lacks]
+    if known.lacks:
+        named = listed([lack.what for lack in known.lacks], REASONS_SHOWN, "table")
+        remedy = how_to_capture(Prefix(str(replication.prefix)))
+        found.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
     if replication.master.capture == REDO and (known.redo is None or known.redo.silent(now.timestamp())):
         text = "Nobody reads the master's redo logs. Start the DAG capture_redo, or see what its last run says."
         found.append(Message(text, Level.CRITICAL, lasting="redo"))

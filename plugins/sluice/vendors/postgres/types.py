@@ -111,6 +111,22 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[Gap]:
     return found
 
 
+def index_extensions(connection: Session, tables: Sequence[TableName]) -> dict[str, str]:
+    """The extensions that indexes of `tables` need, each with its schema."""
+    rows = connection.execute(sql_files.render("postgres", "index_extensions"), catalog.pairs(tables)).fetchall()
+    return dict(rows)
+
+
+def extensions_absent(connection: Session, names: Iterable[str]) -> dict[str, bool]:
+    """Those of `names` that this database lacks, and whether their packages are installed on its machine."""
+    rows = connection.execute(
+        "SELECT n, EXISTS (SELECT FROM pg_available_extensions a WHERE a.name = n) FROM unnest(%s::text[]) AS u (n) "
+        "WHERE NOT EXISTS (SELECT FROM pg_extension e WHERE e.extname = n) ORDER BY n",
+        [list(names)],
+    ).fetchall()
+    return dict(rows)
+
+
 def untrusted(connection: Session, extensions: Iterable[str]) -> set[str]:
     """Those of `extensions` that this database lacks, could have, and only a superuser may make."""
     rows = connection.execute(

@@ -48,6 +48,7 @@ def wanted(master: Session, replication: Replication, covers: Callable[[TableNam
         types.collations(master, chosen),
         privileges.account(master).encoding,
         sum(each.bytes for each in estimates.read(master, chosen).values()),
+        types.index_extensions(master, chosen),
     )
 
 
@@ -121,6 +122,7 @@ class _Slave:
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()
+            yield from self._of_index_extensions()
             if not self._loading(logged_in and own.usage):
                 yield from self._of_shapes()
             strange = {each.table for each in self.relations if not each.owned}
@@ -178,6 +180,22 @@ class _Slave:
                 f"these are to be made there: {listed(made)}",
                 f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
                 by=f"the owner of the database or {ADMINISTRATOR}",
+            )
+
+    def _of_index_extensions(self) -> Iterator[Lack]:
+        """Extensions that only indexes need: nothing else makes them."""
+        made = {each.extension for each in self.wanted.types}
+        needed = {name: schema for name, schema in self.wanted.index_extensions.items() if name not in made}
+        for extension, available in types.extensions_absent(self.connection, needed).items():
+            schema = quoted(needed[extension])
+            yield found(
+                f"the extension {extension}",
+                "indexes and exclusion constraints of the master's need it, and are left out here without it",
+                f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}"
+                if available
+                else None,
+                Severity.WARNING,
+                remedy="" if available else "Install its package on the slave's machine.",
             )
 
     def _of_captures(self) -> Iterator[Lack]:
