@@ -86,12 +86,12 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", dest="command", required=True)
 
-    setup = _command(commands, "setup", "install what the others need, and no more", SETUP, "setup")
+    setup = _command(commands, "setup", "install the packages only", SETUP, "setup")
     setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
-    _delegated(commands, "demo", "devstack.demo", "run a replicating pair from beginning to end")
+    _delegated(commands, "demo", "devstack.demo", "replicate a master under traffic, and compare")
     _delegated(commands, "test", "devstack.testing", "run the tests")
     _delegated(commands, "soak", "devstack.soak", "test with random faults for as long as you like")
-    _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
+    _delegated(commands, "bench", "benchmarks", "run the benchmarks")
     add_subcommands(commands, _BESIDE_THE_SERVERS)
 
     _add_up(commands)

@@ -24,14 +24,14 @@ Subcommands = argparse._SubParsersAction
 
 _COMMANDS = {
     "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add),
-    "remove": ("take a replication back, or one of its slaves", options.arguments_of_remove),
-    "status": ("show what is replicated, and how far", options.arguments_of_status),
-    "gate": ("hold a slave back, and let it go on", operating.arguments_of_gate),
+    "remove": ("remove a replication, or one of its slaves", options.arguments_of_remove),
+    "status": ("show the replications and their slaves", options.arguments_of_status),
+    "gate": ("pause and resume a slave's apply", operating.arguments_of_gate),
     "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects),
-    "verify": ("compare a slave with its master, or repair it", operating.arguments_of_verify),
-    "act": ("do what a button of the monitor does", operating.arguments_of_act),
-    "logs": ("show what a slave's apply says", operating.arguments_of_logs),
-    "import": ("load initial data that was carried here as files", options.arguments_of_import),
+    "verify": ("compare a slave with its master, or repair its rows", operating.arguments_of_verify),
+    "act": ("run an action of the monitor", operating.arguments_of_act),
+    "logs": ("show the log of a slave's apply", operating.arguments_of_logs),
+    "import": ("load initial data from carried files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
     "redo-proxy": ("serve redo logs to another machine", options.arguments_of_redo_proxy),
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="./sluice", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    setup = commands.add_parser("setup", help="install what the others need, and no more")
+    setup = commands.add_parser("setup", help="install the packages only")
     setup.set_defaults(run=lambda args: 0)  # done by sluice.cli.bootstrap
     add_subcommands(commands)
     return guarded(top.parse_args(arguments))
