@@ -33,6 +33,8 @@ from spark_jobs.endpoint import Endpoint
 from workload import mixes
 
 PAIRS = 10
+SETTLE_SECONDS = 75.0
+"""Before the first run: what starts has work, and Spark ends Python workers that were idle for a minute."""
 SECONDS = 60.0
 """So long the CPU is counted, a run."""
 START_SECONDS = 300.0
@@ -49,6 +51,7 @@ def run(args: argparse.Namespace) -> Report:
     with Servers(args) as servers:
         endpoint = servers.spark(args.spark_master)
         with pairs(servers, endpoint, count) as applies:
+            time.sleep(min(SETTLE_SECONDS, SETTLE_SECONDS * args.scale))
             looks = [_look(servers, applies, seconds) for _ in range(args.warm_up + args.rounds)][args.warm_up :]
         setting = {**machine.describe(), **servers.describe(), "pairs": count}
     memory = [Run(sum(parts.values()), took, cpu, parts) for parts, cpu, took in looks]

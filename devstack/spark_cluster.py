@@ -21,7 +21,7 @@ CONF = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
 }
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 
 
 class ClusterDidNotStart(Terminal):
