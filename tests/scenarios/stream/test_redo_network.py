@@ -17,7 +17,7 @@ import pytest
 from devstack import openlogreplicator
 from sluice.configuration.redo import RedoOptions
 from sluice.model.names import Prefix
-from sluice.redo import blocks, program_configuration
+from sluice.redo import blocks, checkpoints, program_configuration
 from sluice.redo.proxy_client import Entry
 from sluice.redo.redo_thread import RedoThread
 from sluice.redo.stager import Stager
@@ -26,6 +26,7 @@ from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
 from sluice.vendors.stream.redo.protocol import Response, ResponseCode, frame
 from sluice.vendors.stream.redo.receiver import AnotherDatabase, Receiver
+from sluice.vendors.stream.redo.spool import last_place
 from tests.scenarios.stream.online_log import OnlineLog
 from tests.unit import redo_vectors
 from tests.unit.redo_output import ONE, checkpoint, folder, insert, transaction
@@ -63,6 +64,13 @@ class Thread:
         self.file.write_text(json.dumps(values))
 
     def start(self) -> "subprocess.Popen[bytes]":
+        """As the supervisor starts it: in front of the group of which a part may have been confirmed."""
+        found, position = checkpoints.read_folder(self.state), checkpoints.position_file(self.name)
+        files = {file: values for file, values in found.items() if "scn" in values}
+        if position in files:
+            durable = last_place(self.spool)
+            lowered = checkpoints.lowered(files[position], durable[0] if durable else None, files)
+            checkpoints.write(self.state, position, lowered)
         with (self.root / "log").open("ab") as log:
             return subprocess.Popen([self.program, "-r", "-f", self.file], stderr=log, stdout=log)
 
