@@ -29,6 +29,15 @@ def test_every_fault_strikes_in_the_seeds_of_all_tests() -> None:
     }
 
 
+def test_on_a_cluster_executors_die_and_the_disk_of_spark_is_full_twice_in_each_run() -> None:
+    plans = [each for seed in range(1, 200) if (each := plan(seed)).spark]
+    assert {each.cluster for each in plans} == {True, False}
+    for each in plans:
+        times = Counter(strike.fault for strike in each.strikes)
+        assert times[Fault.KILL_EXECUTOR] == times[Fault.FULL_SPARK] == 2 * each.cluster
+        assert times[Fault.KILL_JVM] == 1
+
+
 def test_no_seeds_in_a_row_leave_a_fault_out() -> None:
     for first in range(1, 1000, 50):
         strikes = [strike for seed in range(first, first + 2 * len(EVERY)) for strike in plan(seed).strikes]

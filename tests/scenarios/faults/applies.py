@@ -82,8 +82,11 @@ class Applies:
     @property
     def staged(self) -> int:
         """Windows that Spark's executors have staged so far."""
-        logs = self._folder.glob("apply-*.log")
-        return sum(log.read_text(errors="replace").count(" of Spark in ") for log in logs)
+        return self.said(" of Spark in ")
+
+    def said(self, text: str) -> int:
+        """How often it stands in their logs."""
+        return sum(log.read_text(errors="replace").count(text) for log in self._folder.glob("apply-*.log"))
 
     def start(self) -> None:
         self.started += 1

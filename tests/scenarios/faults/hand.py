@@ -2,6 +2,7 @@
 
 import math
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -24,13 +25,17 @@ from workload.faults.striker import Mend, Striker, nothing
 
 FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
+SPARK_FILES = 1 << 16
+"""Less than the archive of the library, which new executors and new sessions bring along."""
+SPARK_DISK_FULL = "its disk is full"
+"""In an apply's log, of Spark."""
 PROGRESS_SECONDS = 240.0
 """In so long the apply must go on after a strike, and Spark stage again where a run has it."""
 STRIKE_SECONDS = 300.0
 """In so long a strike must hit something."""
 RESTART_SECONDS = 5.0
 """So much later Spark's server is started again."""
-DAEMON = "spark_jobs.worker_daemon"
+DAEMON, EXECUTOR = "spark_jobs.worker_daemon", "CoarseGrainedExecutorBackend"
 READY_SECONDS = 2.0
 EVENTS_SECONDS = 300.0
 """In so long all must happen that must happen in a run, faults or not."""
@@ -165,6 +170,9 @@ class Hand:
             # The limit is the log's too: what the server says must find room there.
             os.truncate(log, 0)
             return lambda: TOO_LARGE in log.read_bytes()
+        if strike.fault is Fault.FULL_SPARK:
+            said = self.applies.said(SPARK_DISK_FULL)
+            return lambda: self.applies.said(SPARK_DISK_FULL) > said
         if strike.fault in (Fault.HALVE, Fault.STALL, Fault.SLOW):
             proxy = self.servers.proxies[strike.place]
             before = proxy.met
@@ -194,6 +202,10 @@ class Hand:
                 return self._strike_spark(DAEMON, strike, freeze=fault is Fault.FREEZE_WORKER, last=True)
             case Fault.FREEZE_DAEMON:
                 return self._strike_spark(DAEMON, strike, freeze=True)
+            case Fault.KILL_EXECUTOR:
+                return self._kill_executors(1)
+            case Fault.FULL_SPARK:
+                return self._fill_disk_of_spark()
             case Fault.CRASH_SLAVE:
                 return self._kill_server(servers.slave, signal.SIGKILL)
             case Fault.CRASH_MASTER:
@@ -253,6 +265,21 @@ class Hand:
             self._striker.later(RESTART_SECONDS, self.servers.restart_spark)
             return nothing
         return lambda: struck.send(signal.SIGCONT)
+
+    def _fill_disk_of_spark(self) -> Mend | None:
+        """Whatever executes next has to bring the library along, and finds no room for it."""
+        if not self.servers.spark_parts(EXECUTOR):
+            return None
+        self.servers.limit_spark(SPARK_FILES)
+        self._kill_executors(None)
+        return lambda: self.servers.limit_spark(resource.RLIM_INFINITY)
+
+    def _kill_executors(self, count: int | None) -> Mend | None:
+        """So many of them, None for all."""
+        found = self.servers.spark_parts(EXECUTOR)[:count]
+        for process in found:
+            process.send(signal.SIGKILL)
+        return nothing if found else None
 
     def _kill_server(self, server: Server, number: int) -> Mend | None:
         process = server.process()

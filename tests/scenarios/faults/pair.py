@@ -15,7 +15,7 @@ from sluice.vendors.postgres.connection import connect
 from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, binlog
 from tests.scenarios.faults.audit import Commit
-from tests.scenarios.faults.plan import SPARK_SECONDS, Plan
+from tests.scenarios.faults.plan import CLUSTER_SECONDS, SPARK_SECONDS, Plan
 from tests.scenarios.faults.reader import MariaDBReader, PostgresReader, Reader
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.mariadb.rig import Rig as MariaDBRig
@@ -183,8 +183,8 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Ends, dic
         }
         yield ends, {
             "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
-            "spark": {"remote": servers.spark_url} if plan.spark else {}, "executors": plan.spark,
-            "spark_seconds": SPARK_SECONDS,
+            "spark": {"remote": servers.spark_url(cluster=plan.cluster)} if plan.spark else {},
+            "executors": plan.spark, "spark_seconds": CLUSTER_SECONDS if plan.cluster else SPARK_SECONDS,
         }  # fmt: skip
     finally:
         if former is None:

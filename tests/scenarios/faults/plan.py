@@ -26,6 +26,8 @@ class Fault(StrEnum):
     KILL_WORKER = "SIGKILL to a Python worker of Spark"
     FREEZE_WORKER = "SIGSTOP to a Python worker of Spark"
     FREEZE_DAEMON = "SIGSTOP to the process that forks Spark's Python workers"
+    KILL_EXECUTOR = "SIGKILL to an executor of Spark"
+    FULL_SPARK = "Spark's files may not grow beyond 64 kB, and its executors are killed"
     CRASH_SLAVE = "SIGKILL to the slave's postmaster"
     CRASH_MASTER = "SIGKILL to the master's postmaster"
     FREEZE_SLAVE = "SIGSTOP to all of the slave"
@@ -49,6 +51,9 @@ class Fault(StrEnum):
 
 
 SPARK_ONLY = (Fault.KILL_WORKER, Fault.FREEZE_WORKER, Fault.KILL_JVM, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON)
+"""Where Spark is one server on this machine: what strikes there in each run."""
+CLUSTER_ONLY = (Fault.KILL_EXECUTOR, Fault.KILL_EXECUTOR, Fault.FULL_SPARK, Fault.FULL_SPARK, Fault.KILL_JVM)
+"""The same where it is a cluster: only there executors are processes, and have something to write."""
 AT_COMMIT = frozenset({
     Fault.KILL_APPLY, Fault.FREEZE_APPLY, Fault.CRASH_SLAVE, Fault.QUIT_SLAVE, Fault.CRASH_MASTER, Fault.FLUSH_REDIS,
     Fault.CUT, Fault.STALL, Fault.USURPED, Fault.FREEZE_SLAVE, Fault.FREEZE_MASTER,
@@ -112,6 +117,8 @@ class Plan:
     seed: int
     spark: bool
     """Whether real executors stage, instead of threads of the driver."""
+    cluster: bool
+    """Whether they are those of a cluster, processes of their own."""
     lazy: bool
     """Whether half of the master's commits do not wait for the disk."""
     stage: int
@@ -136,8 +143,8 @@ class Plan:
 
     def __str__(self) -> str:
         options = (
-            f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
-            f" safe={self.safe} policy={self.policy}"
+            f"spark={self.spark} cluster={self.cluster} lazy={self.lazy} stage={self.stage} batch={self.batch}"
+            f" interval={self.interval} safe={self.safe} policy={self.policy}"
             f" compare={self.compare} kept={self.kept} ordinary={self.ordinary} load={self.load}"
             f"{' mariadb' if self.mariadb else ''}"
         )
@@ -152,8 +159,9 @@ DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 DEALT_OF_MARIADB = 2
 PAUSES = (0.0, 1.2)
-SPARK_SECONDS = 2.0
-"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`)."""
+SPARK_SECONDS, CLUSTER_SECONDS = 2.0, 8.0
+"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`). In a
+cluster each session's Python workers import the library themselves."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
 """What in one of two cases is not mended until Spark's server is started anew: the apply must get over it by itself."""
 
@@ -166,6 +174,7 @@ def plan(seed: int) -> Plan:
     return Plan(
         seed,
         spark,
+        cluster=_on_cluster(seed),
         lazy=random.random() < 0.3,
         stage=300 if spark else random.choice((300, 1000, 3000)),
         batch=1_000_000 if spark else random.choice((5000, 1_000_000, 1_000_000)),
@@ -188,6 +197,7 @@ def plan_of_mariadb(seed: int) -> Plan:
     return Plan(
         seed,
         spark=False,
+        cluster=False,
         lazy=random.random() < 0.3,
         stage=random.choice((300, 1000, 3000)),
         batch=random.choice((5000, 1_000_000, 1_000_000)),
@@ -216,6 +226,11 @@ def _kind(seed: int) -> tuple[bool, bool]:
     return spark, seed % REDIS_EVERY == 3 and not spark
 
 
+def _on_cluster(seed: int) -> bool:
+    """Every second run with Spark."""
+    return seed % (2 * SPARK_EVERY) == 0
+
+
 def _loads(seed: int) -> bool:
     return seed % LOAD_EVERY == LOAD_EVERY - 1 and _kind(seed) == (False, False)
 
@@ -224,7 +239,7 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
     spark, redis = _kind(seed)
     cards = dealt(seed)
     if spark:
-        cards += [Card(fault, "") for fault in SPARK_ONLY]
+        cards += [Card(fault, "") for fault in (CLUSTER_ONLY if _on_cluster(seed) else SPARK_ONLY)]
         random.shuffle(cards)
     if _loads(seed):
         yield Strike(0.0, Fault.KILL_LOAD, hasty=True)
@@ -245,7 +260,7 @@ def dealt(seed: int) -> list[Card]:
 
 def deck() -> list[Card]:
     """What may strike any run with a PostgreSQL as the slave."""
-    left_out = (*SPARK_ONLY, Fault.KILL_LOAD)
+    left_out = (*SPARK_ONLY, *CLUSTER_ONLY, Fault.KILL_LOAD)
     return [Card(fault, place) for fault in Fault if fault not in left_out for place in PLACES.get(fault, ("",))]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.scenarios.faults.plan import Plan, plan
 
-EVERY = range(1, 21)
+EVERY = range(1, 22)
 """Of `--all`: each fault strikes at least twice in them, and at every place."""
 ALTERNATING = (3, 6)
 """One in each run: with the checkpoint in Redis, then plain. Those with Spark run with `--all`."""

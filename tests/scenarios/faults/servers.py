@@ -1,5 +1,6 @@
 """The servers of all runs, and the proxies in front of them; Spark too, where a run asks for it."""
 
+import resource
 import shutil
 from contextlib import AbstractContextManager, suppress
 from copy import copy
@@ -10,6 +11,7 @@ import psutil
 
 from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer, ensure_installed
+from devstack.ports import HOST
 from devstack.postgres import PostgresServer
 from devstack.process import ProcessId
 from devstack.redis import RedisServer
@@ -20,6 +22,15 @@ from tests.scenarios.faults import binlog
 from workload.faults.proxy import COMMIT_OF_MARIADB, Proxy
 
 SEGMENT = 1024 * 1024
+CLUSTER = {
+    "spark.executor.memory": "512m",
+    "spark.authenticate.secret": "of the fault runs",
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+    # As on other machines: each session brings the library along.
+    "spark.executorEnv.PYTHONPATH": "/nowhere",
+}
+"""A master, two workers and their executors, each executor a process of its own, which live and die with the server."""
 SETTINGS = {
     # Killed processes lose what they had in memory; what they gave to the system survives. So nothing need be synced.
     "fsync": "off",
@@ -69,7 +80,10 @@ class Servers(AbstractContextManager["Servers"]):
         self.slave = SmallSegments(self.folder / "slave", name="slave", settings=SETTINGS)
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
         self.proxies: dict[str, Proxy] = {}
+        self._sparks: dict[bool, SparkServer] = {}
+        """Connect servers: of this machine alone, and of the cluster."""
         self._spark: SparkServer | None = None
+        """The one of the present run."""
         self._with_mariadb: Servers | None = None
 
     @property
@@ -100,8 +114,8 @@ class Servers(AbstractContextManager["Servers"]):
             proxy.close()
         for server in self.all.values():
             server.stop()
-        if self._spark is not None:
-            self._spark.stop()
+        for spark in self._sparks.values():
+            spark.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_all(self) -> None:
@@ -111,12 +125,13 @@ class Servers(AbstractContextManager["Servers"]):
         if self._spark is not None and not self.spark_parts(""):
             self.restart_spark()
 
-    @property
-    def spark_url(self) -> str:
-        """Of a Connect server that runs, and is warm when it is first asked for."""
-        if self._spark is None:
-            self._spark = SparkServer(self.folder / "spark")
-            self._spark.start()
+    def spark_url(self, *, cluster: bool) -> str:
+        """Of a Connect server that runs, and is warm when it is first asked for; from here on it is the run's."""
+        if cluster not in self._sparks:
+            of_cluster = SparkServer(self.folder / "cluster", conf=CLUSTER, master="local-cluster[2,1,512]")
+            self._sparks[cluster] = of_cluster if cluster else SparkServer(self.folder / "spark")
+            self._sparks[cluster].start()
+        self._spark = self._sparks[cluster]
         return self._spark.server.url
 
     def restart_spark(self) -> None:
@@ -126,13 +141,19 @@ class Servers(AbstractContextManager["Servers"]):
         self._spark.start(waits=False)
 
     def spark_parts(self, word: str) -> list[ProcessId]:
-        """Processes of Spark whose command line has the word, parents first."""
+        """Processes of the run's Connect server whose command line has the word, parents first."""
         found = []
         for process in self._spark.family() if self._spark is not None else []:
             with suppress(psutil.Error):
                 if word in " ".join(psutil.Process(process.pid).cmdline()):
                     found.append(process)
         return found
+
+    def limit_spark(self, size: int) -> None:
+        """Limits the files of all its processes; a new executor inherits that."""
+        for process in self.spark_parts(""):
+            with suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def through_proxy(self, name: str, info: ConnectionInfo) -> dict[str, Any]:
         """How the apply reaches what `info` reaches directly, on the master or the slave."""

@@ -1,4 +1,7 @@
-"""As `test_faults.py`, where Spark's executors stage, and its processes are struck too."""
+"""As `test_faults.py`, where Spark's executors stage, and its processes are struck too.
+
+Every second seed has a cluster of two workers: its executors are killed, and its disk is full, twice each.
+"""
 
 import pytest
 

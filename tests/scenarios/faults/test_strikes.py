@@ -1,19 +1,26 @@
 """A strike hits, or the run fails: what strikes nothing proves nothing."""
 
+import resource
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 import redis
 
 from devstack.postgres import PostgresServer
+from devstack.process import ProcessId
+from spark_jobs.session import _reason
 from tests.scenarios.faults import hand as hands
 from tests.scenarios.faults.applies import Applies
-from tests.scenarios.faults.hand import FILE_LIMITS, Hand
+from tests.scenarios.faults.hand import EXECUTOR, FILE_LIMITS, SPARK_FILES, Hand
 from tests.scenarios.faults.plan import Fault, Strike, plan
 from tests.scenarios.faults.servers import Servers
 from workload.faults.proxy import Moment
@@ -52,6 +59,8 @@ def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers:
     Strike(0.0, Fault.FREEZE_APPLY),
     Strike(0.0, Fault.KILL_APPLY, Moment.BEFORE_COMMIT),
     Strike(0.0, Fault.KILL_JVM),
+    Strike(0.0, Fault.KILL_EXECUTOR),
+    Strike(0.0, Fault.FULL_SPARK),
     Strike(0.0, Fault.KILL_LOAD),
     Strike(0.0, Fault.CUT, place="slave"),
     Strike(0.0, Fault.HALVE, place="redis", seconds=0.1),
@@ -108,6 +117,49 @@ def test_a_limit_on_files_is_met_though_the_servers_log_is_larger(
         finally:
             hand.heal()
             connection.execute("DROP TABLE large")
+
+
+@pytest.fixture
+def cluster(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """What stands for a Connect server and its two executors: processes that only wait."""
+    words = ("SparkSubmit", EXECUTOR, EXECUTOR)
+    started = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", word]) for word in words]
+
+    def family() -> list[ProcessId]:
+        return [found for process in started if process.poll() is None and (found := ProcessId.of(process.pid))]
+
+    monkeypatch.setattr(servers, "_spark", SimpleNamespace(family=family))
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_of_the_executors_of_spark_one_is_killed(
+    servers: Servers, tmp_path: Path, cluster: list[subprocess.Popen[bytes]]
+) -> None:
+    hand_of(servers, tmp_path, Strike(0.0, Fault.KILL_EXECUTOR)).play()
+    server, one, other = cluster
+    assert one.wait(10) == -signal.SIGKILL and server.poll() is None and other.poll() is None
+
+
+def test_the_disk_of_spark_is_full_until_an_apply_says_so(
+    servers: Servers, tmp_path: Path, cluster: list[subprocess.Popen[bytes]]
+) -> None:
+    server, *executors = cluster
+    turns = iter(range(1_000_000))
+    limits: list[int] = []
+
+    def idle() -> None:
+        if next(turns) == 30:
+            limits.append(resource.prlimit(server.pid, resource.RLIMIT_FSIZE)[0])
+            (tmp_path / "apply-1.log").write_text(f"Spark: {_reason(OSError('No space left on device'))}")
+
+    hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FULL_SPARK, seconds=0.01, hasty=True), idle=idle)
+    hand.play()
+    assert next(turns) > 30 and limits == [SPARK_FILES]
+    assert [executor.wait(10) for executor in executors] == [-signal.SIGKILL] * 2
+    assert resource.prlimit(server.pid, resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
 def test_a_run_in_which_nothing_is_applied_after_a_strike_fails(
