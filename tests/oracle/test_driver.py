@@ -33,6 +33,10 @@ def raised(code: int, text: str) -> oracledb.Error:
         (3113, kinds.DatabaseUnreachable),
         (60, kinds.Contended),
         (1555, kinds.SnapshotTooOld),
+        (8176, kinds.SnapshotTooOld),
+        (8103, kinds.Contended),
+        (1410, kinds.Contended),
+        (603, kinds.DatabaseUnreachable),
         (54, kinds.LockNotAvailable),
         (1653, kinds.StatementInterrupted),
         (1, kinds.UniqueViolation),
@@ -80,6 +84,9 @@ def test_what_wraps_an_error_does_not_hide_it() -> None:
     wrapped = "ORA-04088: error during execution of trigger 'S.T'\nORA-20001: not here\nORA-06512: at \"S.T\", line 3"
     said = errors.refusal(errors.converted(oracledb.DatabaseError(driver_errors._Error(wrapped)), PLACE))
     assert (said.code, said.of_row, said.of_trigger) == ("ORA-20001", True, True)
+    parallel = "ORA-12801: error signaled in parallel query server P001\nORA-01555: snapshot too old"
+    old = errors.converted(oracledb.DatabaseError(driver_errors._Error(parallel)), PLACE)
+    assert isinstance(old, kinds.SnapshotTooOld)
     deferred = "ORA-02091: transaction rolled back\nORA-00001: unique constraint (S.U) violated"
     found = errors.converted(oracledb.DatabaseError(driver_errors._Error(deferred)), PLACE)
     assert isinstance(found, kinds.UniqueViolation)

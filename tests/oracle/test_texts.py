@@ -1,9 +1,11 @@
-"""Texts of statements that a server would refuse where they pass what a VARCHAR2 takes, and names of columns."""
+"""Texts of statements that a server would refuse where they pass what it takes, and names of columns."""
 
 import hashlib
+import re
 
 import pytest
 
+from sluice.control.own_tables import one_of
 from sluice.database.column_types import LogicalColumn
 from sluice.database.digests import Compared, Method
 from sluice.model.logical_type import Fit, Kind, LogicalType
@@ -60,3 +62,17 @@ def test_a_column_is_refused_whose_name_none_can_have(name: str) -> None:
 def test_all_other_names_are_taken(name: str) -> None:
     (made,) = column_types.of_table([LogicalColumn(name, LogicalType(Kind.INTEGER, 32), key=False)])
     assert made.fit is not Fit.REFUSED
+
+
+def test_a_list_has_no_more_values_than_the_server_takes() -> None:
+    """ORA-01795: of blocks that differ, and of rejects that a person names, there may be more."""
+    classes = Digester().table(
+        TableShape(TableName("SHOP", "T"), (Column("V", "VARCHAR2(9 CHAR)", 1),)),
+        (Compared("V", "VARCHAR2(9 CHAR)", logical("VARCHAR2(9 CHAR)")),), (), Method.CANONICAL, (), 5_000,
+    )  # fmt: skip
+    assert isinstance(classes, Digest)
+    for condition, count in ((classes.within(range(2_500)), 2_500), (one_of("id", "id", range(1_000))[0], 1_000)):
+        lists = re.findall(r" IN \(([^()]*)\)|IN \((%.*?s)\)(?:$| OR)", condition)
+        sizes = [len("".join(found).split(", ")) for found in lists]
+        assert max(sizes) == 1_000 and sum(sizes) == count
+    assert one_of("id", "id", range(1_001))[0].endswith(" OR id IN (%(id_1000)s))")

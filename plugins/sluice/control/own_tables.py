@@ -5,6 +5,7 @@ from typing import LiteralString, Protocol, Self
 
 from sluice import sql_files
 from sluice.config import SlaveConfig
+from sluice.database.conditions import in_lists
 from sluice.database.registry import vendor_of
 from sluice.database.session import Rows, Session
 from sluice.model.names import Prefix, TableName
@@ -51,7 +52,7 @@ def one_of(column: str, name: str, values: Sequence[object]) -> tuple[str, dict[
     if not values:
         return "1 = 0", {}
     parameters = {f"{name}_{place}": value for place, value in enumerate(values)}
-    return f"{column} IN ({', '.join(f'%({each})s' for each in parameters)})", parameters
+    return in_lists(column, [f"%({each})s" for each in parameters]), parameters
 
 
 def tables_among(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.conditions import in_lists
 from sluice.database.digests import ROWS_A_BLOCK, Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
@@ -101,7 +102,7 @@ class Digest:
             return "1 = 0"
         if self.bounds:
             return in_blocks(f"t.{self.own(self.key[0]).quoted}", self.bounds, blocks)
-        return f"{self.block()} IN ({', '.join(map(str, sorted(blocks)))})"
+        return in_lists(self.block(), [str(number) for number in sorted(blocks)])
 
     # Answers
 
