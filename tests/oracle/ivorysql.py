@@ -31,7 +31,7 @@ from sluice.vendors.oracle.vendor import Oracle
 STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
 ENVIRONMENT = "SLUICE_TEST_IVORYSQL"
 _ITEM = re.compile(r"TYPE ITEM IS RECORD \((.*?)\);", re.DOTALL)
-_PACKAGE = re.compile(r"CREATE OR REPLACE PACKAGE (?:BODY )?(\w+)")
+_PACKAGE = re.compile(r"CREATE OR REPLACE NONEDITIONABLE PACKAGE (?:BODY )?(\w+)")
 HOLDS = "holds SCN "
 HELD = """
 SELECT pg_catalog.split_part(application_name, ' ', 4)::pg_catalog.text FROM pg_catalog.pg_stat_activity
@@ -63,6 +63,7 @@ REWRITTEN = {
         r"\1 EXECUTE FUNCTION \2_own()"
     ),
     # Clauses of definitions.
+    r"^CREATE OR REPLACE NONEDITIONABLE VIEW": "CREATE OR REPLACE VIEW",
     r" PURGE$": "",
     r"MODIFY \((\"[^\"]*\") DEFAULT NULL\)": r"ALTER COLUMN \1 DROP DEFAULT",
     r"MODIFY \((\"[^\"]*\") NULL\)": r"ALTER COLUMN \1 DROP NOT NULL",
@@ -79,21 +80,25 @@ REWRITTEN = {
 """Statements, by a pattern, that IvorySQL does not run as they are, and what is run in their place."""
 
 
-BLOCK = re.compile(r"(CREATE OR REPLACE PACKAGE|DECLARE|BEGIN)\b")
+BLOCK = re.compile(r"(CREATE OR REPLACE NONEDITIONABLE PACKAGE|DECLARE|BEGIN)\b")
 REWRITTEN_IN_BLOCKS = {
     # A trigger calls a function, which `make_trigger` makes of its text; its DROP names the table.
     r"EXECUTE IMMEDIATE l_code;": "PERFORM make_trigger(l_code);",
     r"EXECUTE IMMEDIATE 'DROP TRIGGER ' \|\| QUOTED\(g.TRIGGER_NAME\);": "PERFORM remove_trigger(g.TRIGGER_NAME);",
     # How long it waits, the session says.
     r" IN SHARE MODE WAIT 1'": " IN SHARE MODE'",
-    r"EXECUTE IMMEDIATE 'SELECT DISTINCT .*? BULK COLLECT INTO l_names;.*?END LOOP;": "NULL;",
-    r"l_names SYS.ODCIVARCHAR2LIST;": "",
-    r"\n    remove_triggers;": "\n    remove_triggers();",
+    r"remove\('TRIGGER', g.TRIGGER_NAME\);": "PERFORM remove_trigger(g.TRIGGER_NAME);",
+    r"EXECUTE IMMEDIATE 'DROP TRIGGER ' \|\| QUOTED\((ANOTHER\(.*?\))\);": r"PERFORM remove_trigger(\1);",
     r"EXECUTE IMMEDIATE": "EXECUTE",
     # A package has no types of its own: ITEM is one beside it.
     r"    TYPE ITEM IS RECORD \(.*?\);\n": "",
     r"\bNOCOPY ": "",
     r"SQL%ROWCOUNT = 0": "NOT FOUND",
+    r"WITH DEPENDENTS": "WITH RECURSIVE DEPENDENTS",
+    r"SELECT k.(OWNER), k.(TABLE_NAME), d": (
+        r'SELECT k.\1::varchar2(128) COLLATE "DEFAULT", k.\2::varchar2(128) COLLATE "DEFAULT", d'
+    ),
+    r"SQLCODE NOT IN \(-54, -4021, -30006\)": "SQLSTATE <> '55P03'",
     # A block is part of the session's transaction.
     r"\b(COMMIT|ROLLBACK);": "NULL;",
     r"PRAGMA AUTONOMOUS_TRANSACTION;": "",
@@ -300,7 +305,7 @@ class IvorySession(OracleSession):
         self.seen = None
 
     def _make_type(self, query: str, fields: str) -> None:
-        name = f"{query.split()[4]}_ITEM"
+        name = f"{query.split()[5]}_ITEM"
         asked = f"SELECT to_regtype('{name}') IS NULL FROM DUAL".encode()
         row = psycopg.ClientCursor(self.driver).execute(asked).fetchone()
         if row and row[0]:

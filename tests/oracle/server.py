@@ -80,14 +80,14 @@ class OracleServer:
                 raise NoAnswer(f"{self._parts.place}: {reason}")
             time.sleep(0.5)
 
-    def database(self) -> ConnectionInfo:
-        """An account with an empty schema."""
+    def database(self, *, slave: bool = False) -> ConnectionInfo:
+        """An account with an empty schema, and what a master's, or a slave's, is granted."""
         name, password = f"SLUICE_{secrets.token_hex(6).upper()}", secrets.token_urlsafe(20)
         with self.administrator() as connection, connection.cursor() as cursor:
             cursor.execute(f'CREATE USER {name} IDENTIFIED BY "{password}"')
             self.made.append(name)
             cursor.execute(f"GRANT UNLIMITED TABLESPACE TO {name}")
-            for statement in grants(name):
+            for statement in grants(name, slave=slave):
                 cursor.execute(statement)
         info = self._parts
         return ConnectionInfo("oracle", info.host, info.port, info.database, name, password, dict(info.options))
@@ -99,9 +99,9 @@ class OracleServer:
         self.made.clear()
 
 
-def grants(account: str) -> list[str]:
-    """What an account of a master or of a slave is granted: the statements of grants.sql."""
-    text = re.sub(r"--.*", "", sql_files.render("oracle", "grants", account=account))
+def grants(account: str, *, slave: bool = False) -> list[str]:
+    """What an account of a master, or of a slave, is granted: the statements of the file that an administrator runs."""
+    text = re.sub(r"--.*", "", sql_files.render("oracle", "grants_slave" if slave else "grants", account=account))
     return [statement.strip() for statement in text.split(";\n") if statement.strip()]
 
 

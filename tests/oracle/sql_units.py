@@ -23,6 +23,8 @@ PLACEHOLDERS = {
 
 _COMMAND = re.compile(r"^(?:SET DEFINE|WHENEVER) .*$", re.MULTILINE)
 """Commands of SQL*Plus, which no grammar of SQL has."""
+NONEDITIONABLE = re.compile(r"(?<=^CREATE OR REPLACE )NONEDITIONABLE ", re.MULTILINE)
+"""A word that Oracle has from 12.1 on, and the grammar of the parser not for all that may have it."""
 _INNER = re.compile(r"q'~(.*?)~'", re.DOTALL)
 """A statement that a block runs."""
 
@@ -46,7 +48,8 @@ def text_of(name: str) -> str:
 
 def units(name: str) -> dict[str, str]:
     """What a parser gets of a file, by a name: the parts between lines with a slash, and the statements inside them."""
-    parts = re.split(r"^/$", _COMMAND.sub("", text_of(name)), flags=re.MULTILINE)
+    text = NONEDITIONABLE.sub("", _COMMAND.sub("", text_of(name)))
+    parts = re.split(r"^/$", text, flags=re.MULTILINE)
     found = [part for part in parts if re.sub(r"--.*", "", part).strip()]
     if name == "blob_hex":
         # What begins a query, with the shortest one behind it.

@@ -93,8 +93,15 @@ SELECT 'PUBLIC' AS owner, ora_name(n.nspname) AS table_owner, ora_name(c.relname
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT t.tgisinternal
 /
+CREATE VIEW all_mviews AS SELECT 'X' AS owner, 'X' AS container_name FROM DUAL WHERE 1 = 0
+/
+CREATE VIEW all_policies AS
+SELECT 'X' AS object_owner, 'X' AS object_name, 'X' AS policy_name, 'YES' AS enable, 'YES' AS sel FROM DUAL WHERE 1 = 0
+/
 CREATE VIEW session_privs AS SELECT unnest(ARRAY['CREATE SESSION', 'CREATE TABLE', 'CREATE SEQUENCE', 'CREATE VIEW',
                                                  'CREATE PROCEDURE', 'CREATE TRIGGER']) AS privilege
+/
+CREATE VIEW user_sys_privs AS SELECT privilege FROM session_privs
 /
 CREATE VIEW nls_database_parameters AS SELECT 'NLS_CHARACTERSET' AS parameter, 'AL32UTF8' AS value
 /
@@ -110,7 +117,19 @@ CREATE FUNCTION hex_number(digits text) RETURNS number AS $$
     SELECT ('x' || lpad($1, 16, '0'))::pg_catalog.bit(64)::bigint::number
 $$ LANGUAGE sql IMMUTABLE
 /
-CREATE FUNCTION plain_text(value number) RETURNS text AS $$ SELECT $1::text $$ LANGUAGE sql IMMUTABLE
+-- As TM9 does: without a digit before the point; with an exponent where that would have more than 64 characters.
+CREATE FUNCTION plain_text(value number) RETURNS text AS $$
+    SELECT CASE WHEN pg_catalog.length(n.t) <= 64 THEN n.t
+                ELSE n.sign || pg_catalog.left(n.digits, 1) || CASE WHEN pg_catalog.length(n.digits) > 1 THEN '.' END
+                    || pg_catalog.substr(n.digits, 2) || CASE WHEN n.power < 0 THEN 'E-' ELSE 'E+' END
+                    || pg_catalog.lpad(pg_catalog.abs(n.power)::pg_catalog.text, CASE WHEN pg_catalog.abs(n.power) < 100 THEN 2 ELSE 3 END, '0') END
+    FROM (SELECT s.t, CASE WHEN s.x < 0 THEN '-' END AS sign,
+                 pg_catalog.btrim(pg_catalog.regexp_replace(s.t, '[-.]', pg_catalog.repeat('x', 0), 'g'), '0') AS digits,
+                 pg_catalog.floor(pg_catalog.log(pg_catalog.abs(NULLIF(s.x, 0))))::pg_catalog.int4 AS power
+          FROM (SELECT pg_catalog.trim_scale($1::pg_catalog.numeric) AS x,
+                       pg_catalog.regexp_replace(pg_catalog.trim_scale($1::pg_catalog.numeric)::pg_catalog.text,
+                                                 '^(-?)0\.', '\1.') AS t) s) n
+$$ LANGUAGE sql IMMUTABLE STRICT
 /
 CREATE FUNCTION to_binary_double(value text) RETURNS binary_double AS $$ SELECT $1::binary_double $$ LANGUAGE sql
 /

@@ -139,7 +139,7 @@ BEGIN
     body := pg_catalog.replace(body, 'RETURN;', 'RETURN NULL;');
     body := pg_catalog.replace(body, 'WHEN INSERTING THEN', 'WHEN TG_OP = ''INSERT'' THEN');
     body := pg_catalog.replace(body, 'WHEN UPDATING THEN', 'WHEN TG_OP = ''UPDATE'' THEN');
-    body := pg_catalog.replace(body, 'ROWIDTOCHAR(NVL(NEW.ROWID, OLD.ROWID))',
+    body := pg_catalog.replace(body, 'ROWIDTOCHAR(CASE WHEN DELETING THEN OLD.ROWID ELSE NEW.ROWID END)',
                                'COALESCE(NEW.ctid, OLD.ctid)::pg_catalog.text');
     EXECUTE 'CREATE OR REPLACE FUNCTION ' || pg_catalog.btrim(found[1], '"') || '_body() RETURNS trigger AS $body$ DECLARE'
         || pg_catalog.replace(found[4], '.ITEM;', '_ITEM;') || 'BEGIN' || body || ' RETURN NULL; END $body$ LANGUAGE plisql';

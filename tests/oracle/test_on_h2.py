@@ -8,6 +8,7 @@ import pytest
 
 from sluice.database.errors import DatabaseError
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import Value, binds_of
 from tests.oracle import h2 as on_h2
 from tests.oracle import sql_units
@@ -27,7 +28,9 @@ NOT_TAKEN = {
     "grants": _GRANTS,
     "grants_redo": _GRANTS,
     "grants_redo_rows": _GRANTS,
+    "grants_slave": _GRANTS,
     "longs_fill": _PACKAGES,
+    "policies": _DICTIONARY,
     "position_incarnation": _DICTIONARY,
     "position_listed": _DICTIONARY,
     "position_prepared": _DICTIONARY,
@@ -42,7 +45,7 @@ NOT_TAKEN = {
 here. Blocks and packages are not asked of it: it has no PL/SQL."""
 FIRST = ("slave_resources", "resources_v1")
 """They make the tables that the others read."""
-_BLOCK = re.compile(r"(CREATE OR REPLACE (NONEDITIONABLE )?(PACKAGE|TRIGGER)|DECLARE|BEGIN)\b")
+_BLOCK = re.compile(r"(CREATE OR REPLACE (PACKAGE|TRIGGER)|DECLARE|BEGIN)\b")
 VALUES: dict[str, Value] = {"p_planned_at": datetime(2024, 2, 29, tzinfo=UTC)}
 """Of the parameters that take no text with a number in it."""
 TABLES = {"indexes": "c.TABLE_OWNER", "estimates": "t.OWNER", "table_kinds": "t.OWNER", "triggers": "t.TABLE_OWNER"}
@@ -89,3 +92,11 @@ def test_a_broken_statement_is_noticed(session: H2Session, broken: str) -> None:
             session.run(statement)
     with pytest.raises(DatabaseError):
         session.run(broken)
+
+
+@pytest.mark.parametrize("text", ["0", "0.5", "-0.05", "12345678901234567890.25", f"1{'0' * 100}", f"-0.{'0' * 80}15"])
+def test_a_number_without_a_scale_has_the_text_that_other_servers_give_it(session: H2Session, text: str) -> None:
+    """The server itself writes .5, and 1.5E+70."""
+    own = ColumnTexts("N", "NUMBER")
+    query = f"SELECT {own.text('t')} FROM (SELECT {own.value(':n')} AS N FROM DUAL) t"
+    assert session.run(query, {"n": own.bind(text)}).fetchall() == [(text,)]

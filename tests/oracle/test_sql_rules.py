@@ -10,7 +10,7 @@ import pytest
 
 import sluice.vendors.oracle
 from sluice import sql_files
-from sluice.vendors.oracle import catalog
+from sluice.vendors.oracle import catalog, preflight
 from sluice.vendors.oracle.source.server import Server
 from tests.oracle import server, sql_units
 
@@ -19,7 +19,8 @@ FILES = {
 }
 CODE = {name: re.sub(r"--.*", "", text) for name, text in FILES.items()}
 CREATED = re.compile(
-    r"CREATE (?P<again>OR REPLACE )?(?P<kind>TABLE|SEQUENCE|INDEX|VIEW|PACKAGE BODY|PACKAGE|TRIGGER) (?P<name>[^\s(']+)"
+    r"CREATE (?P<again>OR REPLACE )?(?:NONEDITIONABLE )?"
+    r"(?P<kind>TABLE|SEQUENCE|INDEX|VIEW|PACKAGE BODY|PACKAGE|TRIGGER) (?P<name>[^\s(']+)"
 )
 
 
@@ -28,7 +29,8 @@ def created() -> set[tuple[str, str, bool]]:
     return {
         (found["kind"], found["name"], found["again"] is not None)
         for name, text in CODE.items()
-        if name not in ("grants", "slave_resources")  # of privileges; on a slave, which makes what is not there
+        if name
+        not in ("grants", "grants_slave", "slave_resources")  # of privileges; on a slave, which makes what is not there
         for found in CREATED.finditer(text)
     }
 
@@ -82,10 +84,27 @@ def test_every_package_that_blocks_call_is_granted() -> None:
     assert called and called <= set(re.findall(r"GRANT EXECUTE ON SYS\.(\w+) TO", CODE["grants"]))
 
 
-def test_accounts_of_the_tests_get_what_an_administrator_is_told_to_grant() -> None:
-    granted = server.grants("TRIED")
-    assert "GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO TRIED" in granted and len(granted) > 15
+@pytest.mark.parametrize("slave", [False, True])
+def test_accounts_of_the_tests_get_what_an_administrator_is_told_to_grant(slave: bool) -> None:
+    granted = server.grants("TRIED", slave=slave)
+    assert ("GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO TRIED" in granted) is not slave
+    assert "GRANT EXECUTE ON SYS.DBMS_LOCK TO TRIED" in granted
     assert all(re.fullmatch(r"GRANT [^;]+ TO TRIED", statement) for statement in granted)
+
+
+def test_a_slave_is_granted_all_that_its_check_asks_for_and_its_statements_call() -> None:
+    grants = CODE["grants_slave"]
+    (privileges,) = re.findall(r"GRANT (CREATE [^;]*) TO", grants)
+    assert set(privileges.split(", ")) == set(preflight.PRIVILEGES)
+    packages = set(re.findall(r"GRANT EXECUTE ON SYS\.(\w+) TO", grants))
+    modules = [VENDOR / f"{name}.py" for name in ("session", "digester", "column_texts")]
+    modules += (VENDOR / "target").glob("*.py")
+    called = {package for path in modules for package in re.findall(r"\b((?:DBMS|UTL)_\w+)\.", path.read_text())}
+    of_files = [CODE[name] for name in FILES if "%(" in CODE[name] or name == "blob_hex"]
+    called |= {package for text in of_files for package in re.findall(r"\b((?:DBMS|UTL)_\w+)\.", text)}
+    # A slave's snapshots are transactions.
+    assert called - {"DBMS_FLASHBACK"} <= packages and set(preflight.PACKAGES) <= packages
+    assert "GENERATED" not in CODE["slave_resources"] or "CREATE SEQUENCE" in privileges
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -66,7 +66,7 @@ def _oracle(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
     server = oracle_server.wanted()
     assert server is not None
     request.addfinalizer(server.drop)
-    return server.database()
+    return server.database(slave=request.fixturename == TARGET)
 
 
 SERVERS = {

@@ -8,7 +8,7 @@
 --   counts. Oldest version: Oracle 12.2.
 SET DEFINE OFF
 
-CREATE OR REPLACE PACKAGE ${prefix}CAPTURE AUTHID DEFINER AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}CAPTURE AUTHID DEFINER AS
     -- Makes or renews the trigger of a registered table. Its row in TABLES becomes OK when every transaction that wrote to the
     -- table without it has ended; those are waited for a second, then ORA-30006 asks to try again. Raises ORA-20001 where the
     -- table cannot be captured, with every column that stands in the way.
@@ -17,14 +17,16 @@ CREATE OR REPLACE PACKAGE ${prefix}CAPTURE AUTHID DEFINER AS
     PROCEDURE DROP_TRIGGER(p_schema VARCHAR2, p_table VARCHAR2);
     -- The statement that CREATE_TRIGGER runs; NULL where nothing is to be captured.
     FUNCTION TRIGGER_CODE(p_schema VARCHAR2, p_table VARCHAR2) RETURN CLOB;
-    -- What is wrong with it; NULL when it is in place, enabled and on its table.
+    -- What is wrong with it; NULL when it is in place, alone, enabled, valid and on its table.
     FUNCTION TRIGGER_FAULT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2;
+    -- The same of faults by which changes are lost.
+    FUNCTION PASSED_BY(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2;
     -- What stands in the way of capturing the table; NULL for nothing.
     FUNCTION UNFIT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2;
 END ${prefix}CAPTURE;
 /
 
-CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}CAPTURE AS
     -- How the value of a type is written; NULL for one that is not so written. %s stands for :OLD or :NEW and the column.
     FUNCTION TEXT_CODE(p_type VARCHAR2, p_scale NUMBER) RETURN VARCHAR2 IS
         l_digits VARCHAR2(2) := TO_CHAR(GREATEST(NVL(p_scale, 6), 6), 'FM90');
@@ -210,11 +212,29 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
                 || ' || '' '' || i.OLD_GUID || '' '' || i.NEW_GUID);' || CHR(10);
         END IF;
         RETURN l_code || '    ${prefix}CODE.PUT_ITEM(i, ' || LITERAL(p_schema) || ', ' || LITERAL(p_table) || ', '
-            || CASE WHEN l_keys = 0 THEN 'ROWIDTOCHAR(NVL(:NEW.ROWID, :OLD.ROWID))' ELSE 'NULL' END || ', '
+            || CASE WHEN l_keys = 0 THEN 'ROWIDTOCHAR(CASE WHEN DELETING THEN :OLD.ROWID ELSE :NEW.ROWID END)' ELSE 'NULL' END || ', '
             || CASE WHEN l_unread THEN 'TRUE' ELSE 'FALSE' END || ');' || CHR(10) || 'END;';
     END TRIGGER_CODE;
 
-    FUNCTION TRIGGER_FAULT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS
+    -- A trigger of this prefix beside the one that TABLES names. A table that was dropped and flashed back has its trigger under
+    -- a name of the recycle bin.
+    FUNCTION ANOTHER(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        FOR g IN (
+            SELECT u.TRIGGER_NAME
+            FROM ${prefix}TABLES t
+            JOIN USER_TRIGGERS u ON u.TABLE_OWNER = t.SCHEMANAME AND u.TABLE_NAME = t.TABLENAME
+                AND u.TRIGGER_NAME <> t.TRIGGER_NAME
+            WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table AND EXISTS (
+                SELECT 1 FROM USER_SOURCE s
+                WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, ' ${prefix}CODE.PUT_ITEM') > 0)
+        ) LOOP
+            RETURN g.TRIGGER_NAME;
+        END LOOP;
+        RETURN NULL;
+    END ANOTHER;
+
+    FUNCTION PASSED_BY(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS
         l_name VARCHAR2(128);
         l_actions VARCHAR2(3);
     BEGIN
@@ -224,19 +244,34 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
             RETURN NULL;
         END IF;
         FOR g IN (
-            SELECT u.TABLE_OWNER, u.TABLE_NAME, u.STATUS, o.STATUS AS VALIDITY
-            FROM USER_TRIGGERS u
-            JOIN USER_OBJECTS o ON o.OBJECT_NAME = u.TRIGGER_NAME AND o.OBJECT_TYPE = 'TRIGGER'
-            WHERE u.TRIGGER_NAME = l_name
+            SELECT u.TABLE_OWNER, u.TABLE_NAME, u.STATUS FROM USER_TRIGGERS u WHERE u.TRIGGER_NAME = l_name
         ) LOOP
             RETURN CASE
                 WHEN g.TABLE_OWNER IS NULL OR g.TABLE_OWNER <> p_schema OR g.TABLE_NAME <> p_table
                     THEN 'trigger ' || l_name || ' is on another table'
                 WHEN g.STATUS <> 'ENABLED' THEN 'trigger ' || l_name || ' is disabled'
-                WHEN g.VALIDITY <> 'VALID' THEN 'trigger ' || l_name || ' is invalid: statements that write to the table fail'
             END;
         END LOOP;
         RETURN 'trigger ' || l_name || ' is missing';
+    END PASSED_BY;
+
+    -- INVALID is what a change of the table or a new release leaves, too: the next statement compiles it.
+    FUNCTION TRIGGER_FAULT(p_schema VARCHAR2, p_table VARCHAR2) RETURN VARCHAR2 IS
+        l_fault VARCHAR2(400) := PASSED_BY(p_schema, p_table);
+        l_invalid PLS_INTEGER;
+    BEGIN
+        IF l_fault IS NOT NULL THEN
+            RETURN l_fault;
+        END IF;
+        l_fault := ANOTHER(p_schema, p_table);
+        IF l_fault IS NOT NULL THEN
+            RETURN 'trigger ' || l_fault || ' captures the table as well, so that each change comes twice';
+        END IF;
+        SELECT COUNT(*) INTO l_invalid
+        FROM ${prefix}TABLES t
+        JOIN USER_OBJECTS o ON o.OBJECT_NAME = t.TRIGGER_NAME AND o.OBJECT_TYPE = 'TRIGGER' AND o.STATUS <> 'VALID'
+        WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table;
+        RETURN CASE WHEN l_invalid > 0 THEN 'its trigger is to be compiled again' END;
     END TRIGGER_FAULT;
 
     PROCEDURE CREATE_TRIGGER(p_schema VARCHAR2, p_table VARCHAR2) IS
@@ -256,7 +291,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
         SELECT COUNT(*) INTO l_others FROM USER_TRIGGERS u
         WHERE u.TRIGGER_NAME = l_name AND (u.TABLE_OWNER <> p_schema OR u.TABLE_NAME <> p_table OR NOT EXISTS (
             SELECT 1 FROM USER_SOURCE s
-            WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, '${prefix}CODE.PUT_ITEM') > 0));
+            WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, ' ${prefix}CODE.PUT_ITEM') > 0));
         IF l_others > 0 THEN
             RAISE_APPLICATION_ERROR(-20002, 'Trigger ' || l_name || ' is there already, and is not the one that captures '
                 || p_schema || '.' || p_table || '. Configure another trigger name.');
@@ -281,6 +316,10 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
                     END IF;
                     RAISE;
             END;
+            -- By two of them each change would come twice.
+            WHILE ANOTHER(p_schema, p_table) IS NOT NULL LOOP
+                EXECUTE IMMEDIATE 'DROP TRIGGER ' || QUOTED(ANOTHER(p_schema, p_table));
+            END LOOP;
             -- Granted when whoever wrote before the trigger was there has ended.
             EXECUTE IMMEDIATE 'LOCK TABLE ' || QUOTED(p_schema) || '.' || QUOTED(p_table) || ' IN SHARE MODE WAIT 1';
         END IF;
@@ -298,7 +337,7 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CAPTURE AS
                 AND t.TABLENAME = u.TABLE_NAME
             WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table AND EXISTS (
                 SELECT 1 FROM USER_SOURCE s
-                WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, '${prefix}CODE.PUT_ITEM') > 0)
+                WHERE s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, ' ${prefix}CODE.PUT_ITEM') > 0)
         ) LOOP
             EXECUTE IMMEDIATE 'DROP TRIGGER ' || QUOTED(g.TRIGGER_NAME);
         END LOOP;

@@ -10,7 +10,7 @@ SET DEFINE OFF
 
 -- Nothing is kept in variables, and each constant is a literal: a session that has more than that gets ORA-04068 when a new
 -- release compiles the package.
-CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}CODE AS
     c_gregorian CONSTANT VARCHAR2(30) := 'NLS_CALENDAR=GREGORIAN';
     c_point CONSTANT VARCHAR2(40) := 'NLS_NUMERIC_CHARACTERS=''.,''';
     -- Bytes of a BLOB that are converted at once: a multiple of three, whose base64 has no end.
@@ -186,10 +186,20 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
         COMMIT;
     END DEBUG;
 
-    -- With a digit before the point. A number of more than 64 characters has an exponent.
+    -- With a digit before the point and without an exponent, which TM9 writes where there would be more than 64 characters.
     FUNCTION NUMBER_TEXT(p_value NUMBER) RETURN VARCHAR2 IS
         l_text VARCHAR2(80) := TO_CHAR(p_value, 'TM9', c_point);
+        l_digits VARCHAR2(80);
+        l_power PLS_INTEGER;
     BEGIN
+        IF HAS_ANY(l_text, 'E') THEN
+            l_digits := RTRIM(TRANSLATE(SUBSTR(l_text, 1, INSTR(l_text, 'E') - 1), '0-.', '0'), '0');
+            l_power := TO_NUMBER(SUBSTR(l_text, INSTR(l_text, 'E') + 1));
+            RETURN CASE WHEN p_value < 0 THEN '-' END || CASE
+                WHEN l_power > 0 THEN RPAD(l_digits, l_power + 1, '0')
+                ELSE '0.' || LPAD(l_digits, LENGTH(l_digits) - l_power - 1, '0')
+            END;
+        END IF;
         IF ASCII(l_text) = 46 THEN
             RETURN '0' || l_text;
         ELSIF ASCII(l_text) = 45 AND ASCII(SUBSTR(l_text, 2)) = 46 THEN

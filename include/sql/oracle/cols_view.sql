@@ -5,7 +5,7 @@
 
 -- KEYPOS: place in the key, 0 outside of it. The key is what a unique index of columns alone holds, none of which may be NULL:
 -- the primary key's, else the first by name. A deferrable constraint has no such index.
-CREATE OR REPLACE VIEW ${prefix}COLS_VIEW AS
+CREATE OR REPLACE NONEDITIONABLE VIEW ${prefix}COLS_VIEW AS
 WITH CANDIDATES AS (
     SELECT i.OWNER, i.INDEX_NAME, i.TABLE_OWNER, i.TABLE_NAME,
            ROW_NUMBER() OVER (

@@ -7,7 +7,7 @@
 -- ON DATABASE, because a schema's trigger fires only for DDL of that schema's own user, not for an administrator's.
 -- Dynamic, so that it depends on nothing that could make it invalid: it would fail every DDL of the database. As it is, only
 -- DDL of a captured table fails where that cannot be noted.
-CREATE OR REPLACE TRIGGER ${prefix}DDL
+CREATE OR REPLACE NONEDITIONABLE TRIGGER ${prefix}DDL
 AFTER CREATE OR ALTER OR DROP OR RENAME OR TRUNCATE ON DATABASE
 DECLARE
     l_event VARCHAR2(128);

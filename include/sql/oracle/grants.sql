@@ -1,6 +1,7 @@
 -- Grants an account all it needs to capture a master's tables. Roles do not count in its packages.
 -- Called by: an administrator, after the account was made, in the pluggable database with the tables. For each table besides:
 --   GRANT SELECT, FLASHBACK ON SHOP.ORDERS TO ${account};
+-- Where policies hide rows or values from accounts: GRANT EXEMPT ACCESS POLICY, EXEMPT REDACTION POLICY TO ${account};
 -- Placeholders: ${account}.
 -- Result: none. Privileges: SYSDBA for the views of SYS. Oldest version: Oracle 12.2.
 
@@ -28,6 +29,7 @@ GRANT EXECUTE ON SYS.DBMS_LOCK TO ${account};
 GRANT EXECUTE ON SYS.DBMS_APPLICATION_INFO TO ${account};
 GRANT EXECUTE ON SYS.DBMS_ASSERT TO ${account};
 GRANT EXECUTE ON SYS.DBMS_LOB TO ${account};
+GRANT EXECUTE ON SYS.DBMS_RANDOM TO ${account};
 GRANT EXECUTE ON SYS.DBMS_TRANSACTION TO ${account};
 GRANT EXECUTE ON SYS.UTL_RAW TO ${account};
 GRANT EXECUTE ON SYS.UTL_ENCODE TO ${account};

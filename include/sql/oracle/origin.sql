@@ -8,7 +8,7 @@
 -- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE PROCEDURE. Oldest version: Oracle 12.2.
 
-CREATE OR REPLACE PACKAGE ${prefix}ORIGIN AUTHID DEFINER AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}ORIGIN AUTHID DEFINER AS
     -- The replication whose changes this session makes, such as AB_; NULL: they are its own.
     FUNCTION NAMED RETURN VARCHAR2;
     -- Whether what this session changes is not captured.
@@ -17,7 +17,7 @@ END ${prefix}ORIGIN;
 /
 
 -- Nothing is kept in variables: a session that has any gets ORA-04068 when a new release compiles the package.
-CREATE OR REPLACE PACKAGE BODY ${prefix}ORIGIN AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}ORIGIN AS
     FUNCTION NAMED RETURN VARCHAR2 IS
         l_said VARCHAR2(64) := SYS_CONTEXT('USERENV', 'CLIENT_INFO');
         l_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');

@@ -4,12 +4,13 @@
 -- Privileges: as capture.sql. Oldest version: Oracle 12.2.
 SET DEFINE OFF
 
-CREATE OR REPLACE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS
     -- <desc schema="S" table="T"><colname pos="1" type="NUMBER(10,0)" nullable="false" key="1">ID</colname>...</desc>; NULL where
     -- there is no such table.
     FUNCTION DEFINITION(p_schema VARCHAR2, p_table VARCHAR2) RETURN CLOB;
     -- Compares the definitions with those of the last time; queues CREATE, ALTER and DROP items, and renews the triggers.
-    -- Raises ORA-20004 after all, naming the tables for which that failed.
+    -- Tables that writers hold come again the next time; of one that cannot be captured any more DIFFER is queued, with the
+    -- reason. Raises ORA-20004 after all, naming the tables for which something else failed.
     PROCEDURE CHECK_STRUCTURE;
     -- The same for one registered table; makes its trigger where that is not in place. Raises what CAPTURE.CREATE_TRIGGER does.
     PROCEDURE CHECK_TABLE(p_schema VARCHAR2, p_table VARCHAR2);
@@ -18,7 +19,7 @@ CREATE OR REPLACE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS
 END ${prefix}STRUCTURE;
 /
 
-CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
+CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}STRUCTURE AS
     -- A type as CREATE TABLE takes it.
     FUNCTION TYPE_TEXT(
         p_type VARCHAR2, p_bytes NUMBER, p_characters NUMBER, p_unit VARCHAR2, p_precision NUMBER, p_scale NUMBER
@@ -82,9 +83,8 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
         l_then CLOB;
         l_known PLS_INTEGER;
         l_status VARCHAR2(10);
-        l_fault VARCHAR2(2000);
+        l_passed VARCHAR2(2000) := ${prefix}CAPTURE.PASSED_BY(p_schema, p_table);
     BEGIN
-        l_fault := ${prefix}CAPTURE.TRIGGER_FAULT(p_schema, p_table);
         SELECT t.STATUS INTO l_status FROM ${prefix}TABLES t WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table;
         SELECT COUNT(*) INTO l_known FROM ${prefix}CURRENT_TABLES c WHERE c.SCHEMANAME = p_schema AND c.RELNAME = p_table;
         IF l_known > 0 THEN
@@ -111,46 +111,93 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
             IF REGEXP_COUNT(l_now, '<colname ') > REGEXP_COUNT(l_then, '<colname ') THEN
                 NOTE_ADDED(p_schema, p_table, l_then);
             END IF;
-        ELSIF l_fault IS NOT NULL OR l_status <> 'OK' THEN
+        ELSIF l_status <> 'OK' OR ${prefix}CAPTURE.TRIGGER_FAULT(p_schema, p_table) IS NOT NULL THEN
             ${prefix}CAPTURE.CREATE_TRIGGER(p_schema, p_table);
-            IF l_fault IS NOT NULL THEN
-                ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table, l_fault || ' since when is not known, and changes may have '
-                    || 'passed it by; load the table again', NULL);
+            IF l_passed IS NOT NULL THEN
+                ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table, l_passed || '; since when is not known, and changes may '
+                    || 'have passed it by; load the table again', NULL);
             END IF;
         END IF;
+        DELETE FROM ${prefix}INFO i WHERE i.NAME = 'unfit ' || p_schema || '.' || p_table;
         COMMIT;
     END CHECK_TABLE;
 
+    -- Queues DIFFER of a table that cannot be captured as it is now, once a reason.
+    PROCEDURE NOTE_UNFIT(p_schema VARCHAR2, p_table VARCHAR2, p_why VARCHAR2) IS
+        l_name VARCHAR2(400) := 'unfit ' || p_schema || '.' || p_table;
+        l_noted PLS_INTEGER;
+    BEGIN
+        SELECT COUNT(*) INTO l_noted FROM ${prefix}INFO i
+        WHERE i.NAME = l_name AND DBMS_LOB.COMPARE(i.VALUE, TO_CLOB(p_why)) = 0;
+        IF l_noted = 0 THEN
+            DELETE FROM ${prefix}INFO i WHERE i.NAME = l_name;
+            INSERT INTO ${prefix}INFO (NAME, VALUE) VALUES (l_name, p_why);
+            ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table,
+                'it cannot be captured any more as it is now: ' || p_why || '; change it, and load it again', NULL);
+            COMMIT;
+        END IF;
+    END NOTE_UNFIT;
+
     PROCEDURE CHECK_STRUCTURE IS
         l_faults VARCHAR2(2000);
+        l_unfit VARCHAR2(2000);
     BEGIN
         FOR t IN (SELECT x.SCHEMANAME, x.TABLENAME FROM ${prefix}TABLES x ORDER BY x.REPL_KEY) LOOP
             BEGIN
                 CHECK_TABLE(t.SCHEMANAME, t.TABLENAME);
             EXCEPTION
                 WHEN OTHERS THEN
-                    -- The other tables go on; this one is said at the end, and comes again.
+                    -- The other tables go on; this one comes again.
                     ROLLBACK;
-                    l_faults := SUBSTRB(
-                        l_faults || CHR(10) || t.SCHEMANAME || '.' || t.TABLENAME || ': ' || SQLERRM, 1, 1900);
+                    l_unfit := ${prefix}CAPTURE.UNFIT(t.SCHEMANAME, t.TABLENAME);
+                    IF l_unfit IS NOT NULL THEN
+                        NOTE_UNFIT(t.SCHEMANAME, t.TABLENAME, l_unfit);
+                    ELSIF SQLCODE NOT IN (-54, -4021, -30006) THEN
+                        l_faults := SUBSTRB(
+                            l_faults || CHR(10) || t.SCHEMANAME || '.' || t.TABLENAME || ': ' || SQLERRM, 1, 1900);
+                    END IF;
             END;
         END LOOP;
-        FOR c IN (
-            SELECT k.SCHEMANAME, k.RELNAME FROM ${prefix}CURRENT_TABLES k
-            WHERE NOT EXISTS (
-                SELECT 1 FROM ${prefix}TABLES t WHERE t.SCHEMANAME = k.SCHEMANAME AND t.TABLENAME = k.RELNAME)
-        ) LOOP
-            DELETE FROM ${prefix}CURRENT_TABLES k WHERE k.SCHEMANAME = c.SCHEMANAME AND k.RELNAME = c.RELNAME;
-        END LOOP;
+        DELETE FROM ${prefix}CURRENT_TABLES k
+        WHERE NOT EXISTS (SELECT 1 FROM ${prefix}TABLES t WHERE t.SCHEMANAME = k.SCHEMANAME AND t.TABLENAME = k.RELNAME);
         COMMIT;
         IF l_faults IS NOT NULL THEN
             RAISE_APPLICATION_ERROR(-20004, 'Some definitions could not be compared:' || l_faults);
         END IF;
     END CHECK_STRUCTURE;
 
+    -- Queues TRUNCATE or DIFFER of a captured table. p_cascade: over how many levels tables lose rows with it that refer to it ON
+    -- DELETE CASCADE; their items come first.
+    PROCEDURE PUT_LOSS(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_why VARCHAR2, p_cascade PLS_INTEGER) IS
+    BEGIN
+        FOR f IN (
+            WITH DEPENDENTS (OWNER, TABLE_NAME, DEPTH) AS (
+                SELECT x.SCHEMANAME, x.TABLENAME, 0 FROM ${prefix}TABLES x WHERE x.SCHEMANAME = p_schema AND x.TABLENAME = p_table
+                UNION ALL
+                SELECT k.OWNER, k.TABLE_NAME, d.DEPTH + 1
+                FROM DEPENDENTS d
+                JOIN ALL_CONSTRAINTS p ON p.OWNER = d.OWNER AND p.TABLE_NAME = d.TABLE_NAME
+                JOIN ALL_CONSTRAINTS k ON k.R_OWNER = p.OWNER AND k.R_CONSTRAINT_NAME = p.CONSTRAINT_NAME
+                WHERE k.CONSTRAINT_TYPE = 'R' AND k.STATUS = 'ENABLED' AND k.DELETE_RULE = 'CASCADE'
+                  AND (k.OWNER <> p.OWNER OR k.TABLE_NAME <> p.TABLE_NAME) AND d.DEPTH < p_cascade
+            )
+            SELECT t.SCHEMANAME, t.TABLENAME, MAX(d.DEPTH) AS DEPTH
+            FROM DEPENDENTS d
+            JOIN ${prefix}TABLES t ON t.SCHEMANAME = d.OWNER AND t.TABLENAME = d.TABLE_NAME
+            GROUP BY t.SCHEMANAME, t.TABLENAME
+            ORDER BY 3 DESC, 1, 2
+        ) LOOP
+            ${prefix}CODE.PUT_DEFINITION(p_action, f.SCHEMANAME, f.TABLENAME, p_why, NULL);
+        END LOOP;
+    END PUT_LOSS;
+
     PROCEDURE ON_DDL(p_event VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_statement VARCHAR2) IS
+        c_lost CONSTANT VARCHAR2(120) :=
+            'a partition was dropped, truncated or exchanged, or moved without some rows; load the table again';
         l_statement VARCHAR2(32767) := UPPER(p_statement);
         l_registered PLS_INTEGER;
+        l_cascade PLS_INTEGER := 0;
+        l_other VARCHAR2(400);
     BEGIN
         IF ${prefix}ORIGIN.IS_SILENT THEN
             RETURN;
@@ -159,14 +206,23 @@ CREATE OR REPLACE PACKAGE BODY ${prefix}STRUCTURE AS
         IF l_registered = 0 THEN
             RETURN;
         END IF;
+        IF REGEXP_LIKE(l_statement, '[[:space:]]CASCADE') THEN
+            l_cascade := 20;
+        END IF;
         IF p_event = 'TRUNCATE' THEN
-            ${prefix}CODE.PUT_DEFINITION('TRUNCATE', p_schema, p_table, NULL, NULL);
+            PUT_LOSS('TRUNCATE', p_schema, p_table, NULL, l_cascade);
         ELSIF REGEXP_LIKE(
             l_statement, '(DROP|TRUNCATE|EXCHANGE)[[:space:]]+(SUB)?PARTITION|INCLUDING[[:space:]]+ROWS'
         ) THEN
-            -- Rows came or went that no trigger saw.
-            ${prefix}CODE.PUT_DEFINITION('DIFFER', p_schema, p_table,
-                'a partition was dropped, truncated or exchanged, or moved without some rows; load the table again', NULL);
+            -- Rows came or went that no trigger saw, of the table that an exchange names as well.
+            PUT_LOSS('DIFFER', p_schema, p_table, c_lost, l_cascade);
+            l_other := REPLACE(REGEXP_SUBSTR(l_statement, 'WITH[[:space:]]+TABLE[[:space:]]+([^[:space:];]+)', 1, 1, 'c', 1), '"');
+            FOR t IN (
+                SELECT x.SCHEMANAME, x.TABLENAME FROM ${prefix}TABLES x
+                WHERE l_other IN (UPPER(x.TABLENAME), UPPER(x.SCHEMANAME || '.' || x.TABLENAME))
+            ) LOOP
+                PUT_LOSS('DIFFER', t.SCHEMANAME, t.TABLENAME, c_lost, 0);
+            END LOOP;
         END IF;
         UPDATE ${prefix}TABLES t SET t.STATUS = 'CREATING'
         WHERE t.SCHEMANAME = p_schema AND t.TABLENAME = p_table AND p_event IN ('CREATE', 'ALTER', 'RENAME');

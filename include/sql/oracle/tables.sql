@@ -1,5 +1,5 @@
--- The tables that the account has a privilege on, without those that come with Oracle, parts of other tables, and logs of
--- materialized views.
+-- The tables that the account has a privilege on, without those that come with Oracle, parts of other tables, materialized views
+-- and logs of these.
 -- Called by: whatever resolves the tables of a master. Parameters: none. Result: owner, table.
 -- Privileges: any on the tables. Oldest version: Oracle 12.2.
 SELECT t.OWNER, t.TABLE_NAME
@@ -7,4 +7,5 @@ FROM ALL_TABLES t
 JOIN ALL_USERS u ON u.USERNAME = t.OWNER
 WHERE u.ORACLE_MAINTAINED = 'N' AND t.TABLE_NAME NOT LIKE 'BIN$%' AND t.TABLE_NAME NOT LIKE 'MLOG$\_%' ESCAPE '\'
   AND t.TABLE_NAME NOT LIKE 'RUPD$\_%' ESCAPE '\' AND NVL(t.IOT_TYPE, 'IOT') = 'IOT' AND t.SECONDARY = 'N' AND t.NESTED = 'NO'
+  AND NOT EXISTS (SELECT 1 FROM ALL_MVIEWS m WHERE m.OWNER = t.OWNER AND m.CONTAINER_NAME = t.TABLE_NAME)
 ORDER BY t.OWNER, t.TABLE_NAME

@@ -14,24 +14,17 @@ DECLARE
         END IF;
     END remove;
 
-    -- Dynamic, because TABLES may be gone already. A trigger of that name that captures nothing is an application's.
-    PROCEDURE remove_triggers IS
-        l_found PLS_INTEGER;
-        l_names SYS.ODCIVARCHAR2LIST;
-    BEGIN
-        SELECT COUNT(*) INTO l_found FROM USER_OBJECTS o WHERE o.OBJECT_NAME = '${prefix}TABLES';
-        IF l_found > 0 THEN
-            EXECUTE IMMEDIATE 'SELECT DISTINCT t.TRIGGER_NAME FROM ${prefix}TABLES t JOIN USER_SOURCE s'
-                || ' ON s.NAME = t.TRIGGER_NAME AND s.TYPE = ''TRIGGER'' AND INSTR(s.TEXT, ''${prefix}CODE.PUT_ITEM'') > 0'
-                BULK COLLECT INTO l_names;
-            FOR l_place IN 1 .. l_names.COUNT LOOP
-                remove('TRIGGER', l_names(l_place));
-            END LOOP;
-        END IF;
-    END remove_triggers;
 BEGIN
     remove('TRIGGER', '${prefix}DDL');
-    remove_triggers;
+    -- Whatever their names: a table that was dropped and flashed back has another one. Those of a table in the recycle bin go with it.
+    FOR g IN (
+        SELECT DISTINCT u.TRIGGER_NAME
+        FROM USER_TRIGGERS u
+        JOIN USER_SOURCE s ON s.NAME = u.TRIGGER_NAME AND s.TYPE = 'TRIGGER' AND INSTR(s.TEXT, ' ${prefix}CODE.PUT_ITEM') > 0
+        WHERE SUBSTR(u.TABLE_NAME, 1, 4) <> 'BIN$'
+    ) LOOP
+        remove('TRIGGER', g.TRIGGER_NAME);
+    END LOOP;
     remove('PACKAGE', '${prefix}STRUCTURE');
     remove('PACKAGE', '${prefix}CAPTURE');
     remove('PACKAGE', '${prefix}CODE');

@@ -4,6 +4,7 @@ Each test runs on each of them that is named; where none is, there is nothing he
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.oracle.live.rig import OracleRig
 NAMED = sorted(server.named())
 collect_ignore_glob = [] if NAMED else ["test_*.py"]
 if "ivorysql" not in NAMED:
-    collect_ignore_glob.append("test_pairs.py")
+    collect_ignore_glob += ["test_pairs.py", "test_dictionary.py"]
 if "oracle" not in NAMED:
     collect_ignore_glob.append("test_driver.py")
 
@@ -31,23 +32,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def oracle_database(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[], ConnectionInfo]]:
-    """A factory of empty databases."""
+) -> Iterator[Callable[..., ConnectionInfo]]:
+    """A factory of empty databases; `slave=True`: with no more than a slave's privileges, where there are any."""
     if request.param == "ivorysql":
         entry = VendorEntry("tests.oracle.ivorysql:ON_IVORY", 1521)
         monkeypatch.setitem(VENDORS, "oracle", entry)
-        yield request.getfixturevalue("ivorysql")
+        make = request.getfixturevalue("ivorysql")
+        yield lambda slave=False: make()
         return
     found = server.wanted()
     assert found is not None
-    yield found.database
+    yield lambda slave=False: found.database(slave=slave)
     found.drop()
 
 
 @pytest.fixture
 def rig(
     database: Callable[..., ConnectionInfo],
-    oracle_database: Callable[[], ConnectionInfo],
+    oracle_database: Callable[..., ConnectionInfo],
     redis_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -58,7 +60,8 @@ def rig(
     made: list[OracleRig] = []
 
     def make(tables: str, **options: object) -> OracleRig:
-        made.append(OracleRig.build(database, oracle_database, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
+        of_slave = partial(oracle_database, slave=True)
+        made.append(OracleRig.build(database, of_slave, redis_url, tmp_path, tables, **options))  # type: ignore[arg-type]
         return made[-1]
 
     yield make

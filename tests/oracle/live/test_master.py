@@ -285,28 +285,6 @@ def test_a_table_that_cannot_be_captured_is_refused_by_name(master_rig: Callable
         master_rig("CREATE TABLE T (ID NUMBER(10), L LONG)")
 
 
-@pytest.mark.parametrize(
-    ("statement", "differs"),
-    [
-        ("alter table T truncate\n  partition P1", True),
-        ("ALTER TABLE T EXCHANGE SUBPARTITION P1 WITH TABLE U", True),
-        (f"ALTER TABLE T /* {'x' * 3000} */ MOVE INCLUDING\nROWS WHERE ID > 1", True),
-        ("ALTER TABLE T MOVE PARTITION P1", False),
-    ],
-    ids=["truncated", "exchanged", "moved without some rows", "moved"],
-)
-def test_rows_that_go_past_the_trigger_are_told(
-    master_rig: Callable[..., OracleMasterRig], statement: str, differs: bool
-) -> None:
-    """Calls what the trigger on the database calls: IvorySQL has neither such a trigger nor such statements."""
-    pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
-    with pair.master.transaction():
-        values = {"event": "ALTER", "owner": pair.master.schema, "name": "T", "statement": statement}
-        pair.master.call("DEMO_STRUCTURE.ON_DDL(:event, :owner, :name, :statement)", values)
-    told = pair.master.run("SELECT i.TABLENAME FROM DEMO_ITEMS i WHERE i.DB_ACTION = 'DIFFER'").fetchall()
-    assert told == [("T",)] * differs
-
-
 EXTREMES = """
 CREATE TABLE EXTREMES (
     ID NUMBER(10) PRIMARY KEY, WHOLE NUMBER(38,0), PLAIN NUMBER, SINGLE BINARY_FLOAT, DOUBLED BINARY_DOUBLE,
@@ -319,6 +297,9 @@ EXTREME_ROWS = (
     "2, -99999999999999999999999999999999999999, -123456789012345678901234567890123456789, 0.1, -2.2E-308, "
     "TIMESTAMP '1970-01-01 00:00:00', TIMESTAMP '0001-01-01 00:00:00', DATE '0001-01-01'",
     "3, 0, 0, -1.17549435E-38, 0, NULL, NULL, NULL",
+    f"6, 1, -15{'0' * 99}, NULL, NULL, NULL, NULL, NULL",
+    f"7, 1, 0.{'0' * 75}125, NULL, NULL, NULL, NULL, NULL",
+    "8, 1, -0.5, NULL, NULL, NULL, NULL, NULL",
 )
 
 
@@ -374,6 +355,32 @@ UNREAD_CHANGES = (
     "DELETE FROM DOCS WHERE ID = 2",
     "INSERT INTO DOCS VALUES (7, '<d/>', NULL, TO_DSINTERVAL('1 00:00:00'))",
 )
+
+
+EARLY = "CREATE TABLE EARLY (ID NUMBER(10) PRIMARY KEY, DAY DATE, AT TIMESTAMP(6), MOMENT TIMESTAMP(6) WITH TIME ZONE)"
+EARLY_MOMENTS = {"-0044-03-15 12:00:00": "0044-03-15 12:00:00 BC", "-4712-01-01 00:00:00": "4712-01-01 00:00:00 BC"}
+
+
+def fill_early(pair: OracleMasterRig, first: int) -> None:
+    texts = ["TO_DATE({}, 'SYYYY-MM-DD HH24:MI:SS')", "TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS')"]
+    texts.append("TO_TIMESTAMP_TZ({}, 'SYYYY-MM-DD HH24:MI:SS TZH:TZM')")
+    for number, moment in enumerate([*EARLY_MOMENTS, "0001-01-01 00:00:00"], start=first):
+        given = [f"'{moment}'", f"'{moment}'", f"'{moment} +00:00'"]
+        values = ", ".join(text.format(value) for text, value in zip(texts, given, strict=True))
+        pair.change(f"INSERT INTO EARLY VALUES ({number}, {values})")
+
+
+def test_years_before_the_first_stay_what_they_are(master_rig: Callable[..., OracleMasterRig]) -> None:
+    pair = master_rig(EARLY)
+    fill_early(pair, 1)
+    pair.load()
+    with pair.apply():
+        fill_early(pair, 11)
+        pair.await_current()
+        equal(pair)
+        query = f'SELECT "DAY"::text, "AT"::text FROM "{pair.master.schema}"."EARLY" ORDER BY "ID"'
+        moments = [*EARLY_MOMENTS.values(), "0001-01-01 00:00:00"]
+        assert pair.slave.execute(query.encode()).fetchall() == [(moment, moment) for moment in moments * 2]
 
 
 def test_columns_that_no_trigger_can_read_are_looked_for_by_their_keys(

@@ -119,6 +119,12 @@ def triggers(connection: Session, tables: Sequence[TableName]) -> list[tuple[Tab
     return [(table, trigger) for table, (trigger,) in found]
 
 
+def policies(connection: Session, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
+    """The policies that may hide rows of `tables`, with their tables."""
+    found = _rows(connection, "policies", tables, "p.OBJECT_OWNER", "p.OBJECT_NAME")
+    return [(table, policy) for table, (policy,) in found]
+
+
 def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Those of the names `tables` that are used: what for, in Oracle's words."""
     session = native(connection)

@@ -14,6 +14,7 @@ from sluice.vendors.oracle.column_types import logical
 from sluice.vendors.oracle.session import EmptyLob, literal, quoted
 
 _SECONDS = "YYYY-MM-DD HH24:MI:SS"
+_BC = " BC"
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 XML = "XMLTYPE"
 UNREAD = frozenset({"LONG", "LONG RAW", XML})
@@ -108,11 +109,11 @@ class ColumnTexts:
     def value(self, place: str) -> str:
         """The column's value from the parameter, or literal, `place` of what `bind` gave."""
         if self.base == "DATE":
-            return f"TO_DATE({place}, '{_SECONDS}')"
+            return f"TO_DATE({place}, 'S{_SECONDS}')"
         if self.zoned:
-            return f"TO_TIMESTAMP_TZ({place}, '{_SECONDS}.FF{self._fraction} TZH:TZM')"
+            return f"TO_TIMESTAMP_TZ({place}, 'S{_SECONDS}.FF{self._fraction} TZH:TZM')"
         if self.kind is Kind.TIMESTAMP:
-            return f"TO_TIMESTAMP({place}, '{_SECONDS}.FF{self._fraction}')"
+            return f"TO_TIMESTAMP({place}, 'S{_SECONDS}.FF{self._fraction}')"
         if self.kind is Kind.NUMBER:
             return f"CAST({place} AS NUMBER)"
         if self.kind is Kind.FLOAT:
@@ -162,9 +163,11 @@ class ColumnTexts:
         return None
 
     def _moment(self, text: str) -> str:
-        plain = text.removesuffix("+00")
-        whole, _, fraction = plain.partition(".")
-        if " " not in whole:
+        """The sign of the year, of which an early one has a minus, first."""
+        plain = text.removesuffix(_BC)
+        whole, _, fraction = plain.removesuffix("+00").partition(".")
+        whole = ("-" if plain != text else " ") + whole
+        if ":" not in whole:
             whole += " 00:00:00"
         if self.base == "DATE":
             return whole
@@ -177,11 +180,13 @@ class ColumnTexts:
         """The text in which servers of every vendor have a value of this type."""
         own = f"{alias}.{self.quoted}"
         if self.base == "DATE":
-            return f"TO_CHAR({own}, '{_SECONDS}') || CASE WHEN {own} IS NOT NULL THEN '.000000' END"
+            text = f"TO_CHAR({own}, '{_SECONDS}')"
+            return _with_era(own, text, f"{text} || CASE WHEN {own} IS NOT NULL THEN '.000000' END")
         if self.zoned:
-            return f"TO_CHAR(SYS_EXTRACT_UTC({own}), '{_SECONDS}.FF{self._fraction}')"
-        if self.kind is Kind.TIMESTAMP:
-            return f"TO_CHAR({own}, '{_SECONDS}.FF{self._fraction}')"
+            own = f"SYS_EXTRACT_UTC({own})"
+        if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+            text = f"TO_CHAR({own}, '{_SECONDS}.FF{self._fraction}')"
+            return _with_era(own, f"RTRIM(RTRIM({text}, '0'), '.')", text)
         if self.kind is Kind.NUMBER:
             return self._number_text(own)
         if self.kind is Kind.FLOAT:
@@ -207,7 +212,9 @@ class ColumnTexts:
         if self.kind is Kind.FLOAT:
             return float(given)
         if self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
-            return self._moment(given)
+            moment = self._moment(given)
+            # Of years before 1 a higher one comes first.
+            return moment[1:] if moment[0] == " " else f"-{9999 - int(moment[1:5]):04}{moment[5:]}"
         return (given.rstrip(" ") if self.kind is Kind.CHAR else given).encode()
 
     def text(self, alias: str) -> str:
@@ -240,10 +247,31 @@ class ColumnTexts:
     def _number_text(self, own: str) -> str:
         scale, precision = logical(self.type).scale, logical(self.type).precision or 38
         if scale is None:
-            return f"TO_CHAR({own}, 'TM9')"
+            return plain_number(own)
         if scale <= 0:
             return f"TO_CHAR({own})"
         return f"TO_CHAR({own}, 'FM{'9' * max(0, precision - scale)}0.{'0' * scale}')"
+
+
+def _with_era(own: str, early: str, text: str) -> str:
+    """The text of a moment; `early`: of one before the year 1, without the era."""
+    return f"CASE WHEN {own} < DATE '0001-01-01' THEN {early} || '{_BC}' ELSE {text} END"
+
+
+def plain_number(own: str) -> str:
+    """A number of any digits, with one before the point, and without an exponent.
+
+    The server writes .5, and what would have more than 64 characters as 1.5E+70.
+    """
+    text = f"TO_CHAR({own}, 'TM9')"
+    mantissa = f"RTRIM(REPLACE(LTRIM(SUBSTR({text}, 1, INSTR({text}, 'E') - 1), '-'), '.'), '0')"
+    power = f"CAST(SUBSTR({text}, INSTR({text}, 'E') + 1) AS NUMBER)"
+    sign = f"CASE WHEN {own} < 0 THEN '-' END"
+    return (
+        f"CASE WHEN INSTR({text}, 'E') > 0 AND ABS({own}) > 1 THEN {sign} || RPAD({mantissa}, {power} + 1, '0') "
+        f"WHEN INSTR({text}, 'E') > 0 THEN {sign} || '0.' || LPAD({mantissa}, LENGTH({mantissa}) - {power} - 1, '0') "
+        f"WHEN {own} <> 0 AND ABS({own}) < 1 THEN {sign} || '0' || SUBSTR({text}, INSTR({text}, '.')) ELSE {text} END"
+    )
 
 
 def float_digits(own: str) -> str:

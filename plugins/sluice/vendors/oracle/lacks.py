@@ -22,14 +22,22 @@ def of_server(session: OracleSession) -> list[Lack]:
     return [Lack("", f"the character set {_UNICODE}", why, None, remedy="Make a database in Unicode.")]
 
 
-def of_account(session: OracleSession, privileges: Mapping[str, str], packages: Mapping[str, str]) -> list[Lack]:
-    """Which of these system privileges and packages the account lacks; each with what needs it."""
-    granted = {str(name) for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s")}
-    user = account(session)
+def granted(session: OracleSession, *, itself: bool = False) -> set[str]:
+    """The system privileges of the account; `itself`: without those of its roles, which do not count in packages."""
+    view = "USER_SYS_PRIVS" if itself else "SESSION_PRIVS"
+    return {str(name) for (name,) in session.run(f"SELECT s.PRIVILEGE FROM {view} s")}
+
+
+def of_account(
+    session: OracleSession, privileges: Mapping[str, str], packages: Mapping[str, str], *, itself: bool = False
+) -> list[Lack]:
+    """Which of these system privileges and packages the account lacks; each with what needs it. `itself`: as of
+    `granted`."""
+    user, there = account(session), granted(session, itself=itself)
     found = [
         Lack("", privilege, why, f"GRANT {privilege} TO {user}")
         for privilege, why in privileges.items()
-        if privilege not in granted
+        if privilege not in there
     ]
     for package, why in packages.items():
         text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"

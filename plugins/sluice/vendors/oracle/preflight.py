@@ -16,13 +16,14 @@ from sluice.vendors.oracle.source import lacks_master
 
 __all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
 
-_PACKAGES = {
+PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",
     "DBMS_CRYPTO": "tables are compared by it",
 }
-_PRIVILEGES = {
+PRIVILEGES = {
     "CREATE SESSION": "Sluice works over sessions",
     "CREATE TABLE": "tables are made and filled there",
+    "CREATE SEQUENCE": "REJECTS numbers its rows by an identity, which is a sequence",
 }
 
 
@@ -56,7 +57,7 @@ def of_slave(
     """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
     session = native(connection)
     found = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-    found += [*of_server(session), *of_account(session, _PRIVILEGES, _PACKAGES)]
+    found += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
     if wanted is not None:
         found += _of_tables(session, [definition.table for definition in wanted.definitions])
     return found

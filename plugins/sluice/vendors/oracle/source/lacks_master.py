@@ -1,14 +1,15 @@
 """What an Oracle master lacks for a replication."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
 from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.errors import Terminal
 from sluice.model.lack import Lack, Severity
-from sluice.vendors.oracle import row_source
-from sluice.vendors.oracle.lacks import NEVER_RAN, account, of_account, of_server
+from sluice.model.names import TableName
+from sluice.vendors.oracle import catalog, row_source
+from sluice.vendors.oracle.lacks import NEVER_RAN, account, granted, of_account, of_server
 from sluice.vendors.oracle.session import OracleSession
 from sluice.vendors.oracle.source import fitness
 
@@ -18,10 +19,11 @@ _PRIVILEGES = {
     "CREATE SEQUENCE": "SEQ numbers the changes",
     "CREATE VIEW": "COLS_VIEW shows the columns of the captured tables",
     "CREATE PROCEDURE": "its packages are what triggers call",
-    "CREATE TRIGGER": "triggers capture the changes",
 }
-_OF_OTHERS = {"CREATE ANY TRIGGER": "tables of other accounts are captured by triggers of its own"}
+_OF_PACKAGES = {"CREATE TRIGGER": "triggers capture the changes, and a package makes them, in which no role counts"}
+_OF_OTHERS = {"CREATE ANY TRIGGER": "tables of other accounts are captured by triggers that a package of its own makes"}
 _NOTICES = "ADMINISTER DATABASE TRIGGER"
+_SEES_ALL = "EXEMPT ACCESS POLICY"
 _PACKAGES = {
     "DBMS_LOCK": "installations keep out of one another's way by it",
     "DBMS_FLASHBACK": "blocks and comparisons see tables as of one moment by it",
@@ -59,6 +61,7 @@ def found(session: OracleSession, replication: Replication, *, light: bool) -> l
         why = "rows are locked for one session alone, and blocks are read by several"
         remedy = "Write `read: committed` or `read: snapshot` under `initial`."
         lacks.append(Lack("", "another way to read than `read: locked`", why, None, remedy=remedy))
+    lacks += _of_policies(session, tables)
     for table, why in fitness.unfit(session, tables).items():
         reason, _, remedy = why.rpartition(": ")
         lacks.append(Lack("", f"a table {table} that can be captured", f"it {reason}", None, remedy=_sentence(remedy)))
@@ -82,23 +85,35 @@ def _of_logging(session: OracleSession) -> list[Lack]:
     return [Lack("", "FORCE LOGGING", why, "ALTER DATABASE FORCE LOGGING", Severity.WARNING)]
 
 
+def _of_policies(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
+    """Of rows that are hidden from the account a load and a comparison would know nothing."""
+    if _SEES_ALL in granted(session):
+        return []
+    why = "it may hide rows from the account, which a load and a comparison would then lack alike"
+    return [
+        Lack("", f"{_SEES_ALL}, as of the policy {policy} on {table}", why, f"GRANT {_SEES_ALL} TO {account(session)}")
+        for table, policy in catalog.policies(session, tables)
+    ]
+
+
 def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
     """`owners`: of the tables."""
-    lacks = of_account(session, _PRIVILEGES | (_OF_OTHERS if set(owners) - {session.schema} else {}), _PACKAGES)
+    direct = _OF_PACKAGES | (_OF_OTHERS if set(owners) - {session.schema} else {})
+    lacks = [*of_account(session, _PRIVILEGES, _PACKAGES), *of_account(session, direct, {}, itself=True)]
     lacks += _of_views(session, _VIEWS, "a position asks it which transactions run")
     why = "TRUNCATE and what happens to partitions are not noticed without it"
-    noticed = of_account(session, {_NOTICES: why}, {})
+    noticed = of_account(session, {_NOTICES: why}, {}, itself=True)
     return lacks + [lack.softened() for lack in noticed]
 
 
 def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Lack]:
     """Those that the account may not read."""
     user, found = account(session), []
-    for view, granted in views.items():
+    for view, needed in views.items():
         try:
             session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
         except (DatabaseRefused, StatementFailed):
-            found.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {granted} TO {user}"))
+            found.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
     return found
 
 

@@ -15,7 +15,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix
 from sluice.vendors.common.named_locks import SECONDS
-from sluice.vendors.oracle import named_locks
+from sluice.vendors.oracle import lacks, named_locks
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source.info import Info
 
@@ -100,7 +100,7 @@ def units(name: str, prefix: Prefix) -> list[str]:
     text = _COMMAND.sub("", sql_files.render("oracle", name, prefix=str(prefix)))
     found = []
     for part in re.split(r"^/$", text, flags=re.MULTILINE):
-        block = re.match(r"\s*(?:DECLARE|BEGIN|CREATE OR REPLACE (?:PACKAGE|TRIGGER))\b", part)
+        block = re.match(r"\s*(?:DECLARE|BEGIN|CREATE OR REPLACE NONEDITIONABLE (?:PACKAGE|TRIGGER))\b", part)
         found += [part.strip()] if block else [each.strip() for each in part.split(";\n")]
     return [each for each in found if each not in ("", "COMMIT")]
 
@@ -207,7 +207,7 @@ def _names(session: OracleSession, prefix: Prefix) -> set[str]:
 
 
 def _may_trigger(session: OracleSession) -> bool:
-    return any(name == _MAY_TRIGGER for (name,) in session.run("SELECT s.PRIVILEGE FROM SESSION_PRIVS s"))
+    return _MAY_TRIGGER in lacks.granted(session, itself=True)
 
 
 def _expect_compiled(session: OracleSession, prefix: Prefix) -> None:
