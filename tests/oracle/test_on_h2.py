@@ -37,6 +37,7 @@ NOT_TAKEN = {
     "position_scns": _DICTIONARY,
     "position_threads": _DICTIONARY,
     "position_visible": "neither AS OF SCN nor JSON_TABLE is known",
+    "redo_logging": _DICTIONARY,
     "redo_running": _DICTIONARY,
     "tables": _DICTIONARY,
     "throttle_read": "dates that are subtracted make no number",
