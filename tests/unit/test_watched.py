@@ -13,12 +13,13 @@ from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
-from sluice.cli.operate import run_act, run_gate, run_logs
+from sluice.cli.operate import RunFailed, _end_of, run_act, run_gate, run_logs
 from sluice.cli.operate_arguments import arguments_of_act
 from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
+from sluice.operate.api import RESYNC
 from tests.unit.test_monitor import NOW, some
 
 
@@ -232,3 +233,30 @@ def test_each_action_can_be_done_from_a_terminal_and_says_how(capsys: pytest.Cap
     ):
         with pytest.raises(Incomplete, match=why):
             act(*words)
+
+
+class Asking:
+    """An Airflow in which a comparison has found rows that differ, and asks about them."""
+
+    url = "http://airflow"
+
+    def run_state(self, dag: str, run: str) -> str:
+        return "running"
+
+    def get(self, path: str, **query: object) -> Any:
+        question = {"task_instance": {"task_id": "approve_repair"}, "subject": "P_ → a: repair 5 rows of 2 tables?"}
+        return {"hitl_details": [question]}
+
+    def page(self, path: str) -> Any:
+        assert path == "slaves/P_/a/state.json"
+        lag = {"level": "warning", "text": "The slave is 75 s behind its master.", "remedy": ""}
+        return {"messages": [{"level": "critical", "text": "Not equal: s.t, s.u.", "remedy": "repair"}, lag]}
+
+
+def test_a_comparison_that_asks_says_which_tables_differ_and_how_to_answer() -> None:
+    order = ordered(ACTIONS["verify"], "P_", ("a",), {}, "")
+    with pytest.raises(RunFailed) as said:
+        _end_of(Asking(), order, RESYNC, "run")  # type: ignore[arg-type]
+    assert str(said.value) == (
+        "P_ → a: repair 5 rows of 2 tables? Not equal: s.t, s.u. Answer: ./sluice act approve P_ a"
+    )
