@@ -112,34 +112,28 @@ def test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_
 
 def ended(pair: Rig, executor: SparkExecutor, spark: SparkServer) -> None:
     """What waits for a comparison by executors ends it: its job is interrupted, and the executors go on."""
+    freezer = Freezer()
 
-    class Late(ThreadExecutor):
-        """Its work begins when a TRUNCATE waits already for the table that the comparison has locked."""
+    def truncated() -> None:
+        """A TRUNCATE that waits for the table once Spark runs the job; its frozen workers do not end that first."""
+        until(lambda: running(spark))
+        pair.master.execute("TRUNCATE public.k")
 
-        def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
-            waiting.append(Background(lambda: pair.master.execute("TRUNCATE public.k")))
-            until(lambda: blocked(pair) == 1)
-            return executor.map(task, parts, what)
-
-        def cancel(self) -> None:
-            executor.cancel()
-
-    waiting: list[Background] = []
-    with pytest.raises(CouldNotCompare, match="TRUNCATE, that waited for it") as raised:
-        by(Late(), pair, "k")
+    freezer.freeze("workers", workers(spark))
+    waiting = Background(truncated)
+    try:
+        with pytest.raises(CouldNotCompare, match="TRUNCATE, that waited for it") as raised:
+            by(executor, pair, "k")
+    finally:
+        freezer.thaw("workers")
     assert raised.value.again
-    assert waiting[0].end() is None
+    assert waiting.end() is None
     until(lambda: jobs_of(spark, r"verify public\.k .*")[0]["status"] == "FAILED")
     assert by(executor, pair, "p").faults == 2
 
 
-def blocked(pair: Rig) -> int:
-    with connect(pair.master_info, application="looks", autocommit=True) as session:
-        row = session.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
+def running(spark: SparkServer) -> bool:
+    return any(job["status"] == "RUNNING" for job in jobs_of(spark, r"verify public\.k .*"))
 
 
 class Failing(ThreadExecutor):
