@@ -125,12 +125,12 @@ def aim(figure: Figure) -> str:
     """What is aimed at, and whether it was met."""
     ours = middle(figure.ours)
     if figure.at_most is not None:
-        met = None if ours is None else ours <= figure.at_most
-        return f"≤ {text(figure.at_most)} {figure.unit.split(' ')[0]}{_MARK[met]}"
+        reached = None if ours is None else ours <= figure.at_most
+        return f"≤ {text(figure.at_most)} {figure.unit.split(' ')[0]}{_MARK[reached]}"
     if figure.goal is None:
         return ""
-    met = None if figure.ratio is None else figure.ratio >= figure.goal
-    return f"ratio ≥ {figure.goal:.2g}{_MARK[met]}"
+    reached = None if figure.ratio is None else figure.ratio >= figure.goal
+    return f"ratio ≥ {figure.goal:.2g}{_MARK[reached]}"
 
 
 _MARK = {None: "", True: " ✓", False: " ✗"}

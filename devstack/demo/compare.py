@@ -96,11 +96,11 @@ def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableNam
 def _problem(master: TableShape | None, slave: TableShape | None) -> str:
     if master is None or slave is None:
         return f"missing on the {'master' if master is None else 'slave'}"
-    ours = {column.name: column.type for column in master.columns}
-    theirs = {column.name: column.type for column in slave.columns}
-    lacking = [name for name in ours if name not in theirs]
-    extra = [name for name in theirs if name not in ours]
-    retyped = [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    on_master = {column.name: column.type for column in master.columns}
+    on_slave = {column.name: column.type for column in slave.columns}
+    lacking = [name for name in on_master if name not in on_slave]
+    extra = [name for name in on_slave if name not in on_master]
+    retyped = [name for name in on_master if name in on_slave and on_master[name] != on_slave[name]]
     parts = (("lacks", lacking), ("has besides", extra), ("has other types of", retyped))
     return "; ".join(f"the slave {verb} {', '.join(names)}" for verb, names in parts if names)
 

@@ -29,29 +29,30 @@ def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableNam
         ThreadPoolExecutor(2) as pool,
     ):
         for table in wanted:
-            ours, theirs = of_master.rows.shape(left, table), of_slave.rows.shape(right, table)
-            if problem := _problem(ours, theirs):
+            master_shape, slave_shape = of_master.rows.shape(left, table), of_slave.rows.shape(right, table)
+            if problem := _problem(master_shape, slave_shape):
                 yield Verdict(table, None, None, problem)
                 continue
-            assert ours is not None and theirs is not None
-            types = {column.name: column.type for column in theirs.columns}
-            columns = compared(of_slave.types, ((column.name, types[column.name]) for column in ours.replicated))
-            key = tuple(column.name for column in ours.key)
+            assert master_shape is not None and slave_shape is not None
+            types = {column.name: column.type for column in slave_shape.columns}
+            replicated = master_shape.replicated
+            columns = compared(of_slave.types, ((column.name, types[column.name]) for column in replicated))
+            key = tuple(column.name for column in master_shape.key)
             digests = (
-                of_master.digests.table(ours, columns, key, Method.CANONICAL),
-                of_slave.digests.table(theirs, columns, key, Method.CANONICAL),
+                of_master.digests.table(master_shape, columns, key, Method.CANONICAL),
+                of_slave.digests.table(slave_shape, columns, key, Method.CANONICAL),
             )
-            here, there = pool.map(_side, digests, (left, right))
-            differences = () if here == there else tuple(_differences(digests, (left, right)))
-            yield Verdict(table, here, there, "", differences)
+            master_side, slave_side = pool.map(_side, digests, (left, right))
+            differences = () if master_side == slave_side else tuple(_differences(digests, (left, right)))
+            yield Verdict(table, master_side, slave_side, "", differences)
 
 
 def _problem(master: TableShape | None, slave: TableShape | None) -> str:
     if master is None or slave is None:
         return f"missing on the {'master' if master is None else 'slave'}"
-    ours = {column.name for column in master.replicated}
-    theirs = {column.name for column in slave.columns}
-    parts = (("lacks", ours - theirs), ("has besides", theirs - ours))
+    on_master = {column.name for column in master.replicated}
+    on_slave = {column.name for column in slave.columns}
+    parts = (("lacks", on_master - on_slave), ("has besides", on_slave - on_master))
     return "; ".join(f"the slave {verb} {', '.join(sorted(names))}" for verb, names in parts if names)
 
 
@@ -62,18 +63,19 @@ def _side(digest: TableDigest, session: Session) -> Side:
 
 def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterator[Difference]:
     """Yields the first differing rows in the order of the key's texts; of a keyless table with their counts."""
-    (ours, theirs), (left, right) = digests, sessions
-    if not ours.shape.key:
-        here, there = (_copies(digest, session) for digest, session in zip(digests, sessions, strict=True))
-        unequal = [row for row in here.keys() | there.keys() if here.get(row) != there.get(row)]
+    (of_master, of_slave), (left, right) = digests, sessions
+    if not of_master.shape.key:
+        on_master, on_slave = (_copies(digest, session) for digest, session in zip(digests, sessions, strict=True))
+        unequal = [row for row in on_master.keys() | on_slave.keys() if on_master.get(row) != on_slave.get(row)]
         for row in sorted(unequal, key=repr)[:SHOWN]:
-            yield Difference(repr(row), _times(here.get(row)), _times(there.get(row)))
+            yield Difference(repr(row), _times(on_master.get(row)), _times(on_slave.get(row)))
         return
-    here_rows, there_rows = (_by_key(d.of_rows(s, [0])) for d, s in zip(digests, sessions, strict=True))
-    wrong = [key for key in here_rows.keys() | there_rows.keys() if here_rows.get(key) != there_rows.get(key)]
+    master_rows, slave_rows = (_by_key(d.of_rows(s, [0])) for d, s in zip(digests, sessions, strict=True))
+    wrong = [key for key in master_rows.keys() | slave_rows.keys() if master_rows.get(key) != slave_rows.get(key)]
     keys = sorted(wrong, key=repr)[:SHOWN]
-    for (key, mine), (_, other) in zip(ours.found(left, keys), theirs.found(right, keys), strict=True):
-        yield Difference(repr(key), *(None if row is None else repr(tuple(row.values())) for row in (mine, other)))
+    for (key, master_row), (_, slave_row) in zip(of_master.found(left, keys), of_slave.found(right, keys), strict=True):
+        rows = (None if row is None else repr(tuple(row.values())) for row in (master_row, slave_row))
+        yield Difference(repr(key), *rows)
 
 
 def _by_key(rows: list[DigestedRow]) -> dict[Row, list[int]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.apply.escalation import Attempt, Escalation
-from sluice.database.conflicts import Unsettled
+from sluice.database.conflicts import CommitRefused
 from sluice.model.names import TableName
 
 A, B, C = (TableName("app", name) for name in "abc")
@@ -24,8 +24,8 @@ ALONE = Escalation(
 FIRST = Attempt()
 
 
-def refused(table: TableName = A, constraint: str = '"app"."a_v_key"', *, unique: bool = True) -> Unsettled:
-    return Unsettled(table, constraint, "a free value", "another row with it", unique=unique)
+def refused(table: TableName = A, constraint: str = '"app"."a_v_key"', *, unique: bool = True) -> CommitRefused:
+    return CommitRefused(table, constraint, "a free value", "another row with it", unique=unique)
 
 
 def test_a_table_whose_changes_collide_is_replayed_alone_and_then_all_together() -> None:

@@ -8,7 +8,7 @@ failure rolls the transaction back; then comes an attempt that does more, or the
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from sluice.database.conflicts import Unsettled
+from sluice.database.conflicts import CommitRefused
 from sluice.model.names import TableName
 
 
@@ -61,7 +61,7 @@ class Escalation:
             return None
         return self._replaying(tried, self.tables if tried.replayed else self.related(table))
 
-    def after_commit(self, tried: Attempt, refused: Unsettled) -> Attempt | None:
+    def after_commit(self, tried: Attempt, refused: CommitRefused) -> Attempt | None:
         """After a constraint that the commit checks refused the rows. None also where a larger slice may help."""
         # The refusing table may be a partition, whose name is not the replicated one.
         again = self.related(refused.table) if refused.table in self.tables else self.tables

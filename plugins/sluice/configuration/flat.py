@@ -72,9 +72,9 @@ class _Flat:
         self._mistakes = mistakes
 
     def root(self, prefix_elsewhere: bool) -> Node | None:
-        ours = [entry for entry in self._entries if re.match(r"(replication\.prefix$|table\.|sluice\.)", entry.key)]
+        known = [entry for entry in self._entries if re.match(r"(replication\.prefix$|table\.|sluice\.)", entry.key)]
         first: dict[str, Entry] = {}
-        for entry in ours:
+        for entry in known:
             if entry.key in first:
                 self._wrong(entry, f"is already given on line {first[entry.key].line}", "keep one of the two")
             else:

@@ -10,6 +10,7 @@ from sluice.database import positions
 from sluice.database.control import Claim, TableProgress
 from sluice.model.blocks import Block, BlockMap, BlockState, Key
 from sluice.model.key_ranges import Part
+from sluice.model.manifest import File
 from sluice.model.names import TableName
 from sluice.model.position import Position
 
@@ -195,11 +196,11 @@ class BlockStore(SlaveStore):
         )
         return done.rowcount == 1
 
-    def export(self, block: Block, loader: str, marker: Position, rows: int, size: int, file: str, sha256: str) -> bool:
+    def export(self, block: Block, loader: str, marker: Position, rows: int, size: int, file: File) -> bool:
         """Marks the block exported to `file`, which is complete. False when it is no longer begun by `loader`."""
         done = self._execute(
             "blocks_export", **_place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size,
-            file=file, sha256=sha256,
+            file=file.name, sha256=file.sha256,
         )  # fmt: skip
         return done.rowcount == 1
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import Conflict, Unsettled
+from sluice.database.conflicts import CommitRefused, Conflict
 from sluice.database.digests import Texts
 from sluice.database.names_tables import NamesTables
 from sluice.database.net_changes import NetChanges
@@ -286,7 +286,7 @@ class ApplyTarget(NamesTables, Protocol):
         """Drops the stage tables of epochs below this one. Returns how many."""
         ...
 
-    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
+    def at_commit(self, error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
         """The conflict that an error at a commit reports; None for other errors."""
         ...
 

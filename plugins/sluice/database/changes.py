@@ -1,4 +1,4 @@
-"""What a master offers as a source of changes: positions, the changes between two of them, what was purged."""
+"""A source of changes: positions, the changes between two of them, the purge."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ WaitingChange = tuple[str, str | None, str | None]
 
 @dataclass(frozen=True)
 class WaitingTable:
-    """What a transaction that waits changes of one table."""
+    """The changes of one table in a transaction that waits."""
 
     table: TableName
     changes: int
@@ -42,7 +42,7 @@ class WaitingTable:
 
 
 class TooManyBytes(SluiceError):
-    """A window holds more than its reader was asked to bring; reading stopped half-way."""
+    """A window has more bytes than the reader may read; reading was stopped."""
 
     def __init__(self, max_bytes: int):
         super().__init__(f"The window holds more than {max_bytes:,} bytes.")
@@ -50,10 +50,10 @@ class TooManyBytes(SluiceError):
 
 @dataclass(frozen=True)
 class Share:
-    """One of `of` disjoint shares of a window: all changes of a key are in the same one.
+    """One of `of` disjoint shares of a window. All changes of a key are in the same share.
 
-    UPDATEs that change a key are in none of them, nor are TRUNCATE and DDL: their keys are two, and
-    the driver reads them apart (`ChangeReader.key_changes`).
+    UPDATEs that change a key are in no share, as they have two keys; the driver reads them (`key_changes`). TRUNCATE
+    and DDL are in no share either.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Cut:
-    """An item that cuts the stream: all before it is applied, then it, then the rest."""
+    """An item that other changes must not pass."""
 
     repl_key: int
     transaction: int
@@ -72,24 +72,24 @@ class Cut:
 
 @dataclass(frozen=True)
 class Survey:
-    """What waits in a window, or at its beginning."""
+    """The changes of a window, or of its beginning, counted."""
 
     changes: int
     last: int | None
-    """REPL_KEY of the last of them: where a slice of that many changes ends."""
+    """REPL_KEY of the last change: where a slice of so many changes ends."""
     bytes: int
-    """Of their contents, as texts."""
+    """The size of the contents, as texts."""
     key_changes: int
     """UPDATEs that change a key."""
     cuts: tuple[Cut, ...]
     more: bool
-    """Whether changes of the window follow after these."""
+    """Whether further changes of the window follow."""
 
 
 class ChangeReader(Protocol):
-    """Reads windows over connections of its own; used by one thread at a time.
+    """Reads windows over sessions of its own; for one thread at a time.
 
-    `images` reads OLDCONTENT of every change. After a `Transient` error it connects anew by itself at the next call.
+    `images`: with OLDCONTENT of every change. After a `Transient` error the next call connects again.
     """
 
     def __enter__(self) -> Self: ...
@@ -107,9 +107,9 @@ class ChangeReader(Protocol):
         max_bytes: int | None = None,
         rows_of: TableName | None = None,
     ) -> "pa.Table":
-        """The changes in REPL_KEY order, columns as in `sluice.database.items`. `rows_of`: those of its rows alone.
+        """The changes in REPL_KEY order, with the columns of `sluice.database.items`. Raises `TooManyBytes`.
 
-        Raises `TooManyBytes` when `max_bytes` are passed.
+        `rows_of`: only changes of this table's rows.
         """
         ...
 
@@ -120,7 +120,7 @@ class ChangeReader(Protocol):
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
     ) -> "pa.Table":
-        """UPDATEs that change a key; with `guids` all changes of these keys, and of keys that become one of them."""
+        """UPDATEs that change a key; with `guids`, all changes of these keys, and of keys that become one of them."""
         ...
 
     def survey(
@@ -130,22 +130,22 @@ class ChangeReader(Protocol):
         limit: int | None = None,
         max_bytes: int | None = None,
     ) -> Survey:
-        """What waits, as far as `limit` changes or `max_bytes`."""
+        """Counts the changes, up to `limit` changes or `max_bytes`."""
         ...
 
     def has(self, window: Window, action: Action) -> bool:
-        """Whether a change of this action is in the window."""
+        """Whether the window has a change of this action."""
         ...
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Ends the sessions."""
         ...
 
 
 class ChangeSource(Protocol):
-    """What an apply asks of the source of changes, over a session there, in autocommit where nothing else is said.
+    """What an apply needs of the source of changes, over a session in autocommit, unless methods say otherwise.
 
-    `schema`: of the resources, where the source is a database.
+    `schema`: of the DbResources, where the source is a database.
     """
 
     def Reader(  # noqa: N802
@@ -153,16 +153,16 @@ class ChangeSource(Protocol):
     ) -> ChangeReader: ...
 
     def take(self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
-        """The position at which the master stands now, good as the end of a window that begins at `previous`.
+        """The master's position now, which can end a window that begins at `previous`.
 
-        Raises `DataLost` where the master is not the one that `previous` was taken from, or went back.
+        Raises `DataLost` where `previous` is of another master, or the master went back.
         """
         ...
 
     def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
-        """Where a slave begins that has no checkpoint; None where an initial update must bring its rows first.
+        """Where a slave without a checkpoint begins; None where an initial update must bring its rows first.
 
-        `after`: the number of the change behind which it begins, None for all that there is. Raises `Terminal` where no
+        `after`: the number of the change after which it begins, None for the first one. Raises `Terminal` where no
         transaction ends there.
         """
         ...
@@ -170,23 +170,22 @@ class ChangeSource(Protocol):
     def window_end(
         self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
     ) -> Position:
-        """Where a window that begins at `previous` ends: at a state that the master had.
+        """Where a window that begins at `previous` ends: the master's position now, or an earlier state of the master.
 
-        Where the master stands now, or before that where the source knows such a state after about so many changes.
-        Raises `DataLost` as `take`.
+        An earlier one only where the source knows such a state after about so many `changes`. Raises as `take`.
         """
         ...
 
     def secure(self, connection: Session, position: Position) -> None:
-        """Returns when no crash of the master can undo what `position` saw: before a slave shows it."""
+        """Returns when no crash of the master can undo what `position` saw, so that a slave may have it."""
         ...
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
-        """The tables whose changes are captured, or are to be."""
+        """The replicated tables, whether captured already or not."""
         ...
 
     def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
-        """Those by which `tables` refer to others, or to themselves."""
+        """The foreign keys of `tables`."""
         ...
 
     def definitions(
@@ -198,20 +197,21 @@ class ChangeSource(Protocol):
         seen: Position,
         above: int,
     ) -> dict[TableName, TableShape]:
-        """The definition of each of `tables` under which its next change after `seen`, above the REPL_KEY `above`, was
-        captured. None of a table that is gone without a trace.
+        """The definition of each table under which its next change after `seen` and the REPL_KEY `above` was captured.
+
+        Without tables that are gone and have left no definition.
         """
         ...
 
     def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
-        """Queues an item for each change of a definition that nothing else reported; how many.
+        """Queues an item for each change of a definition that nothing else reported. Returns how many.
 
-        Finds nothing this time where writers or DDL hold the locks that it needs.
+        Returns 0 where writers or DDL hold the locks that it needs.
         """
         ...
 
     def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
-        """Changes when there is something new to compare definitions for."""
+        """A digest that changes when there are new definitions to compare."""
         ...
 
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
@@ -219,19 +219,19 @@ class ChangeSource(Protocol):
         ...
 
     def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-        """In which block each of `keys` lies: how many `bounds` are at or below it, as the master orders keys."""
+        """The block of each of `keys`: how many of `bounds` are at or below it, in the master's order of keys."""
         ...
 
     def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
-        """The positions of the last purge: what all of them cover may be gone."""
+        """The positions of the last purge: changes that all of them cover may be deleted."""
         ...
 
 
 class ChangeQueue(ChangeSource, Protocol):
-    """A master that keeps its changes in a queue of its own until every slave has them."""
+    """A master that keeps its changes in a queue until every slave has them."""
 
     def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
-        """The registered tables; of each what is wrong with its capture, None for nothing."""
+        """Registered table → the fault of its capture, None for none."""
         ...
 
     def changes_of(
@@ -243,13 +243,13 @@ class ChangeQueue(ChangeSource, Protocol):
         table: TableName,
         most: int,
     ) -> list[WaitingChange]:
-        """The changes of `table` in the window, in order; `most` of them."""
+        """The first `most` changes of `table` in the window, in order."""
         ...
 
     def first_transaction(
         self, connection: Session, prefix: Prefix, schema: str, window: Window, left_out: Collection[TableName]
     ) -> list[WaitingTable]:
-        """What the first transaction of the window changes that changes any table not `left_out`; empty for none."""
+        """The tables of the window's first transaction that changes any table not in `left_out`; empty for none."""
         ...
 
     def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
@@ -257,11 +257,11 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def joining(self, connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
-        """The tables that join after `applied`; whether all of their rows follow in the stream."""
+        """Table that joins after `applied` → whether all of its rows follow in the stream."""
         ...
 
     def row_counts(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
-        """How many rows each of `tables` has: counted where they are few, else estimated."""
+        """The number of rows of each of `tables`: counted where they are few, otherwise estimated."""
         ...
 
     def purge(
@@ -273,14 +273,14 @@ class ChangeQueue(ChangeSource, Protocol):
         *,
         batch: int = 20_000,
     ) -> int:
-        """Deletes the changes that all of `positions` cover; how many. Each batch is one transaction.
+        """Deletes the changes that all of `positions` cover. Returns how many. Each batch is one transaction.
 
-        `positions`: the checkpoints of every slave; leaving one out loses its changes.
+        `positions`: the checkpoints of all slaves; a slave left out loses its changes.
         """
         ...
 
     def backlog(self, connection: Session, prefix: Prefix, schema: str) -> Backlog:
-        """How much waits in ITEMS, and who holds the purge as far as was noted."""
+        """The size of ITEMS, and which slaves and feeds hold the purge, as last noted."""
         ...
 
     def waiting(self, connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:

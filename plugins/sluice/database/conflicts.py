@@ -1,4 +1,4 @@
-"""Why changes do not fit the rows or the tables of a slave."""
+"""Conflicts: changes that do not fit the rows or the tables of a slave."""
 
 from collections.abc import Iterable, Mapping
 
@@ -35,9 +35,9 @@ class SlaveTableMissing(Terminal):
 
 
 class Conflict(Terminal):
-    """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside.
+    """A change does not fit the slave's `table`. With `on_conflict: reject` it becomes a reject.
 
-    `finding`: what was found, without the remedy, which is for an apply that stops.
+    `finding`: the message without the remedy, which is for an apply that stops.
     """
 
     def __init__(self, table: TableName, finding: str, remedy: str):
@@ -47,10 +47,10 @@ class Conflict(Terminal):
 
 
 class RowStays(Conflict):
-    """A change could only be applied by deleting a row that lives on. `reason` names that row."""
+    """A change could only be applied by deleting a row that the master has. `reason` names that row."""
 
     otherwise = ""
-    """What else a person may do on a slave of a vendor."""
+    """Another remedy, by vendor."""
 
     def __init__(self, change: RowChange, reason: str):
         super().__init__(
@@ -83,8 +83,8 @@ def row_text(row: Mapping[str, str | None]) -> str:
 
 
 class ValueUnfit(Conflict):
-    """A value of the master does not fit into the slave's column. `value`: it, or None; `reason`: what the server says;
-    `hint`: what else its vendor is known for."""
+    """A value of the master does not fit into the slave's column. `value`: it, or None if unknown; `reason`: the
+    server's; `hint`: a vendor's further remedy."""
 
     def __init__(
         self, table: TableName, reason: str, *, column: str | None = None, value: str | None = None, hint: str = ""
@@ -143,7 +143,7 @@ class Drift(Conflict):
         values: Mapping[str, tuple[str | None, str | None]],
         mask: Mask,
     ) -> "Drift":
-        """The row is there and looks otherwise; `values`: column → (slave's value, master's former value)."""
+        """The row exists with other values; `values`: column → (slave's value, master's former value)."""
         sides = [mask.row(table, {name: pair[side] for name, pair in values.items()}) for side in (0, 1)]
         shown = {name: (sides[0][name], sides[1][name]) for name in values}
         return cls(table, key, action, _described(shown, 1), _described(shown, 0), shown)
@@ -157,7 +157,7 @@ class ValueTaken(Drift):
 
 
 class RuleUndecidable(Conflict):
-    """The table's rule does not tell what becomes of a change that does not fit."""
+    """The table's conflict rule cannot decide on a change that does not fit."""
 
     def __init__(self, conflict: Conflict, rule: ConflictRule, reason: str):
         super().__init__(
@@ -167,10 +167,10 @@ class RuleUndecidable(Conflict):
         )
 
 
-class Unsettled(Drift):
-    """A constraint that is checked at the commit refuses the slave's rows. `constraint`: its qualified, quoted name.
+class CommitRefused(Drift):
+    """A constraint that the commit checks refuses the slave's rows. `constraint`: its qualified, quoted name.
 
-    `unique`: whether a unique value is in another row's hand.
+    `unique`: whether another row has a unique value.
     """
 
     def __init__(self, table: TableName, constraint: str, expected: str, found: str, *, unique: bool):
@@ -180,9 +180,9 @@ class Unsettled(Drift):
 
 
 class Collision(SluiceError):
-    """The set-based form of the changes does not work; nothing was done. Replay them one by one.
+    """The changes cannot be merged as sets; nothing was done. Replay them one by one.
 
-    No failure by itself: swapped unique values, chains of keys, foreign keys between the changes.
+    This is no failure: it happens with exchanged unique values, chains of keys, and foreign keys between the changes.
     """
 
     def __init__(self, table: TableName, reason: str, *, unique: bool = False):
@@ -196,7 +196,7 @@ class Collision(SluiceError):
 def decide(
     rule: ConflictRule, change: RowChange, slave_row: Mapping[str, str | None] | None, conflict: Conflict
 ) -> Decision:
-    """What `rule` makes of a change that does not fit the slave's row `slave_row`. Raises `RuleUndecidable`."""
+    """The decision of `rule` on a change that does not fit `slave_row`. Raises `RuleUndecidable`."""
     if not isinstance(conflict, Drift):
         raise RuleUndecidable(conflict, rule, "the slave refuses the change, whatever the row is")
     if isinstance(conflict, ValueTaken) and change.action is not Action.INSERT:

@@ -1,6 +1,6 @@
-"""What a vendor does for Sluice's own tables on a slave, whose stores are in `sluice.control`, and for who loads it.
+"""What a vendor does for Sluice's own tables on a slave (the stores of `sluice.control`), and the locks of a load.
 
-Unless a method says otherwise the caller commits, and every one raises errors of `sluice.database.errors`.
+The caller commits, unless a method says otherwise. All methods raise errors of `sluice.database.errors`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from sluice.model.slave_state import SlaveState
 
 
 class LoadRuns(Transient):
-    """Another load job holds the slave; `holder` describes its session."""
+    """Another load job loads the slave; `holder` describes its session."""
 
     def __init__(self, slave: str, holder: str):
         super().__init__(
@@ -35,12 +35,12 @@ class Owner:
     update_id: str | None
     message: str
     current_as_of: datetime | None
-    """By the master's clock: what the slave has applied."""
+    """The master's time of the slave's position."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A planned block, locked until the transaction ends, and what the table's last block cost."""
+    """A planned block, locked until the transaction ends, and the size and time of the table's last block."""
 
     block: Block
     last_rows: int | None
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class TableProgress:
-    """How far the load of one table is, from BLOCKS alone."""
+    """The progress of one table's load, from BLOCKS."""
 
     table: TableName
     planned: int
@@ -69,29 +69,29 @@ class OwnTables(Protocol):
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """What statements are filled in with: `prefix`, `schema` (quoted), `clock`: what time it is on the server, in
-        the middle of a transaction, and `among`: the condition that the parameter `key` is one of the texts in the
-        column `keys` of REJECTS."""
+        """Values for placeholders of statements: `prefix`; `schema` (quoted); `clock`: the server's time, also within a
+        transaction; `among`: the condition that the parameter `key` is one of the texts in the column `keys` of
+        REJECTS."""
         ...
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table, by its name without the prefix. One that is another account's is an error."""
+        """Whether the table of this name, without the prefix, exists. Raises where it is another account's."""
         ...
 
     def expect_here(self) -> None:
-        """Called where nothing is found. Raises where it is kept elsewhere."""
+        """Called where no table is found. Raises where they are in another schema."""
         ...
 
     def make(self) -> None:
-        """Creates what is absent, and upgrades what an earlier version made."""
+        """Creates absent tables, and upgrades those of an earlier version."""
         ...
 
     def secure(self) -> None:
-        """Raises where somebody else could make or own one of them."""
+        """Raises where another account could create or own one of the tables."""
         ...
 
     def complete_rejects(self) -> None:
-        """REJECTS of an earlier version gets the columns it lacks."""
+        """Adds the columns that REJECTS of an earlier version lacks."""
         ...
 
     def await_durable(self) -> None:
@@ -99,41 +99,41 @@ class OwnTables(Protocol):
         ...
 
     def texts(self, values: Sequence[str]) -> object:
-        """Texts as the parameter of a column that keeps several."""
+        """Converts texts to the parameter for a column of several texts."""
         ...
 
     def texts_of(self, value: object) -> tuple[str, ...]:
-        """The texts that such a column has."""
+        """Converts the value of such a column to texts."""
         ...
 
 
 class LoadLocks(Protocol):
-    """The locks that keep two load jobs apart."""
+    """The locks of load jobs and their loaders."""
 
     def lock(self, connection: Session, prefix: Prefix, slave: str) -> None:
-        """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+        """Takes the lock of the slave's load, for as long as this session lives. Raises `LoadRuns`."""
         ...
 
     def hold(self, connection: Session, job: str) -> None:
-        """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+        """Lets the job's loaders claim blocks, for as long as this session lives or until `let_go`."""
         ...
 
     def let_go(self, connection: Session, job: str) -> None:
-        """The job's loaders may claim no more."""
+        """Ends that: the job's loaders may claim no more blocks."""
         ...
 
     def claiming(self, connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
-        """In the transaction of a claim, first: False when the loader's job is over."""
+        """First in the transaction of a claim: whether the loader's job still lives."""
         ...
 
     def claim_in_turn(self, connection: Session, prefix: Prefix, slave: str) -> None:
-        """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+        """In the transaction of a claim: makes other claims wait until it ends, so that limits on reading hold."""
         ...
 
     def no_claims(self, connection: Session, prefix: Prefix, slave: str) -> None:
-        """In a transaction: no claim is under way from here to its end."""
+        """In a transaction: waits for running claims, and allows none until it ends."""
         ...
 
     def end_sessions(self, connection: Session, application: str) -> int:
-        """Ends sessions of this account that a dead job's loaders left behind, by their application's name."""
+        """Ends sessions of a killed job's loaders, by their application's name. Returns how many."""
         ...

@@ -1,4 +1,4 @@
-"""What a database offers to a comparison: digests of a table's blocks and rows, each side its own."""
+"""Digests of a table's blocks and rows for a comparison, computed by each side itself."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,51 +19,47 @@ MOST_BLOCKS = 8_192
 Texts = tuple[str | None, ...]
 """The canonical texts of columns of one row."""
 Part = tuple[int, int | None] | None
-"""A part of a table that is read at once, in the vendor's own terms; None: the whole table."""
-
-
+"""A part of a table that is read by one query, in a vendor's own terms; None: the whole table."""
 DigestedRow = tuple[int, *Texts]
 """A row's digest, and the texts of its key."""
 Copies = tuple[int, *Texts]
-"""How often a table without a key has a row, and the texts of its columns."""
+"""How many copies of a row a keyless table has, and the texts of its columns."""
 
 
 class Method(StrEnum):
-    """How a text becomes 64 bits."""
+    """How a row's text is hashed to 64 bits."""
 
     HASH = "hash64"
-    """The server's own: the fastest, and alike on servers of one kind."""
+    """The server's own hash: the fastest, equal on servers of the same kind."""
     MD5 = "md5"
-    """The first half of the MD5 of a text that servers of one vendor write alike."""
+    """The first half of the MD5 of the row's text, which servers of one vendor write alike."""
     CANONICAL = "md5 of canonical texts"
-    """The first digits of the MD5 of the canonical texts: alike on every vendor (docs/types.md)."""
+    """The first digits of the MD5 of the canonical texts, which are equal on every vendor (docs/types.md)."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A column of both sides, as it is compared."""
+    """A column that is compared."""
 
     name: str
     type: str
-    """That of the slave's column, in its vendor's words."""
+    """The type of the slave's column, in its vendor's words."""
     logical: LogicalType = UNKNOWN
-    """What that is, for `Method.CANONICAL`."""
+    """Its logical type, for `Method.CANONICAL`."""
 
 
 def compared(slave: ColumnTypes, columns: Iterable[tuple[str, str]]) -> tuple[Compared, ...]:
-    """Names and types of the slave's columns, as they are compared."""
+    """The columns to compare, from names and types of the slave's columns."""
     return tuple(Compared(name, kind, slave.logical(kind)) for name, kind in columns)
 
 
 def by_canonical_texts(master: str, slave: str) -> bool:
-    """Whether rows are compared by their canonical texts: where the vendors differ, or have no forms of their own that
-    are alike and cost less.
-    """
+    """Whether rows are compared by canonical texts: where the vendors differ, or lack cheaper texts that are alike."""
     return master != slave or not VENDORS[master].own_texts
 
 
 class TableDigest(NamesTables, Protocol):
-    """How one side's table is digested: what is compared, and into which blocks it falls."""
+    """Computes the digests of one side's table."""
 
     @property
     def shape(self) -> TableShape:
@@ -77,7 +73,7 @@ class TableDigest(NamesTables, Protocol):
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """Where blocks of the key's first column end; empty: blocks are classes of hashes."""
+        """The bounds of blocks in the key's first column; empty where blocks are classes of hashes."""
         ...
 
     def parts(self, connection: Session) -> Sequence[Part]:
@@ -85,27 +81,27 @@ class TableDigest(NamesTables, Protocol):
         ...
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
-        """Of each block in `part`: its number, how many rows, the sum of their digests as text, modulo 2^64 or not."""
+        """For each block in `part`: its number, its rows, the sum of their digests as text, modulo 2^64 or not."""
         ...
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
-        """Of each row in `blocks`: its digest, the texts of its key."""
+        """The rows of `blocks`: digest, and texts of the key."""
         ...
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
-        """Of a table without a key: each distinct row in `blocks`."""
+        """Of a keyless table: the distinct rows of `blocks`."""
         ...
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        """For each of `keys` the row that the table has under it, or None."""
+        """For each of `keys` the key and its row, or None."""
         ...
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
-        """Values of a column, as changes bring them: in the form in which rows are compared."""
+        """Converts values of a column in changes to the form in which rows are compared."""
         ...
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
-        """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
+        """The keys of about `wanted` rows, drawn at random from the table's (about) `rows`."""
         ...
 
 
@@ -116,7 +112,7 @@ def rows_under(
     *,
     alike: bool,
 ) -> list[Texts | None]:
-    """The rows that `TableDigest.found` gave; None where a key is equal and its texts are not, unless `alike`."""
+    """The rows of `TableDigest.found`; unless `alike`, None where a key is equal but its texts are not."""
     return [
         None
         if row is None or (not alike and tuple(row[name] for name in key) != texts)
@@ -126,7 +122,7 @@ def rows_under(
 
 
 class Digester(NamesTables, Protocol):
-    """Over sessions that see one moment."""
+    """Makes `TableDigest`s, over sessions that see one moment."""
 
     def table(
         self,
@@ -137,19 +133,19 @@ class Digester(NamesTables, Protocol):
         bounds: tuple[str, ...] = (),
         classes: int = 1,
     ) -> TableDigest:
-        """`bounds`: where blocks end. `classes`: how many there are where there are no bounds, a power of two."""
+        """`bounds`: of blocks. `classes`: the number of hash classes where there are no bounds, a power of two."""
         ...
 
     def hold(self, connection: Session, table: TableShape) -> None:
-        """Keeps the table's definition as it is until the transaction ends."""
+        """Locks the table's definition until the transaction ends."""
         ...
 
     def encoding(self, connection: Session) -> str:
-        """What the database keeps texts in, such as UTF8."""
+        """The database's encoding of texts, such as UTF8."""
         ...
 
     def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """What this server makes of values that are the same everywhere; None where it lacks the method."""
+        """This server's digests of fixed values; None where it lacks the method."""
         ...
 
     def ranged(self, type_name: str) -> bool:
@@ -157,5 +153,5 @@ class Digester(NamesTables, Protocol):
         ...
 
     def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        """Where blocks of about `ROWS_A_BLOCK` of the table's (about) `rows` may end; empty where one will do."""
+        """Bounds of blocks of about `ROWS_A_BLOCK` rows, for (about) `rows`; empty where one block is enough."""
         ...

@@ -1,4 +1,4 @@
-"""What a slave offers to a load: tables examined and made, rows written, what was left out completed."""
+"""What a load needs of a slave's vendor: examine and make tables, write rows, complete indexes and constraints."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from sluice.model.shape import Column, TableShape
 
 
 @dataclass(frozen=True)
-class ForeignKeyMet:
-    """A foreign key of the slave that a load would meet."""
+class TouchingForeignKey:
+    """A foreign key of the slave from or to a table that is loaded."""
 
     child: TableName
     name: str
@@ -36,7 +36,7 @@ class ForeignKeyMet:
 
 @dataclass
 class Completed:
-    """What was made, and what could not be: `(what, why)`."""
+    """The objects that were made, and those that could not be: (object, reason)."""
 
     made: list[str] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
@@ -47,39 +47,39 @@ class Completed:
 
 
 class LoadTarget(NamesTables, Protocol):
-    """Over a session on the slave; in autocommit where nothing else is said.
+    """The functions of a slave's vendor, over a session in autocommit, unless they say otherwise.
 
-    `trusted`: whatever expression the master brings may be run.
+    `trusted`: any expression of the master may be run.
     """
 
-    # What is there before
+    # The state before
 
     def not_tables(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
-        """Names of `tables` that the slave uses for something else, such as a view, and for what."""
+        """Those of `tables` whose name the slave uses for another object, such as a view → what it is."""
         ...
 
     def lacking_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """What this account may not do with existing tables, per table, e.g. `INSERT, DELETE`."""
+        """Table → privileges that this account lacks on it, e.g. `INSERT, DELETE`."""
         ...
 
-    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[TouchingForeignKey]:
         """The slave's foreign keys from or to any of `tables`."""
         ...
 
     def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-        """Those of `tables` that keep more unique than their primary key."""
+        """Those of `tables` that have unique indexes beside the primary key."""
         ...
 
     def type_differences(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-        """Why the slave cannot have `types`, one sentence each; absent ones that can be made are no difference."""
+        """Why the slave cannot have `types`, one sentence each. An absent type that can be made is no difference."""
         ...
 
     def collations_lacking(
         self, connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]
     ) -> list[str]:
-        """Which of the collations `used` (qualified and quoted) the slave lacks and cannot make.
+        """The collations among `used` (qualified and quoted) that the slave lacks and cannot make.
 
-        `own`: those of the master's own, which can be made where the server knows their provider.
+        `own`: collations created on the master, which can be made where the server knows their provider.
         """
         ...
 
@@ -93,46 +93,46 @@ class LoadTarget(NamesTables, Protocol):
         *,
         trusted: bool = False,
     ) -> list[str]:
-        """Makes what is absent, in the caller's transaction; the names of what was made.
+        """Makes absent types and collations, in the caller's transaction. Returns the names of those.
 
         Raises `Terminal` for an expression that is not trusted; the transaction is lost then.
         """
         ...
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
-        """Makes an absent table with its key, in the caller's transaction. A default that the slave cannot have is left
-        out and logged: replicated values never need it.
+        """Makes an absent table with its key, in the caller's transaction.
 
-        Raises `Terminal` for an expression that is not trusted; the transaction is lost then.
+        A default that the slave cannot have is left out and logged: replicated values never need it. Raises `Terminal`
+        for an expression that is not trusted; the transaction is lost then.
         """
         ...
 
     def create_scratch(self, connection: Session, like: TableShape) -> TableName:
-        """Makes a table with these columns that this session alone sees, and that ends with it; one a session."""
+        """Makes a temporary table of this session with these columns; one a session."""
         ...
 
     def drop_table(self, connection: Session, table: TableName) -> None:
-        """Removes a table that this update made, in the caller's transaction."""
+        """Drops a table that this update made, in the caller's transaction."""
         ...
 
     def strip(
         self, connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]
     ) -> list[str]:
-        """Drops what `complete_indexes` and `complete_constraints` will make again; what was dropped.
+        """Drops what `complete_indexes` and `complete_constraints` make again later. Returns what it dropped.
 
-        Only what is the same as on the master, name and definition, and never the key. Where this account may not, it
-        stays.
+        Only what has the same name and definition on the master, and never the key. Skips what this account may not
+        drop.
         """
         ...
 
     def empty(self, connection: Session, shapes: Sequence[TableShape]) -> None:
-        """Deletes all rows of these tables; tables that refer to one another go together, nothing is cascaded."""
+        """Deletes all rows of these tables, together where they refer to each other; cascades to no other table."""
         ...
 
     # Rows
 
     def formats(self, columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-        """In which forms these columns of the master may be written to the same columns of `target`, best first."""
+        """The formats in which these columns of the master can be written to `target`, best first."""
         ...
 
     def write(
@@ -143,28 +143,28 @@ class LoadTarget(NamesTables, Protocol):
         pieces: Iterable[bytes | memoryview],
         row_format: RowFormat,
     ) -> int:
-        """Writes the rows of `pieces`, cut anywhere, into `columns` of `table`, in the caller's transaction; how many.
+        """Writes the rows of `pieces`, cut anywhere, into `columns` of `table`, in the caller's transaction.
 
-        What `pieces` raises ends the writing and comes out as it is.
+        Returns how many rows. Passes on what `pieces` raises.
         """
         ...
 
     def clear(self, connection: Session, order: KeyOrder, block: Block) -> None:
-        """Deletes the rows of a block, in the transaction that stores it: readers never miss them.
+        """Deletes the rows of a block, in the transaction that stores it, so that readers never miss them.
 
-        Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or for a block that is a
-        whole table.
+        Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or where the block is a whole
+        table.
         """
         ...
 
     def delete(self, connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
-        """Deletes the rows of these keys."""
+        """Deletes the rows with these keys."""
         ...
 
     # After the load, while changes are applied
 
     def analyze(self, connection: Session, table: TableName) -> None:
-        """Gathers statistics for the slave's planner, which has never seen these rows."""
+        """Gathers statistics of the new rows for the slave's planner."""
         ...
 
     def complete_indexes(
@@ -177,7 +177,7 @@ class LoadTarget(NamesTables, Protocol):
     ) -> Completed:
         """Makes the indexes, unique and exclusion constraints that the slave lacks.
 
-        One left invalid by an earlier, interrupted try is made again. `stopped` is called before each.
+        Makes an index again that an interrupted try left invalid. `stopped` is called before each.
         """
         ...
 
@@ -192,13 +192,13 @@ class LoadTarget(NamesTables, Protocol):
     ) -> Completed:
         """Makes the checks and foreign keys that the slave lacks, and validates those it has not validated.
 
-        Only foreign keys to `replicated` tables: rows of others are not there.
+        Only foreign keys to `replicated` tables, as the slave lacks the rows of others.
         """
         ...
 
     def advance_sequences(self, connection: Session, master: Sequence[SequenceDefinition]) -> int:
-        """Sets the slave's sequences to where the master's are, never back; how many moved.
+        """Sets the slave's sequences to the master's values, never back. Returns how many changed.
 
-        Those that the slave lacks are passed over, and those that the account may not read or set.
+        Skips sequences that the slave lacks, or that the account may not read or set.
         """
         ...

@@ -1,4 +1,4 @@
-"""What is left of a window's changes for each key."""
+"""The net changes of a window: one at most for each key."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,18 +14,18 @@ KINDS = ("deletes", "updates", "moves", "inserts")
 
 @dataclass(frozen=True)
 class NetChanges:
-    """What a window's changes of one table amount to, each row once.
+    """The net changes of one table in a window.
 
-    Its tables (`KINDS`) have large_string columns (`copies` is int64). Columns are named by place, so that no name of a
-    user's can collide: `c1`… the values of `columns`, `k1`… the key under which the slave holds the row now, `b1`… the
-    values of `columns` before the window, of those beside the key and only where `compared`.
+    Its tables (`KINDS`) have large_string columns (`copies` is int64). Columns are named by number, so that no user's
+    name can collide: `c1`… the values of `columns`, `k1`… the key under which the slave has the row, `b1`… the values
+    of `columns` before the window, without the key, and only where `compared`.
 
     | table | columns | rows |
     |---|---|---|
-    | deletes | k…, [b…] | rows that go; of a keyless table `c…, copies` |
-    | updates | c…, [b…] | rows that stay under their key; a `b` that is not there is the same as its `c` |
-    | moves | k…, c…, [b…] | rows that live on under another key; the same |
-    | inserts | c… | rows that come; of a keyless table one row a copy |
+    | deletes | k…, [b…] | rows to delete; of a keyless table `c…, copies` |
+    | updates | c…, [b…] | rows that keep their key; a missing `b` is equal to its `c` |
+    | moves | k…, c…, [b…] | rows that get another key; a missing `b` is equal to its `c` |
+    | inserts | c… | rows to insert; of a keyless table one row a copy |
     """
 
     table: TableName
@@ -36,9 +36,9 @@ class NetChanges:
     moves: "pa.Table"
     inserts: "pa.Table"
     changes: int
-    """Items that were read for it, dropped ones included."""
+    """How many items they were computed from, dropped ones included."""
     compared: bool = False
-    """The old images are known, so that the slave's rows can be compared with them."""
+    """Whether the old images are known, so that the slave's rows can be compared with them."""
 
     @property
     def by_kind(self) -> "dict[str, pa.Table]":
@@ -51,5 +51,5 @@ class NetChanges:
 
     @property
     def rows(self) -> int:
-        """Rows of the slave that it touches."""
+        """How many rows of the slave they touch."""
         return int(self.deletes.num_rows + self.updates.num_rows + self.moves.num_rows + self.inserts.num_rows)

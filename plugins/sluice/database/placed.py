@@ -1,16 +1,16 @@
-"""A vendor as a slave has it whose tables are elsewhere than on the master (`target` in the configuration).
+"""Wraps the vendor of a slave whose tables have other names than on the master (`target` in the configuration).
 
-Services speak of tables by the master's names. What they ask of the slave passes through here: each name on its way
-there becomes the slave's, each name that comes back the master's, in whatever value it stands. So nothing above knows
-where a slave has its tables, and nothing below knows that a master calls them otherwise.
+Services use the master's names of tables. This wrapper translates the names in all arguments to the slave's, and in all
+results to the master's, inside any value. So services do not know where a slave has its tables, and vendors do not know
+the master's names.
 
-Which parts of a vendor take and give such names is said by their protocols, which derive from `NamesTables`, and by
-the declared type of what a property or method gives: such a part is wrapped as well, all else is a value. A wrapper for
-each protocol, with all methods written out, would be 100 methods that do nothing else, and mypy would not see a name
-that one forgets. Here a new method needs nothing; `tests/unit/test_placed.py` reads all signatures, and fails for a
-part that names tables and does not say so, and for a type that hides names from what is renamed here.
+Parts of a vendor that take and return names of tables are those whose protocols derive from `NamesTables`; a property
+or method that is declared to return such a part returns it wrapped as well. Explicit wrappers of all protocols would be
+100 methods that only forward, and mypy would not notice a forgotten name. Here a new method needs nothing;
+`tests/unit/test_placed.py` reads all signatures, and fails for a part with names of tables that does not derive from
+`NamesTables`, and for a type whose names are not translated.
 
-A `PlacedName` says both names to people.
+Messages for people have both names (`PlacedName`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set, ValuesView
@@ -35,7 +35,7 @@ Names = Callable[[TableName], TableName]
 
 
 class Slave(Protocol):
-    """Who asks something of a slave."""
+    """A pair, or another object that knows a slave."""
 
     @property
     def slave_info(self) -> ConnectionInfo: ...
@@ -45,12 +45,12 @@ class Slave(Protocol):
 
 
 def vendor_at(slave: Slave) -> Vendor:
-    """The vendor of a slave, which takes and gives the master's names of tables."""
+    """The vendor of a slave, with the master's names of tables."""
     return placed(vendor_of(slave.slave_info.vendor), slave.placement)
 
 
 def placed(vendor: Vendor, placement: Placement) -> Vendor:
-    """The same for any vendor and placement; `vendor` itself where the slave has its tables as the master has them."""
+    """`vendor` with the master's names of tables; `vendor` itself where the slave has the same names."""
     return cast(Vendor, _PlacedVendor(vendor, placement)) if placement else vendor
 
 
@@ -65,7 +65,7 @@ class _PlacedVendor:
 
 
 class _PlacedPart:
-    """A part of a vendor. It lives in one process."""
+    """A wrapped part of a vendor. It cannot be sent to another process."""
 
     def __init__(self, part: object, protocol: type, to_slave: "_Renaming"):
         self._part = part
@@ -104,7 +104,7 @@ class _PlacedPart:
 
 @cache
 def part_given(protocol: type, name: str) -> type | None:
-    """The protocol of the part that this property or method of a part gives; None where it gives a value."""
+    """The protocol of the part that this property or method returns; None where it returns a value."""
     member = getattr(protocol, name)
     given = get_type_hints(member.fget if isinstance(member, property) else member).get("return")
     return given if isinstance(given, type) and NamesTables in given.__mro__ else None
@@ -112,7 +112,7 @@ def part_given(protocol: type, name: str) -> type | None:
 
 @dataclass(frozen=True)
 class _Renaming:
-    """Other names for the tables in a value."""
+    """Renames the tables in values."""
 
     name: Names
     name_back: Names
@@ -152,5 +152,5 @@ class _Renaming:
 
 
 def _stays(value: object) -> bool:
-    """Whether it is called on every slave as on the master, and lies beside the slave's tables."""
+    """Whether the object has the master's name on every slave."""
     return isinstance(value, View | FreeSequence) or (isinstance(value, Defined) and not value.of_table)

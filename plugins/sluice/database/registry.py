@@ -1,4 +1,4 @@
-"""Vendors by name. A vendor's package and its driver are imported when it is first asked for."""
+"""Vendors by name. A vendor's package and its driver are imported at their first use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ from sluice.model.vendors import (
 
 
 class UnknownVendor(Terminal):
-    """The configuration names a database vendor Sluice has no package for."""
+    """The configuration names a vendor that Sluice has no package for."""
 
     def __init__(self, vendor: str):
         super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 class NoDatabase(Terminal):
-    """The master of a replication is a source of changes alone."""
+    """The master of a replication is only a source of changes, not a database."""
 
     def __init__(self, name: str):
         super().__init__(
@@ -69,7 +69,7 @@ def vendor_of(name: str) -> Vendor:
 
 
 def source_of(name: str) -> Source:
-    """Where changes come from: a vendor, or one of `SOURCES`. Raises `UnknownVendor`."""
+    """The source of changes of this name: a vendor, or one of `SOURCES`. Raises `UnknownVendor`."""
     if name not in SOURCES:
         return vendor_of(name)
     found: Source = _member(SOURCES[name])
@@ -77,42 +77,42 @@ def source_of(name: str) -> Source:
 
 
 def has_rows(name: str) -> bool:
-    """Whether rows can be read where changes come from."""
+    """Whether the source of changes is a database with rows."""
     return name not in SOURCES
 
 
 def recorder_of(source: str) -> RecorderClass:
-    """What records changes of a database as `source`, one of `SOURCES`."""
+    """The recorder that writes changes of a database as `source`, one of `SOURCES`."""
     found: RecorderClass = _member(RECORDERS[source])
     return found
 
 
 def merger_of(source: str) -> MergerClass:
-    """What merges the output of redo threads into `source`, one of `SOURCES`."""
+    """The merger of redo threads into `source`, one of `SOURCES`."""
     found: MergerClass = _member(MERGERS[source])
     return found
 
 
 def receiver_of(source: str) -> ReceiverClass:
-    """What receives one redo thread for the merge into `source`, one of `SOURCES`."""
+    """The receiver of one redo thread for the merge into `source`, one of `SOURCES`."""
     found: ReceiverClass = _member(RECEIVERS[source])
     return found
 
 
 def takeover_of(source: str) -> Takeover | None:
-    """What says where a slave goes on in `source` that had another source before; None where nothing can."""
+    """Translates the position of another source into one of `source`; None where that is not possible."""
     found: Takeover | None = _member(TAKEOVERS[source]) if source in TAKEOVERS else None
     return found
 
 
 def redo_stream(folder: Path) -> RedoStream:
-    """The stream in `folder`, for who reads the rows of its master."""
+    """The stream in `folder`, for reading rows of its master."""
     made: RedoStreamClass = _member(REDO_STREAMS[STREAM])
     return made(folder)
 
 
 def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:
-    """What a master says of its archived redo logs. Raises `DatabaseError`."""
+    """A master's archived redo logs. Raises `DatabaseError`."""
     read: ArchivedLogReader = _member(ARCHIVED_LOGS[info.vendor])
     with reach(info, application) as session:
         return read(session)
@@ -133,7 +133,7 @@ def _member(place: str) -> Any:
 def reach(info: ConnectionInfo, application: str, seconds: int | None = None) -> Iterator[Session]:
     """A session in autocommit mode that ends with the block.
 
-    `seconds`: so long each statement may take. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    `seconds`: the time limit of each statement. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     options = SessionOptions(statement_seconds=seconds)
     session = vendor_of(info.vendor).sessions.connect(info, application=application, autocommit=True, options=options)

@@ -1,4 +1,4 @@
-"""How a source of changes writes rows and definitions into its items, and what reads them."""
+"""Reading rows and definitions in the items of a source of changes."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 class MixedShapes(SluiceError):
-    """Rows of different columns lie in one batch: a change of definition is among them.
+    """Rows of one batch have different columns, because a definition changed among them.
 
-    No failure by itself: the batch must be applied change by change. `names` are the columns of the first row. Values
-    are not said: they would be in logs.
+    This is no failure: the batch must be applied change by change. `names`: the columns of the first row.
     """
 
     def __init__(self, names: Sequence[str]):
@@ -27,8 +26,8 @@ class MixedShapes(SluiceError):
 class RowImageCodec(Protocol):
     """Reads the columns `content` and `oldcontent` of items (`sluice.database.items`).
 
-    `content` is a row after its change; `oldcontent` one before it: whole of a DELETE, of an UPDATE the columns that
-    were other, and the key. What is no row raises `Terminal`.
+    `content` is the row after its change; `oldcontent` the row before it: complete for a DELETE, for an UPDATE the
+    columns that differ, and the key. What is no row raises `Terminal`.
     """
 
     def row(self, content: str) -> dict[str, str | None]:
@@ -36,11 +35,11 @@ class RowImageCodec(Protocol):
         ...
 
     def is_partial(self, content: str) -> bool:
-        """Whether the row leaves columns out, whose values the source does not know."""
+        """Whether the row lacks columns, because the source does not know their values."""
         ...
 
     def columns(self, contents: "pa.Array | pa.ChunkedArray", names: Sequence[str]) -> "list[pa.Array]":
-        """Of many rows the values of each of `names` (the columns of every row, in order) as large_string arrays.
+        """The values of many rows, as one large_string array for each of `names`, which are the rows' columns in order.
 
         `contents`: large_string without nulls. Raises `MixedShapes`.
         """
@@ -55,20 +54,20 @@ class RowImageCodec(Protocol):
     ) -> "list[pa.Array]":
         """Rows before an UPDATE: `values` (one array a column), overlaid with the columns that `oldcontents` name.
 
-        A column that none of them names comes back as the very same array, and so do those in `skip`.
+        A column that none of them names, or that is in `skip`, is returned as the same array object.
         """
         ...
 
     def definition(self, content: str) -> TableDefinition:
-        """The definition of a table that an item of a change of definition brings."""
+        """The definition in an item of a change of definition."""
         ...
 
     def bound(self, content: str) -> Bound:
-        """Which rows an item says that went with a partition."""
+        """Which rows a DELETE WHERE item deletes."""
         ...
 
     def changes(self, items: "pa.Table", keys: Mapping[TableName, Sequence[str]]) -> Iterator[RowChange]:
-        """Items that change rows, one by one; `keys`: of each table. `KeyError` for a key column that a row lacks."""
+        """The items of row changes, one by one. `keys`: of each table. Raises `KeyError` for a missing key column."""
         ...
 
     def written(
@@ -78,12 +77,12 @@ class RowImageCodec(Protocol):
         only: "Sequence[pa.Array | None]" = (),
         plain: Collection[str] = (),
     ) -> "pa.Array":
-        """Rows as texts that `columns` and `overlay` read. `only`: for each column which rows name it; None: all.
+        """Writes rows as texts for `columns` and `overlay`. `only`: for each column which rows name it; None: all.
 
-        `plain`: columns that were `is_plain` where they were read, and whose values are the same.
+        `plain`: columns whose values are unchanged, and were `is_plain` where they were read.
         """
         ...
 
     def is_plain(self, contents: "pa.Array") -> bool:
-        """Whether every value of these rows stands in its text as it is."""
+        """Whether no value of these rows is escaped in its text."""
         ...

@@ -1,4 +1,4 @@
-"""What a database knows of its tables and their rows."""
+"""Reading tables and their rows: the interface of a vendor."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,11 +19,11 @@ from sluice.model.shape import Column, TableShape
 
 
 class SnapshotGone(Transient):
-    """An exported snapshot is held no longer, or a table is no longer what it was in it."""
+    """An exported snapshot has ended, or a table has changed since."""
 
 
 class TableGone(Transient):
-    """The table does not exist on the master (any more)."""
+    """The table does not exist on the master, or no longer."""
 
     def __init__(self, place: str, shape: TableShape):
         super().__init__(
@@ -34,7 +34,7 @@ class TableGone(Transient):
 
 
 class TableChanged(Transient):
-    """A table is not what it was when somebody looked at it."""
+    """A table was altered or dropped since its definition was read."""
 
     def __init__(self, place: str, table: TableName, what: str = "was altered or dropped"):
         super().__init__(f"{place}: table {table} {what}; look at it again.")
@@ -43,26 +43,26 @@ class TableChanged(Transient):
 
 @dataclass(frozen=True)
 class Estimate:
-    """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""
+    """The size of a table by the last statistics; `rows` None where there are none."""
 
     rows: int | None
     bytes: int
 
 
 class KeyOrder(NamesTables, Protocol):
-    """How one database orders the keys of one table. Its texts are for the vendor's own statements."""
+    """The order of one table's keys on one database. Its texts are for the vendor's own statements."""
 
     @property
     def shape(self) -> TableShape: ...
 
     @property
     def same_everywhere(self) -> bool:
-        """True when every database orders these keys alike."""
+        """Whether every database orders these keys alike."""
         ...
 
     @property
     def equal(self) -> tuple[str, ...]:
-        """For each key column the operator that compares its values."""
+        """The equality operator of each key column."""
         ...
 
     @property
@@ -83,44 +83,44 @@ class KeyOrder(NamesTables, Protocol):
         canonical: bool = False,
         where: Sequence[RowCondition] = (),
     ) -> str:
-        """The query for the rows of a block, in key order; `locked` against changes until the transaction ends.
+        """The query for the rows of a block, in key order.
 
-        `canonical`: values are streamed as their canonical texts, which every vendor reads. `where`: rows that do
-        not meet all of these conditions may be left out.
+        `locked`: locks the rows until the transaction ends. `canonical`: as canonical texts, which every vendor reads.
+        `where`: rows that do not meet all of these conditions may be left out.
         """
         ...
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
-        """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`."""
+        """The key after the first `rows` rows from `lo` on; None where there are no more before `hi`."""
         ...
 
 
 class RowFormat(StrEnum):
-    """How rows travel. A reader and a writer that share one of them may pass rows on without looking inside."""
+    """The format of a stream of rows. Where reader and writer share one, rows are passed on without parsing."""
 
     CSV = "csv"
-    """With a header; UTF-8, an empty field is NULL and an empty text is quoted. Every vendor has it."""
+    """With a header, in UTF-8; an empty field is NULL, an empty text is quoted. Every vendor has it."""
     COPY_TEXT = "copy text"
     """PostgreSQL's."""
     COPY_BINARY = "copy binary"
-    """PostgreSQL's, where the types of both sides have one binary form."""
+    """PostgreSQL's, where the types have the same binary form on both sides."""
 
 
 class RowStream(Protocol):
-    """The rows of a query, in pieces that are cut anywhere; empty ones while a second passes without any."""
+    """The rows of a query, in pieces that are cut anywhere; an empty piece when a second passes without rows."""
 
     @property
     def rows(self) -> int:
-        """How many there were, once all pieces were taken."""
+        """The number of rows, after the last piece."""
         ...
 
     def __iter__(self) -> Iterator[bytes | memoryview]:
-        """To be called once. After an error the session may be in the middle of a result: close it."""
+        """Call it once. After an error the session may be in the middle of a result: close it."""
         ...
 
 
 class BlockRead(Protocol):
-    """What a block is read at: the marker, and the table as it was then."""
+    """The transaction in which a block is read: its marker, and the table's definition then."""
 
     @property
     def marker(self) -> Position: ...
@@ -130,30 +130,30 @@ class BlockRead(Protocol):
 
     @property
     def locked(self) -> bool:
-        """Whether its rows are to be locked."""
+        """Whether to lock its rows."""
         ...
 
     @property
     def open(self) -> bool:
-        """Whether its transaction lasts."""
+        """Whether the transaction is open."""
         ...
 
     def end(self) -> None:
-        """All rows were taken: the transaction ends, with the locks it holds."""
+        """Ends the transaction, and releases its locks, when all rows are read."""
         ...
 
 
 class RowSource(NamesTables, Protocol):
-    """Tables, keys and snapshots, over a session on the database."""
+    """Reads tables, keys, rows and snapshots, over a session on the database."""
 
     @property
     def formats(self) -> Collection[RowFormat]:
-        """In which forms rows can be streamed."""
+        """The formats in which rows can be streamed."""
         ...
 
     @property
     def shared_snapshots(self) -> bool:
-        """Whether other sessions may begin with an exported snapshot. Else they begin while nobody writes."""
+        """Whether other sessions can import an exported snapshot. If not, they must begin while nobody writes."""
         ...
 
     def stream(
@@ -161,7 +161,7 @@ class RowSource(NamesTables, Protocol):
     ) -> RowStream:
         """The rows of `query` (`KeyOrder.select`), in a transaction.
 
-        With `taken` all rows are taken before the first is given, and it is called between the two.
+        With `taken` all rows are read before the first piece is returned, and `taken` is called in between.
         """
         ...
 
@@ -170,15 +170,15 @@ class RowSource(NamesTables, Protocol):
         ...
 
     def shape(self, connection: Session, table: TableName) -> TableShape | None:
-        """The shape of one table, None when it does not exist."""
+        """The shape of one table; None where it does not exist."""
         ...
 
     def tables(self, connection: Session) -> list[TableName]:
-        """Every table outside the system's schemas, partitions left out."""
+        """All tables outside the system's schemas, without partitions."""
         ...
 
     def estimates(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
-        """One entry for each of `tables` that exists, from statistics: nothing is counted."""
+        """The size of each of `tables` that exists, from statistics, without counting."""
         ...
 
     def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
@@ -193,23 +193,24 @@ class RowSource(NamesTables, Protocol):
     ) -> AbstractContextManager[BlockRead]:
         """A transaction with a snapshot of its own, on a session in autocommit.
 
-        `lock_seconds`: it may lock rows, and no statement of it waits or holds them longer. After an error inside the
-        session may be in the middle of a result: close it. Raises `Transient` where the table is gone.
+        `lock_seconds`: it may lock rows, and no statement waits for locks, or keeps them, longer than this. After an
+        error in the block the session may be in the middle of a result: close it. Raises `Transient` where the table is
+        gone.
         """
         ...
 
     def reading_exported(
         self, connection: Session, table: TableShape, exported: str, marker: Position
     ) -> AbstractContextManager[BlockRead]:
-        """The same in the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
+        """As `reading`, in the snapshot `exported`, whose position is `marker`. Also raises `SnapshotGone`."""
         ...
 
     def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
-        """Begins a transaction that reads and sees one moment: now, or that of another's `exported` snapshot."""
+        """Begins a reading transaction with a snapshot of its own, or with another session's `exported` one."""
         ...
 
     def export_snapshot(self, connection: Session) -> str:
-        """Names the transaction's snapshot; others may begin with it as long as this transaction lasts."""
+        """Exports the transaction's snapshot. Returns its name; others can import it while the transaction lasts."""
         ...
 
     def position_of_snapshot(
@@ -217,8 +218,8 @@ class RowSource(NamesTables, Protocol):
     ) -> Position:
         """The position of the snapshot of a transaction just begun on the master, good as the end of a window.
 
-        `earlier`: a position taken before the transaction began. `previous`: what the window begins with; None where
-        nothing was applied before.
+        `earlier`: a position taken before the transaction began. `previous`: the window's beginning; None where nothing
+        was applied before.
         """
         ...
 
@@ -233,10 +234,10 @@ class RowSource(NamesTables, Protocol):
         alike: bool = False,
         canonical: bool = False,
     ) -> list[Texts | None]:
-        """For each of `keys` the row under exactly these texts, None where there is none.
+        """For each of `keys` the row with exactly these key texts; None where there is none. Raises `TableChanged`.
 
-        `canonical`: the texts are canonical ones, see `digests.by_canonical_texts`. `alike`: a row whose key is equal,
-        though its text is not, is meant as well. Raises `TableChanged`.
+        `canonical`: texts are canonical, see `digests.by_canonical_texts`. `alike`: also rows whose key is equal,
+        though its text is not.
         """
         ...
 
@@ -249,17 +250,17 @@ class RowSource(NamesTables, Protocol):
         *,
         canonical: bool = False,
     ) -> list[int]:
-        """How often a table without a key has each of these rows. Raises `TableChanged`."""
+        """How many copies of each of these rows a keyless table has. Raises `TableChanged`."""
         ...
 
     def special(
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
-        """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes: the column, what its
-        value is, the row's key as texts. None where there is none. Reads the table once.
+        """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes: the column, the value,
+        and the row's key as texts. None where there is none. Reads the table once.
         """
         ...
 
     def whole(self, connection: Session, table: TableName) -> bool:
-        """Whether the transaction's snapshot still sees the rows that the table had in it."""
+        """Whether the transaction still sees all rows of its snapshot: the table was not emptied or rewritten since."""
         ...

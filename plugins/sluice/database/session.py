@@ -11,7 +11,7 @@ from sluice.model.connection import ConnectionInfo
 
 
 class Rows(Protocol):
-    """What a statement returned, or how many rows it touched."""
+    """The result of a statement: its rows, or how many it touched."""
 
     @property
     def rowcount(self) -> int: ...
@@ -24,7 +24,7 @@ class Rows(Protocol):
 
 
 class Session(Protocol):
-    """Every method raises errors of `sluice.database.errors`, and no other of its driver.
+    """A session. Its methods raise errors of `sluice.database.errors`, and no others of the driver.
 
     A session is in autocommit mode, or its statements open a transaction that `transaction()` nests in.
     """
@@ -39,7 +39,7 @@ class Session(Protocol):
 
     @property
     def vendor(self) -> str:
-        """Whose server it is on, by the word that the configuration uses."""
+        """The vendor of its server, by its name in the configuration."""
         ...
 
     @property
@@ -47,63 +47,63 @@ class Session(Protocol):
 
     @property
     def broken(self) -> bool:
-        """Whether the connection was lost, and not closed by us."""
+        """Whether the connection was lost, not closed."""
         ...
 
     def execute(
         self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
     ) -> Rows:
-        """Runs a statement in the vendor's dialect: for the vendor's own modules, never for services."""
+        """Runs a statement in the vendor's dialect. Only for the vendor's own modules and `sluice.control`."""
         ...
 
     def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
-        """Runs the same statement once for each of `rows`, its parameters."""
+        """Runs the statement once for each of `rows`, its parameters."""
         ...
 
     def transaction(self, *, durable: bool | None = None) -> AbstractContextManager[object]:
-        """Commits at the end of the block, rolls back when it raises; a savepoint within another one.
+        """Commits at the end of the block, rolls back when it raises. Within another transaction: a savepoint.
 
-        `durable`: whether the commit waits for the disk; None: as the account is set up.
+        `durable`: whether the commit waits for the disk; None: by the account's settings.
         """
         ...
 
     def expect_idle(self) -> None:
-        """Raises `ValueError` inside a transaction: a service commits by itself, which a surrounding one would undo."""
+        """Raises `ValueError` inside a transaction, for callers that commit by themselves."""
         ...
 
     def ping(self) -> None:
-        """One round trip."""
+        """Does one round trip to the server."""
         ...
 
     def clock(self) -> datetime:
-        """What time it is on the server."""
+        """The server's time."""
         ...
 
     def limit_lock_waits(self, seconds: float) -> None:
-        """From now on a statement that waits longer for a lock raises `LockNotAvailable`."""
+        """From now on, a statement that waits longer for a lock raises `LockNotAvailable`."""
         ...
 
     def close(self) -> None:
-        """Never raises for a connection that is lost."""
+        """Ends the session. Does not raise where the connection is lost."""
         ...
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What a session is to do otherwise than any of Sluice's."""
+    """Options of a session."""
 
     statement_seconds: float | None = None
-    """How long each statement may take; None: as long as it takes."""
+    """The time limit of each statement; None: none."""
     lock_seconds: float | None = None
-    """How long a statement may wait for a lock; None: until it has it."""
+    """The time limit for waiting for a lock; None: none."""
     read_only: bool = False
     durable: bool = True
-    """False: its commits need not wait for the disk."""
+    """Whether its commits wait for the disk."""
     origin: str = ""
-    """The replication whose changes it makes; empty: they are the session's own."""
+    """The replication whose changes it writes; empty: its own changes."""
     loads: bool = False
-    """It reads or stores whole tables: rows that a policy hides are an error, and its transactions see what others
-    commit meanwhile."""
+    """Whether it reads or stores whole tables. Then rows hidden by a policy are an error, and its transactions see
+    what others commit meanwhile."""
 
 
 PLAIN = SessionOptions()
@@ -125,31 +125,31 @@ class Connector(Protocol):
 
 
 class Sessions(Connector, Protocol):
-    """Makes sessions of one vendor, and prepares them for what they are for."""
+    """Makes sessions of one vendor, and prepares them for their use."""
 
     def end_with_client(self, connection: Session) -> None:
-        """From now on a statement ends soon after its client has died, where the server can tell."""
+        """Makes the server end statements soon after the client has died, where it can."""
         ...
 
     @property
     def SEE_LOCKS(self) -> str:  # noqa: N802
-        """Where a person sees who holds a lock: a clause, without full stop."""
+        """A clause for messages, without full stop: where a person sees which sessions have locks."""
         ...
 
     def begin_applying(self, connection: Session, origin: str) -> bool:
-        """Names the origin of the session's changes and switches the slave's own triggers off; whether it may."""
+        """Names the origin of the session's changes, and switches the slave's own triggers off if allowed; whether."""
         ...
 
     def may_silence(self, connection: Session) -> bool:
-        """Whether this account may switch triggers and foreign keys off for its own session."""
+        """Whether this account may switch triggers and foreign keys off for its session."""
         ...
 
     def allow_silence(self, connection: Session) -> str:
-        """What an administrator runs so that `may_silence` is true of the session's account."""
+        """The statement with which an administrator allows that."""
         ...
 
     def named_lock(self, connection: Session, name: str) -> AbstractContextManager[None]:
-        """No other session of the database holds the lock of this name until the block, or the session, ends.
+        """Has the lock of this name, exclusively in the database, until the block or the session ends.
 
         Transactions of the session may begin and end in the block. Raises `LockNotAvailable` after a few seconds.
         """
@@ -160,25 +160,25 @@ class Sessions(Connector, Protocol):
         ...
 
     def be_durable(self, connection: Session) -> None:
-        """In a transaction: no crash undoes its commit."""
+        """In a transaction: makes its commit wait for the disk."""
         ...
 
     def begin_reading(self, connection: Session, place: str, idle_seconds: float) -> None:
-        """For a session that holds a snapshot: the server ends it when it is idle for so long, or its client dies."""
+        """Makes the server end a session with a snapshot when it is idle for so long, or its client dies."""
         ...
 
     def end_when_idle(self, connection: Session, seconds: float) -> None:
-        """The server ends the session when its transaction does nothing for so long."""
+        """Makes the server end the session when its transaction is idle for so long."""
         ...
 
     def waiters(self, connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
-        """How many sessions wait for locks that `holders` have. `seconds`: for an answer. Raises `Transient`."""
+        """How many sessions wait for locks of `holders`. `seconds`: time limit for the answer. Raises `Transient`."""
         ...
 
     def interrupt(self, connection: Session) -> None:
-        """Cancels what it executes, if anything. From any thread; never raises."""
+        """Cancels the running statement, if any. May be called in any thread; never raises."""
         ...
 
     def cut(self, connection: Session) -> None:
-        """Ends the connection under a thread that waits for the server. From any thread; never raises."""
+        """Ends the connection while another thread waits for the server. May be called in any thread; never raises."""
         ...

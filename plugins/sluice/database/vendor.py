@@ -1,4 +1,4 @@
-"""What a vendor's package offers to services."""
+"""The interface of a vendor's package."""
 
 from typing import Protocol
 
@@ -26,10 +26,10 @@ from sluice.model.position import Position
 
 
 class Source(Protocol):
-    """What an apply needs of where changes come from. Each part is imported when it is first asked for."""
+    """A source of changes, as an apply needs it. Each part is imported at its first use."""
 
     def position(self, text: str) -> Position:
-        """A position of this source, back from its text. Raises `ValueError`."""
+        """Parses a position of this source. Raises `ValueError`."""
         ...
 
     @property
@@ -40,12 +40,12 @@ class Source(Protocol):
 
     @property
     def images(self) -> RowImageCodec:
-        """How its changes carry rows."""
+        """Reads the row images of its changes."""
         ...
 
     @property
     def types(self) -> ColumnTypes:
-        """What the types of its columns are. Vendors that share them return the same object."""
+        """The types of its columns. Vendors that share them return the same object."""
         ...
 
 
@@ -108,8 +108,8 @@ class Vendor(Source, Protocol):
     def contents(self) -> MasterContents: ...
 
     def located(self, url: str | None) -> ConnectionInfo:
-        """The database that a URL names. What it leaves open, and the password, come from the environment, as the
-        vendor's own programs read it. Raises `BadAddress`, `PasswordShown`.
+        """The database that a URL names. Missing parts, and the password, come from the environment, as for the
+        vendor's own programs. Raises `BadAddress`, `PasswordShown`.
         """
         ...
 

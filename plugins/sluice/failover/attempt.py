@@ -18,22 +18,22 @@ from sluice.model.position import Position
 from sluice.pair import Pair
 
 ANSWER_SECONDS = 5
-"""How long a master is given to take a connection before it counts as unreachable."""
+"""After so long without a connection a master counts as unreachable."""
 
 
 @dataclass(frozen=True)
 class Failover(Pair):
-    """A pair and what was chosen in the form."""
+    """A pair, and the choices of the form."""
 
     id: str
-    """Names it: a step that is run again with the same id goes on where it was, another one waits its turn."""
+    """A step that is run again with the same id continues where it was; another failover must wait."""
     action: Action
     reverse: bool = False
     by: str = "a person"
     gap: int = 1000
-    """Of a forced failover: how many values beyond those known each sequence leaves free."""
+    """In a forced failover: how many values each sequence skips beyond the last known one."""
     override: bool = False
-    """Of a forced failover: go on although the master answers."""
+    """In a forced failover: whether to continue although the master answers."""
 
     @classmethod
     def named(
@@ -55,12 +55,12 @@ class Failover(Pair):
 
     @property
     def application(self) -> str:
-        """Shown by the sessions of its steps."""
+        """The application name of the steps' sessions."""
         return f"sluice failover {self.prefix} {self.slave.name}"
 
     @property
     def apply_application(self) -> str:
-        """Shown by the sessions of the apply."""
+        """The application name of the apply's sessions."""
         return f"sluice {self.prefix} {self.slave.name}"
 
     def kept(self, session: Session) -> FailoverTable:
@@ -73,10 +73,10 @@ class Failover(Pair):
         return self.kept(session).sheet()
 
     def record(self, session: Session, *, lock: bool = False) -> Record:
-        """What the slave keeps of a failover that was begun. `lock` holds the row till commit."""
-        found = self.kept(session).read(lock=lock)
-        assert found is not None, "begun before"
-        return found
+        """The slave's record of the failover, which has begun. `lock`: locks the row until the commit."""
+        record = self.kept(session).read(lock=lock)
+        assert record is not None, "begun before"
+        return record
 
     def checkpoints(self, session: Session) -> CheckpointStore:
         """The slave's checkpoint."""
@@ -84,19 +84,19 @@ class Failover(Pair):
 
     @contextmanager
     def on_slave(self) -> Iterator[Session]:
-        """A session on the slave, in autocommit; the driver's errors come out classified."""
+        """A session on the slave, in autocommit."""
         with reach(self.slave_info, self.application) as session:
             yield session
 
     @contextmanager
     def on_master(self) -> Iterator[Session]:
-        """The same on the master, which is given `ANSWER_SECONDS` to take the connection."""
+        """A session on the master, in autocommit. Connecting fails after `ANSWER_SECONDS`."""
         with reach(self.master_info.given_up_after(ANSWER_SECONDS), self.application) as session:
             yield session
 
 
 def applied(failover: Pair, store: Redis, checkpoint: Checkpoint) -> Position | None:
-    """Up to where the slave has applied, wherever its apply keeps that."""
+    """The slave's position, from its row of CHECKPOINT or from Redis."""
     if failover.slave.checkpoint != "redis":
         return checkpoint.position
     stored = StoredCheckpoint(store, failover.prefix, failover.slave.name).read()

@@ -3,8 +3,8 @@
     planned   begin → guard → reach → (verify) → end_apply → complete → (capture) → switch → follow → finish
     forced    begin ─────────────────────────▶ end_apply → complete → (capture) → switch → follow → finish
 
-Each may be killed anywhere and run again: what is done is read from the slave (`Phase`), the rest is done. Up to the
-switch everything can be taken back: see `sluice.failover.switch.abort`.
+Each step may be killed anywhere and run again: it reads from the slave what is done (`Phase`), and does the rest. Until
+the switch everything can be undone: see `sluice.failover.switch.abort`.
 """
 
 import logging
@@ -31,14 +31,14 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.failover")
 
 REACH_SECONDS = 900.0
-"""How long the application is kept waiting for the slave to apply what is queued; then the failover fails."""
+"""How long the application waits at most for the slave to apply the queued changes; then the failover fails."""
 SILENT_SECONDS = 60.0
-"""How long no apply may run meanwhile."""
+"""After so long without a running apply the failover fails."""
 LOOK_SECONDS = 0.2
 
 
 class FailoverOver(Terminal):
-    """The failover that a step belongs to is not under way."""
+    """The step's failover is not running."""
 
     def __init__(self, failover: Failover, record: Record | None):
         what = "was never begun" if record is None or record.id != failover.id else f"is {record.phase}"
@@ -46,7 +46,7 @@ class FailoverOver(Terminal):
 
 
 class Taken(Terminal):
-    """Another failover was first."""
+    """Another failover of the master is running."""
 
     def __init__(self, failover: Failover, other: str, slave: str):
         super().__init__(
@@ -56,7 +56,7 @@ class Taken(Terminal):
 
 
 class NotReached(Terminal):
-    """The slave does not come to the master's last position."""
+    """The slave does not reach the master's last position."""
 
     def __init__(self, failover: Failover, why: str):
         super().__init__(f"{failover}: the slave does not reach the master's last position: {why}")
@@ -67,10 +67,10 @@ class ApplyGoesOn(Transient):
 
 
 def begin(failover: Failover, store: "Redis") -> None:
-    """The pair belongs to this failover. Raises `NotReady`, `Taken`; nothing was changed then."""
+    """Begins the failover. Raises `NotReady`, `Taken`, without any change."""
     facts = survey.look(failover, store)
     if facts.record is not None and survey.goes_on(facts, failover):
-        log.info("%s: failover %s goes on where it was: %s", failover, failover.id, facts.record.phase)
+        log.info("%s: failover %s continues after: %s", failover, failover.id, facts.record.phase)
         return
     reasons = survey.blockers(
         facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
@@ -86,32 +86,37 @@ def begin(failover: Failover, store: "Redis") -> None:
         kept = failover.kept(slave)
         kept.ensure()
         with slave.transaction():
-            found = kept.read(lock=True)
-            if found is not None and found.under_way and found.id != failover.id:
-                raise Taken(failover, found.id, failover.slave.name)
+            record = kept.read(lock=True)
+            if record is not None and record.under_way and record.id != failover.id:
+                raise Taken(failover, record.id, failover.slave.name)
             kept.begin(failover.id, failover.action, failover.reverse, failover.by)
     log.info("%s: %s failover %s begins", failover, failover.action, failover.id)
 
 
 def guard(failover: Failover) -> None:
-    """The master refuses writes to the replicated tables; the last position is known. Raises `MasterBusy`, `Taken`."""
+    """Makes the master refuse writes to the replicated tables, and takes the last position.
+
+    Raises `MasterBusy`, `Taken`.
+    """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.GUARDED):
             return
         with failover.on_master() as master:
-            theirs = guard_of(failover, master)
-            first = theirs.claim(failover.id, failover.slave.name)
+            master_guard = guard_of(failover, master)
+            first = master_guard.claim(failover.id, failover.slave.name)
             if first.id != failover.id:
                 raise Taken(failover, first.id, first.slave)
             log.info("%s: from here on the master refuses writes to the replicated tables", failover)
-            theirs.make(f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})")
+            master_guard.make(
+                f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})"
+            )
             last = position_of(failover, master)
         move(failover, slave, Phase.GUARDED, last=last.text())
     log.info("%s: the master's last position is %s, as of %s", failover, last, last.time)
 
 
 def reach(failover: Failover, store: "Redis") -> None:
-    """Returns when the slave has applied the last position. Raises `NotReached`."""
+    """Waits until the slave has reached the last position. Raises `NotReached`."""
     end, silent = time.monotonic() + REACH_SECONDS, time.monotonic() + SILENT_SECONDS
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.REACHED):
@@ -139,13 +144,13 @@ def reach(failover: Failover, store: "Redis") -> None:
 
 
 def is_verified(failover: Failover) -> bool:
-    """Whether the slave was compared before, by this failover."""
+    """Whether this failover has compared the slave."""
     with failover.on_slave() as slave:
         return done(failover, slave, Phase.VERIFIED)
 
 
 def verified(failover: Failover, what: str) -> None:
-    """Notes what was compared, and found identical."""
+    """Records what was compared and found identical."""
     with failover.on_slave() as slave:
         if not done(failover, slave, Phase.VERIFIED):
             move(failover, slave, Phase.VERIFIED, verified=what)
@@ -153,13 +158,13 @@ def verified(failover: Failover, what: str) -> None:
 
 
 def end_apply(failover: Failover, store: "Redis") -> str:
-    """Nothing is applied from here on; in words, what the slave holds. Raises `NotReached`, `ApplyGoesOn`."""
+    """Ends applying for good. Returns, in words, which changes the slave has. Raises `NotReached`, `ApplyGoesOn`."""
     with failover.on_slave() as slave:
         if not done(failover, slave, Phase.ENDED):
             for _ in range(3):
                 if _ended(failover, slave, store):
                     break
-                # An apply that is frozen, or whose machine is gone, holds the checkpoint's lock.
+                # An apply that is frozen, or whose machine is lost, still has the checkpoint's lock.
                 locks = vendor_of(failover.slave_info.vendor).load_locks
                 locks.end_sessions(slave, failover.apply_application)
             else:
@@ -173,31 +178,32 @@ def end_apply(failover: Failover, store: "Redis") -> str:
 
 
 def lost(last: Position, facts: survey.Facts) -> str:
-    """What a failover without the master leaves behind, in words."""
-    said = f"What the master committed after {last.time} is lost"
+    """Says what a forced failover loses."""
+    text = f"What the master committed after {last.time} is lost"
     if facts.checkpoint is not None and facts.checkpoint.catching_up:
-        said += ", and a large window was under way: its rows are at no one state of the master"
+        text += ", and a large window was under way: its rows are at no one state of the master"
     if facts.heard:
-        said += f"; the apply saw it last at {facts.heard}"
-    return said + "."
+        text += f"; the apply saw it last at {facts.heard}"
+    return text + "."
 
 
 def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
-    """False where a transaction of the apply does not end."""
+    """Ends applying; False where a transaction of the apply does not end."""
     driver = vendor_of(failover.slave_info.vendor).sessions
     try:
         with slave.transaction():
             driver.limit_lock_waits(slave, seconds=5)
             driver.be_durable(slave)
             checkpoints = failover.checkpoints(slave)
-            found = checkpoints.configured(lock=True)
-            position = applied(failover, store, found)
+            checkpoint = checkpoints.configured(lock=True)
+            position = applied(failover, store, checkpoint)
             if position is None:
                 raise NotReached(failover, "its position is not known.")
             if failover.action is Action.PLANNED:
                 last = last_of(failover, slave)
-                if found.state is not SlaveState.NORMAL or found.catching_up or not position.covers_all_of(last):
-                    raise NotReached(failover, f"it is {found.state} and left that position since.")
+                at_last = position.covers_all_of(last) and not checkpoint.catching_up
+                if checkpoint.state is not SlaveState.NORMAL or not at_last:
+                    raise NotReached(failover, f"it is {checkpoint.state} and left that position since.")
             if failover.slave.checkpoint == "redis":
                 checkpoints.start_at(position)
             checkpoints.move(SlaveState.SWITCHING, f"Failover {failover.id} completes the slave")
@@ -211,7 +217,7 @@ def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
 
 
 def done(failover: Failover, slave: Session, phase: Phase) -> bool:
-    """Whether this step was done before. Raises `FailoverOver` where the failover is not under way."""
+    """Whether the step of `phase` was done before. Raises `FailoverOver` where the failover is not running."""
     record = failover.kept(slave).read()
     if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
         raise FailoverOver(failover, record)
@@ -219,7 +225,7 @@ def done(failover: Failover, slave: Session, phase: Phase) -> bool:
 
 
 def move(failover: Failover, slave: Session, phase: Phase, **values: str) -> None:
-    """The failover comes to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
+    """Moves the failover to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
     kept = failover.kept(slave)
     with slave.transaction():
         record = kept.read(lock=True)

@@ -1,4 +1,4 @@
-"""Whether a slave could take over now, and how it differs from its master: looked at, judged, said."""
+"""Examines whether a slave could take over now, and how it differs from its master; decides and reports."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ from sluice.model.table_state import ALL_READY
 log = logging.getLogger("sluice.failover")
 
 SHOWN_DIFFERENCES = 40
-"""Differences of one kind that the report lists, the rest is counted."""
+"""Differences of one kind that the report lists; further ones are counted."""
 
 
 class NotReady(Terminal):
-    """The slave cannot take over; `reasons` says why, each with its remedy."""
+    """The slave cannot take over; `reasons`: why, each with its remedy."""
 
     def __init__(self, failover: Failover, reasons: Sequence[str]):
         super().__init__(f"{failover}: no {failover.action} failover is possible now. " + " ".join(reasons))
@@ -45,55 +45,55 @@ class NotReady(Terminal):
 
 @dataclass
 class Facts:
-    """What was found of a pair. Nothing here was changed."""
+    """The facts of a pair that decide on a failover. Reading them changes nothing."""
 
     name: str
     master: str
     """`user@host:port/database`, and the connection's name."""
     slave_name: str
     silent: str = ""
-    """Why nothing is known of the master: it was not reached, or `refuses`; empty: it answered."""
+    """Why nothing is known of the master: it was not reached, or `refuses`. Empty: it answered."""
     refuses: bool = False
-    """The master's server answers, and is not what it was: it takes the account no more, or has lost what is in it."""
+    """Whether the master's server answers, but refuses the account or has lost its data."""
     master_time: str = ""
     checkpoint: Checkpoint | None = None
     position: Position | None = None
     applying: bool = False
     closures: list[str] = field(default_factory=list)
     heard: str = ""
-    """The master's clock where the apply last saw it."""
+    """The master's time at the apply's last position."""
     rejects: int = 0
     missing: list[TableName] = field(default_factory=list)
     """Replicated tables that the slave lacks, or has not loaded."""
     faults: Mapping[TableName, str] = field(default_factory=dict)
-    """Tables whose capture is broken, and how."""
+    """Table → the fault of its capture."""
     verified: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     transformed: bool = False
-    """Whether the configuration gives the slave tables otherwise than the master has them."""
+    """Whether the configuration transforms tables of the slave."""
     elsewhere: bool = False
     """Whether the slave has tables under other names."""
     comparing: int = 0
-    """Sessions of a comparison or repair on the slave."""
+    """The number of sessions of a comparison or repair on the slave."""
     record: Record | None = None
     claimed: str = ""
     """Another failover of this master, in words."""
     sheet: Sheet | None = None
-    """The master's definitions: read now where it answered, else as the slave keeps them."""
+    """The master's definitions: read now where it answered, otherwise the slave's copy."""
     different: list[Difference] = field(default_factory=list)
     others: dict[str, str] = field(default_factory=dict)
-    """State of each other slave of the master, in words."""
+    """Other slave of the master → its state in words."""
     feeds: list[str] = field(default_factory=list)
     """Names of feeds that read the master's changes."""
     sources: list[str] = field(default_factory=list)
-    """Pairs that apply to this master, and are not held back."""
+    """Pairs that apply to this master and whose gate is open."""
     lacking: list[Lack] = field(default_factory=list)
-    """What keeps the slave's account from making definitions."""
+    """What the slave's account lacks to make definitions."""
     lacking_turned: list[Lack] = field(default_factory=list)
-    """What the master lacks to be a slave."""
+    """What the master lacks to become a slave."""
 
 
 def look(failover: Failover, store: "Redis") -> Facts:
-    """Reads both sides. What keeps the master from being read is a finding. Raises what keeps the slave from it."""
+    """Reads the facts from both sides. An error of the master is one of them; an error of the slave is raised."""
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
     facts.transformed = failover.transforms
     facts.elsewhere = bool(failover.placement)
@@ -112,9 +112,9 @@ def look(failover: Failover, store: "Redis") -> Facts:
             facts.sheet = failover.kept(slave).sheet()
         if facts.sheet is not None:
             catalog = vendor_of(failover.slave_info.vendor).rows
-            there = catalog.shapes(slave, facts.sheet.tables)
+            on_slave = catalog.shapes(slave, facts.sheet.tables)
             states = facts.checkpoint.tables if facts.checkpoint else ALL_READY
-            facts.missing = [table for table in facts.sheet.tables if table not in there or not states.ready(table)]
+            facts.missing = [table for table in facts.sheet.tables if table not in on_slave or not states.ready(table)]
             facts.different = compared(failover, slave, facts.sheet)
             support = vendor_of(failover.slave_info.vendor).failover
             lacking = support.rights_lacking(slave, facts.different)
@@ -124,7 +124,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
 
 
 def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Difference]:
-    """How the slave's definitions differ from those of `sheet`."""
+    """The differences between the slave's definitions and those of `sheet`."""
     support = vendor_of(failover.slave_info.vendor).failover
     return differences(
         sheet.definitions, support.definitions(slave, failover.prefix, list(sheet.tables), all_roles=True)
@@ -139,7 +139,7 @@ def read_sheet(failover: Failover, master: Session) -> Sheet:
 
 
 def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
-    """Keeps the master's definitions on the slave; False where it was never loaded."""
+    """Writes the master's definitions to the slave; False where the slave was never loaded."""
     with failover.on_slave() as slave:
         if failover.checkpoints(slave).read() is None:
             return False
@@ -190,7 +190,7 @@ def _claim(claimed: Claim | None, failover: Failover) -> str:
 
 
 def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
-    """Pairs that share this master, as its slaves or as its own masters."""
+    """Reads the state of the master's other slaves, and of pairs that apply to this master."""
     for name in failover.replication.slaves:
         if name != failover.slave.name:
             facts.others[name] = str(Status(store, failover.prefix, name).read().get("state") or "state unknown")
@@ -204,14 +204,14 @@ def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
 
 
 def goes_on(facts: Facts, failover: Failover) -> bool:
-    """Whether this very failover has begun before, and was not aborted."""
+    """Whether this failover has begun before and was not aborted."""
     return facts.record is not None and facts.record.id == failover.id and facts.record.phase is not Phase.ABORTED
 
 
 def blockers(
     facts: Facts, action: Action, *, failover_id: str = "", reverse: bool = False, override: bool = False
 ) -> list[str]:
-    """Why a failover of that kind cannot begin now, each reason with its remedy; empty: it can."""
+    """Why a failover of that kind cannot begin now, each reason with its remedy; empty where it can."""
     found = []
     checkpoint = facts.checkpoint
     if facts.record is not None and facts.record.under_way and facts.record.id != failover_id:
@@ -288,7 +288,7 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
 
 
 def _silence(facts: Facts) -> str:
-    """What follows the word master, where nothing is known of it."""
+    """The end of a sentence about the master, where nothing is known of it."""
     return f"cannot be read: {facts.silent}" if facts.refuses else f"does not answer: {facts.silent}"
 
 

@@ -23,7 +23,7 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.failover")
 
 CAPTURE = "capture of the slave's changes"
-"""In the list of what was made."""
+"""Its name in the list of objects made."""
 
 
 class MasterChanged(Terminal):
@@ -47,11 +47,11 @@ class TooLate(Terminal):
 
 
 class MasterStaysGuarded(Transient):
-    """All is taken back but on the master, which does not answer."""
+    """All is undone except on the master, which does not answer."""
 
 
 def complete(failover: Failover) -> list[str]:
-    """Definitions and sequences are as the master's; what could not be made, and why, a line each."""
+    """Makes definitions and sequences as on the master. Returns what could not be made, and why, a line each."""
     left: list[str] = []
     sheet: Sheet | None
     with failover.on_slave() as slave:
@@ -93,10 +93,10 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
 
 
 def _own(failover: Failover, slave: Session) -> Sheet:
-    """What the slave itself has, where nothing is kept of the master."""
+    """The slave's own tables and sequences, where nothing is known of the master's."""
     vendor = failover.slave_info.vendor
-    there = vendor_of(vendor).rows.tables(slave)
-    tables = tuple(one.table for one in failover.replication.resolve(there))
+    existing = vendor_of(vendor).rows.tables(slave)
+    tables = tuple(one.table for one in failover.replication.resolve(existing))
     support = vendor_of(vendor).failover
     values = support.sequence_values(slave, failover.prefix, tables)
     return Sheet("", support.clock(slave), sequences=values, tables=tables)
@@ -119,9 +119,9 @@ def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
 
 
 def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
-    """With `reverse`: changes of the slave are captured, and the position is known where that began.
+    """With `reverse`: captures changes of the slave, and takes the position where that begins.
 
-    `install` makes the capture on the slave's session. That there was none before is noted first, for an abort.
+    `install` makes the capture over the slave's session. For an abort, a note is written first that there was none.
     """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.CAPTURED):
@@ -141,14 +141,14 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
 
 
 def switch(failover: Failover, store: "Redis") -> str:
-    """The slave is a master: the one step that cannot be taken back. Raises `MasterChanged`."""
+    """Makes the slave a master: the one step that cannot be undone. Raises `MasterChanged`."""
     planned = failover.action is Action.PLANNED
     with failover.on_slave() as slave:
         if not done(failover, slave, Phase.SWITCHED):
             if planned:
                 with failover.on_master() as master:
                     prove_unchanged(failover, master, last_of(failover, slave))
-                    # Who moves the claim first decides between this and an abort that cannot reach the slave.
+                    # An abort that cannot reach the slave moves the claim as well: the first one wins.
                     if not guard_of(failover, master).move_claim(failover.id, ["guarded", "switch"], "switch"):
                         raise Terminal(f"{failover}: the failover was aborted meanwhile. Trigger a new one.")
             _become_master(failover, slave)
@@ -163,10 +163,7 @@ def switch(failover: Failover, store: "Redis") -> str:
 
 
 def prove_unchanged(failover: Failover, master: Session, last: Position) -> None:
-    """Nothing was committed to the master's replicated tables after `last`, and nothing can be.
-
-    Raises `MasterChanged`.
-    """
+    """Raises `MasterChanged` unless the master refuses writes and nothing was committed to its tables after `last`."""
     open_to = [one.table for one in guard_of(failover, master).tables() if not one.refuses]
     if open_to:
         raise MasterChanged(failover, f"{', '.join(open_to)} would take writes")
@@ -191,7 +188,7 @@ def _become_master(failover: Failover, slave: Session) -> None:
 
 
 def _release_own(failover: Failover, slave: Session) -> None:
-    """A master before, which another failover had made read-only, takes writes again."""
+    """Lets the slave take writes again where it was a master before and another failover made it refuse them."""
     capture = vendor_of(failover.slave_info.vendor).capture
     if capture.installed(slave, failover.prefix, failover.slave.schema) is None:
         return
@@ -203,25 +200,25 @@ def _release_own(failover: Failover, slave: Session) -> None:
 
 
 def _note_on_master(failover: Failover) -> None:
-    """The former master knows that it is none; best effort, its guard stays whatever it knows."""
+    """Notes on the former master that it is none any more; best effort, as its guard stays in any case."""
     try:
         with failover.on_master() as master:
             guard_of(failover, master).move_claim(failover.id, ["switch"], "switched")
             store = CheckpointStore(master, failover.prefix, failover.replication.master.schema, failover.slave.name)
-            found = store.read()
-            if found is not None and found.state is SlaveState.MASTER:
+            checkpoint = store.read()
+            if checkpoint is not None and checkpoint.state is SlaveState.MASTER:
                 with master.transaction():
                     store.move(
                         SlaveState.INCONSISTENT, f"Failover {failover.id} made {failover.slave_info.place} the master"
                     )
     except SluiceError as error:
-        log.warning("%s: the former master could not be told: %s", failover, error)
+        log.warning("%s: that could not be noted on the former master: %s", failover, error)
 
 
 def follow(failover: Failover, store: "Redis") -> str:
-    """The former master is a slave of the new one, without a load where its rows are those of the new one's start.
+    """Makes the former master a slave of the new one, without a load where its rows are those of the new one's start.
 
-    In words, what became of it. Raises `Transient` where it does not answer.
+    Returns the result in words. Raises `Transient` where it does not answer.
     """
     with failover.on_slave() as slave:
         record = failover.record(slave)
@@ -249,8 +246,8 @@ class TooEarly(Terminal):
 
 
 def finish(failover: Failover) -> list[str]:
-    """Constraints that were made without a look at the rows are validated, while the application writes; the failover
-    is through. What rows violate is listed."""
+    """Validates constraints that were made without checking rows, and ends the failover; the application writes
+    meanwhile. Returns the constraints that rows violate."""
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.FINISHED):
             return []
@@ -264,19 +261,19 @@ def finish(failover: Failover) -> list[str]:
 
 
 def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], None]) -> str:
-    """Takes back all that a failover of the pair has begun: the application gets its master back, exactly as before.
+    """Undoes all that a failover of the pair has begun: the application gets its master back, exactly as before.
 
-    `failover.id` names it. May be run again. Raises `TooLate`; `MasterStaysGuarded` where the master does not answer.
+    May be run again. Raises `TooLate`; `MasterStaysGuarded` where the master does not answer.
     """
     silence = ""
     planned = failover.action is Action.PLANNED
     if planned:
         try:
             with failover.on_master() as master:
-                theirs = guard_of(failover, master)
-                # A switch that comes later finds the claim gone. One in its middle: the slave's row decides, below.
-                if theirs.move_claim(failover.id, ["guarded"], None):
-                    theirs.release()
+                master_guard = guard_of(failover, master)
+                # A later switch does not find the claim. Of a running one the slave's row decides, below.
+                if master_guard.move_claim(failover.id, ["guarded"], None):
+                    master_guard.release()
                     log.info("%s: the master takes writes again", failover)
         except (Transient, DatabaseRefused) as error:
             silence = str(error)
@@ -284,10 +281,10 @@ def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], Non
         _mark_aborted(failover, slave)
         if planned and not silence:
             with failover.on_master() as master:
-                theirs = guard_of(failover, master)
-                theirs.move_claim(failover.id, ["guarded", "switch"], None)
-                if theirs.claimed() is None:
-                    theirs.release()
+                master_guard = guard_of(failover, master)
+                master_guard.move_claim(failover.id, ["guarded", "switch"], None)
+                if master_guard.claimed() is None:
+                    master_guard.release()
         _take_back(failover, slave, uninstall)
     FailoverClaim(store, failover.prefix).give_back(failover.id)
     if silence:
@@ -324,8 +321,8 @@ def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session]
         log.info("%s: taken back: %s", failover, made.what)
     with slave.transaction():
         checkpoints = failover.checkpoints(slave)
-        found = checkpoints.read(lock=True)
-        if found is not None and found.state is SlaveState.SWITCHING:
+        checkpoint = checkpoints.read(lock=True)
+        if checkpoint is not None and checkpoint.state is SlaveState.SWITCHING:
             checkpoints.move(SlaveState.NORMAL)
     if (sheet := kept.sheet()) is not None:
         support.validate(slave, sheet.tables)

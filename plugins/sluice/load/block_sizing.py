@@ -1,19 +1,19 @@
-"""How many rows the next block of a table should have. Pure functions, no I/O."""
+"""Decides how many rows the next block of a table gets. Pure functions, no I/O."""
 
 from sluice.model.throttle_state import ThrottleState
 
 FIRST_BYTES = 32 * 1024 * 1024
-"""A table's first block is not planned larger than this: its rows may be wide."""
+"""The size limit of a table's first block, whose rows may be wide."""
 CAUTIOUS_ROWS = 1_000
-"""The first block of a large table that was never analysed."""
+"""The first block of a large table without statistics."""
 SMALLEST = 100
 FEW_BYTES = 64 * 1024
 """A block does not shrink below this, however long it takes."""
 LARGEST = 5_000_000
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.2, 10.0
-"""Of a block that gave way to the application."""
+"""The first and the longest pause of a block that was put back for the application."""
 GROWTH = 4.0
-"""From one block to the next the size changes by this factor at most: one block says little."""
+"""The most by which the size changes from one block to the next, as one measurement is unreliable."""
 
 
 def first_rows(block_rows: int, rows: int | None, size: int) -> int:
@@ -29,20 +29,20 @@ def first_rows(block_rows: int, rows: int | None, size: int) -> int:
 
 
 def after_tries(rows: int, tries: int) -> int:
-    """Rows of a block that gave way to the application `tries` times, where else it had `rows`."""
+    """Rows of a block that was put back for the application `tries` times; `rows`: without that."""
     return max(1, rows >> min(tries, 60))
 
 
 def rest_seconds(tries: int) -> float:
-    """How long a block rests that gave way, `tries` times before."""
+    """The pause of a block that is put back, after `tries` times before."""
     return float(min(FIRST_REST_SECONDS * 2 ** min(tries, 60), LONGEST_REST_SECONDS))
 
 
 def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int, size: int | None = None) -> int:
-    """Rows of the block after one that had `rows` of `size` bytes and took `seconds`.
+    """Rows of the block after one with `rows` of `size` bytes that took `seconds`.
 
-    A block without rows says nothing: `block_rows` then. One with few bytes took its time for something else, such as
-    the opening of a file in S3, and fewer rows would take as long.
+    After a block without rows: `block_rows`. A block with few bytes took its time for something else, such as opening a
+    file in S3, so it does not shrink.
     """
     if rows <= 0:
         return block_rows
@@ -54,11 +54,11 @@ def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int,
 
 
 SHARE_SECONDS = 0.25
-"""A block holds what the rate allows its worker in this time, so that what a load is ahead stays small."""
+"""A block gets what the rate allows its worker in this time, so that a load is never far above its rate."""
 
 
 def within_rate(rows: int, state: ThrottleState, row_bytes: float | None) -> int:
-    """`rows` of the next block, fewer where a rate is set; `row_bytes`: of a row on average, None where unknown."""
+    """`rows` of the next block, fewer where a rate is set. `row_bytes`: bytes of a row on average, None if unknown."""
     share = SHARE_SECONDS / state.loaders
     if state.rows_per_second is not None:
         rows = int(min(rows, state.rows_per_second * share))

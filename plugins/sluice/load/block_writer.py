@@ -1,4 +1,4 @@
-"""How the rows of a block come from the master so that one slave's table takes them, and how they are written there."""
+"""Chooses the format in which a block's rows are read for one slave's table, and writes them there."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from sluice.transform.transforms import Transforms
 
 @dataclass(frozen=True)
 class BlockWriter:
-    """For one table, as the master has it at a block's marker."""
+    """Writes rows of one table, read under the master's definition at a block's marker."""
 
     target: LoadTarget
     table: TableName
     columns: tuple[str, ...]
-    """In the order in which the rows bring them."""
+    """The columns of the rows, in order."""
     row_format: RowFormat
     canonical: bool
-    """Whether the rows are the canonical texts of their values."""
+    """Whether the rows are canonical texts."""
     transform: TableTransform | None
 
     @classmethod
@@ -41,28 +41,28 @@ class BlockWriter:
         shape: TableShape,
         target: TableShape,
     ) -> "BlockWriter":
-        """For rows of `shape` and the slave's table `target`. Raises `SlaveNotReady` where they do not fit."""
+        """The writer for rows of `shape` into the slave's table `target`. Raises `SlaveNotReady` where they differ."""
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         transform = transforms.of(shape, master)
-        wanted = shape if transform is None else transform.shape
+        transformed = shape if transform is None else transform.shape
         translator = Translator(of_master, of_slave, master, slave)
-        if unfit := translator.differences(wanted, target, update.slave.lossy_columns):
+        if unfit := translator.differences(transformed, target, update.slave.lossy_columns):
             raise SlaveNotReady(shape.table, "; ".join(unfit))
         row_format = RowFormat.CSV
         if transform is None:
             offered = of_slave.load_target.formats(shape.replicated, target)
             row_format = next(each for each in offered if each in of_master.rows.formats)
-        # Expressions read the texts that changes bring.
+        # Transformations read the canonical texts, which changes have too.
         canonical = transform is not None or of_master.types is not of_slave.types
         names = tuple(column.name for column in shape.replicated)
         return cls(of_slave.load_target, shape.table, names, row_format, canonical, transform)
 
     def reads_as(self, other: "BlockWriter") -> bool:
-        """Whether rows that are read for one of the two serve both."""
+        """Whether rows that are read for one of the two can be written by both."""
         return (self.columns, self.row_format, self.canonical) == (other.columns, other.row_format, other.canonical)
 
     def write(self, slave: Session, pieces: Iterable[bytes | memoryview]) -> int:
-        """Writes the rows in the caller's transaction; how many."""
+        """Writes the rows in the caller's transaction. Returns how many."""
         if self.transform is None:
             return self.target.write(slave, self.table, self.columns, pieces, self.row_format)
         made = TransformedRows(pieces, self.columns, self.transform)

@@ -1,4 +1,4 @@
-"""Old folders of carried files go, once no slave waits for them."""
+"""Removes old folders of carried files that no slave waits for."""
 
 import logging
 from collections.abc import Collection
@@ -22,10 +22,10 @@ def clear(
     before: datetime,
     awaited: Collection[str | None],
 ) -> int:
-    """Removes the folders in `location` of initial updates of `prefix` that began before `before`; how many.
+    """Removes the folders in `location` of initial updates of `prefix` that began before `before`. Returns how many.
 
-    Those of updates that are `awaited` stay, and whatever does not say whose it is: a folder of which a person has
-    copied a part, one that cannot be read. Raises errors of the location.
+    Keeps folders of updates that are `awaited`, and folders whose owner is unknown: partly copied or unreadable ones.
+    Raises errors of the location.
     """
     removed = 0
     for name in open_location(location, access).folders():
@@ -40,7 +40,7 @@ def clear(
 
 
 def _owner(carried: TransferFolder) -> tuple[str, str] | None:
-    """Prefix and initial update of a folder; None where it does not say."""
+    """The prefix and initial update of a folder; None where unknown."""
     try:
         manifest = carried.manifest()
         return str(manifest.prefix), manifest.update_id

@@ -1,12 +1,12 @@
-"""A load job: the loaders of one slave, kept apart from those of any other job.
+"""A load job: the loaders of one slave. No two jobs of a slave run at the same time.
 
     with LoadJob(update) as job:
         loaders named job.loader(1), job.loader(2), … run somewhere
         job.tick() every second or so, from the thread that made the job
 
-Two jobs never run together: the session that holds the lock lives as long as the job. Loaders claim
-blocks only while their job lives. What was begun is planned again when a job ends, and when the next
-one starts after a job that died; a loader that outlived its job can no longer store what it read.
+A session of the job has a lock as long as the job lives, and loaders claim blocks only then. Begun blocks are planned
+again when a job ends, or when the next one starts after a killed job; a loader that lives longer than its job can store
+nothing.
 """
 
 import logging
@@ -29,17 +29,16 @@ from sluice.load.update import LoadTarget
 log = logging.getLogger("sluice.load")
 
 LOCK_WAIT_SECONDS = 20.0
-"""How long a job waits for a predecessor whose session has still to end."""
+"""How long a job waits for the session of a former job to end."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What is still to do."""
+    """How many blocks are not stored yet, by state."""
 
     planned: int
     begun: int
     exported: int
-    """In a file, and not on the slave yet."""
 
     @property
     def nothing(self) -> bool:
@@ -47,7 +46,7 @@ class Left:
 
 
 class LoadJob:
-    """See above. Entering raises `LoadRuns`, `LoadEnded`, and errors of the connection."""
+    """A context. Entering raises `LoadRuns`, `LoadEnded`, and errors of the session."""
 
     def __init__(self, update: LoadTarget, name: str | None = None):
         """`name`: of the job that this one belongs to, on another slave."""
@@ -56,7 +55,7 @@ class LoadJob:
         self._slave: Session | None = None
 
     def loader(self, number: int) -> str:
-        """What one of this job's loaders is called, however often it is started."""
+        """The name of one of this job's loaders, the same for each start of it."""
         return f"{self.name}/{number}"
 
     def __enter__(self) -> "LoadJob":
@@ -68,9 +67,9 @@ class LoadJob:
             ended = locks.end_sessions(self._slave, self.update.loader_application)
             if ended:
                 log.info("%s: ended %s of loaders that a former job left", self.update, counted(ended, "session"))
-            self._give_all_back()
+            self._release_blocks()
             self.tick()
-            self._unthrottled()
+            self._clear_throttle()
         except BaseException:
             self._close()
             raise
@@ -83,32 +82,31 @@ class LoadJob:
         try:
             locks = vendor_at(self.update).load_locks
             locks.let_go(self._slave, self.name)
-            self._give_all_back()
+            self._release_blocks()
         except SluiceError as failure:
-            log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
+            log.warning("%s: %s Begun blocks are given back by the next job.", self.update, failure)
         self._close()
 
-    def _unthrottled(self) -> None:
-        """What a dead predecessor was held to is forgotten."""
+    def _clear_throttle(self) -> None:
+        """Removes the limits of a former job."""
         assert self._slave is not None
         with self._slave.transaction():
-            # A load that an earlier release began has no THROTTLE yet.
+            # A load that an earlier release of Sluice began has no THROTTLE yet.
             CheckpointStore.of(self.update, self._slave).ensure()
             ThrottleStore.of(self.update, self._slave).clear()
 
-    def _give_all_back(self) -> None:
-        """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
-        can claim any more."""
+    def _release_blocks(self) -> None:
+        """Plans every begun block again. No loader of another job, or of this one when it has ended, can claim."""
         locks = vendor_at(self.update).load_locks
         assert self._slave is not None
         with self._slave.transaction():
             locks.no_claims(self._slave, self.update.prefix, self.update.slave.name)
-            given_back = self._store().release()
-        if given_back:
-            log.info("%s: planned again because they were being read: %s", self.update, counted(given_back, "block"))
+            released = self._store().release()
+        if released:
+            log.info("%s: planned again because they were being read: %s", self.update, counted(released, "block"))
 
     def tick(self) -> Left:
-        """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when this job is cut off."""
+        """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when the session is lost."""
         assert self._slave is not None
         expect_loading(self.update, self._slave)
         return Left(*self._store().left())

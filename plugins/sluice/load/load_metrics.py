@@ -1,4 +1,4 @@
-"""What a throttle reads: the master's sessions, locks and standbys, a user's own query, the lag of the apply."""
+"""Measures for the throttle: the master's sessions, locks and standbys, a configured query, the lag of the apply."""
 
 import logging
 import time
@@ -19,11 +19,11 @@ from sluice.load.update import Update
 log = logging.getLogger("sluice.load")
 
 MEASURING = SessionOptions(statement_seconds=5, lock_seconds=1, read_only=True)
-"""Of the session on the master: what measures must never be a burden itself."""
+"""The session on the master: measuring must not be a burden itself."""
 
 
 class ThrottleUnusable(Terminal):
-    """A limit of the configuration cannot be measured; `reasons` holds one sentence each."""
+    """A limit of the configuration cannot be measured; `reasons`: one sentence each."""
 
     def __init__(self, update: Update, reasons: list[str]):
         listed = "\n".join(f"- {reason}" for reason in reasons)
@@ -32,11 +32,11 @@ class ThrottleUnusable(Terminal):
 
 
 def require_measurable(update: Update) -> None:
-    """Measures once whatever the configuration limits. Raises `ThrottleUnusable`, and `Transient` for outages."""
+    """Measures once all that the configuration limits. Raises `ThrottleUnusable`, and `Transient` for outages."""
     limits = update.options.throttle
     with LoadMetrics(update) as metrics:
-        found = metrics.read(limits)
-    values = (found.active_sessions, found.lock_waits, found.replica_lag, found.query)
+        readings = metrics.read(limits)
+    values = (readings.active_sessions, readings.lock_waits, readings.replica_lag, readings.query)
     unknown = Readings(*(value if isinstance(value, str) else None for value in values))
     if reasons := exceeded(
         ThrottleOptions(**{**vars(limits), "pause": False}), unknown, str(update.replication.source)
@@ -47,7 +47,7 @@ def require_measurable(update: Update) -> None:
 class LoadMetrics:
     """Measures, over sessions of its own. `reads_master`, `stores`: what the job's workers do.
 
-    `redis_url`: where the position of a slave with `checkpoint: redis` is; its row on the slave is much older.
+    `redis_url`: of the position of a slave with `checkpoint: redis`, whose row on the slave is much older.
     """
 
     def __init__(self, update: Update, *, reads_master: bool = True, stores: bool = True, redis_url: str | None = None):
@@ -69,13 +69,13 @@ class LoadMetrics:
 
     def close(self) -> None:
         """Ends the sessions; never raises."""
-        for link in (self._master, self._slave):
-            if link is not None:
-                link.close()
+        for session in (self._master, self._slave):
+            if session is not None:
+                session.close()
         self._master = self._slave = None
 
     def read(self, limits: ThrottleOptions) -> Readings:
-        """What has a limit. The master is asked in any case where it is read, so that an outage is noticed.
+        """Measures what has a limit. Where workers read the master, it is asked in any case, to notice an outage.
 
         Raises `Transient`, and `Terminal` where a database refuses.
         """
@@ -91,14 +91,14 @@ class LoadMetrics:
         if not (limited or lag_limited):
             self._master.ping()
             return Readings()
-        found = meter.read(self._master)
+        server = meter.read(self._master)
         query = None if limits.query is None or not limited else self._query(limits.query)
-        lag = self._apply_lag(found.clock) if lag_limited else None
+        lag = self._apply_lag(server.clock) if lag_limited else None
         if not limited:
             return Readings(apply_lag=lag)
-        unseen = None if found.sees_others else meter.GRANT
-        standbys = max(self._standbys.look(time.monotonic(), found.wal, found.replayed), found.replay_lag)
-        return Readings(unseen or found.active_sessions, found.lock_waits, unseen or standbys, query, lag)
+        unseen = None if server.sees_others else meter.GRANT
+        standbys = max(self._standbys.look(time.monotonic(), server.wal, server.replayed), server.replay_lag)
+        return Readings(unseen or server.active_sessions, server.lock_waits, unseen or standbys, query, lag)
 
     def _query(self, query: str) -> Reading:
         assert self._master is not None
@@ -119,6 +119,6 @@ class LoadMetrics:
         if owner is None or owner.current_as_of is None:
             return 0.0
         newest = owner.current_as_of
-        if self._stored is not None and (found := self._stored.read()) is not None and found.position.time:
-            newest = max(newest, datetime.fromisoformat(found.position.time))
+        if self._stored is not None and (stored := self._stored.read()) is not None and stored.position.time:
+            newest = max(newest, datetime.fromisoformat(stored.position.time))
         return max(float((now - newest).total_seconds()), 0.0)

@@ -1,4 +1,4 @@
-"""Whether an initial update still owns its slave."""
+"""Checks that an initial update still owns its slave."""
 
 from sluice.control.load_owner import LoadOwner
 from sluice.database.control import Owner
@@ -10,7 +10,7 @@ from sluice.model.slave_state import SlaveState
 
 
 class LoadEnded(Terminal):
-    """The update that a loader works for is over; `state` and message of the slave say why."""
+    """The loader's update is over; `state` and message of the slave say why."""
 
     def __init__(self, update: LoadTarget, state: SlaveState, message: str):
         super().__init__(
@@ -32,9 +32,9 @@ def owner_of(update: LoadTarget, slave: Session) -> Owner | None:
 
 
 def expect_loading(update: LoadTarget, slave: Session) -> None:
-    """Passes while the slave belongs to this update and may be loaded. Raises `LoadEnded`."""
+    """Raises `LoadEnded` unless this update owns the slave and may load it."""
     owner = owner_of(update, slave)
-    # The apply declares NORMAL as soon as all is stored and passed; loaders may still be looking for more then.
+    # NORMAL as well: the apply sets it as soon as all blocks are stored and passed, when loaders may still run.
     states = (SlaveState.TRANSITION, SlaveState.NORMAL)
     if owner is None or owner.state not in states or owner.update_id != update.update_id:
         raise LoadEnded.of(update, owner)

@@ -1,12 +1,12 @@
-"""The one snapshot of the master in which all blocks are read, where `initial.read` says `snapshot`.
+"""The one snapshot of the master in which all blocks are read, with `initial.read: snapshot`.
 
-The load job exports it, and holds it open as long as it reads. Nothing is applied meanwhile: the gate is closed. At the
-end the slave is what the master was at that one position, and all that followed is applied in order: no reader meets
-a mixture of moments once the load is done.
+The load job exports the snapshot and keeps its session open while blocks are read. The gate is closed meanwhile, so
+nothing is applied. At the end the slave is what the master was at that one position, and later changes are applied in
+order: once the load is done, no reader sees a mixture of moments.
 
-A snapshot dies with the session that exported it. Then the load starts over: everything is planned anew at a new
-snapshot, and what was stored is read again. So it does when a table was emptied, rewritten or dropped on the master
-before all of it was read: to an older snapshot it looks empty.
+A snapshot ends with the session that exported it. Then the load starts over: all blocks are planned again at a new
+snapshot, and read again. The same happens when a table was emptied, rewritten or dropped on the master before all of it
+was read, because an older snapshot sees it empty.
 """
 
 import logging
@@ -30,10 +30,9 @@ log = logging.getLogger("sluice.load")
 
 
 class LoadSnapshot:
-    """A context of a load job, inside `sluice.load.load_job.LoadJob`; it does nothing where blocks are read in another
-    way, or are no longer read (`reads`) but come from files.
+    """A context of a load job, inside `sluice.load.load_job.LoadJob`. Entering raises as `sluice.load.steps.plan`.
 
-    Entering raises what `sluice.load.steps.plan` raises.
+    It does nothing where blocks are read in another mode, or come from files (not `reads`).
     """
 
     def __init__(self, update: Update, *, reads: bool = True):
@@ -42,7 +41,7 @@ class LoadSnapshot:
         self._session: Session | None = None
 
     def check(self) -> None:
-        """Raises `SnapshotLost` when the session that holds the snapshot is gone."""
+        """Raises `SnapshotLost` when the snapshot's session has ended."""
         if self._session is None:
             return
         try:
@@ -80,7 +79,7 @@ class LoadSnapshot:
             )  # fmt: skip
         with on_master(update) as master:
             for _ in range(steps.PLAN_TRIES):
-                # Captured first: what is not by now may have changed before the snapshot, seen by nobody.
+                # First the captured tables: others may change before the snapshot without any trace.
                 tables = captured_tables(update, master)
                 marker, exported = self._export()
                 preparation = Preparation(update, master, slave, tables)
@@ -90,10 +89,10 @@ class LoadSnapshot:
                 self._close()
                 steps.prepare(update, master, slave)
             else:
-                raise steps.MasterRestless(update, unfit)
+                raise steps.MasterChanging(update, unfit)
             preparation.drop_gone()
             if stored:
-                steps.make_way(update, preparation, [progress.table for progress in stored])
+                steps.clear_tables(update, preparation, [progress.table for progress in stored])
             order = preparation.order()
             positions.secure(master, marker)
         with slave.transaction():
@@ -113,7 +112,7 @@ class LoadSnapshot:
         update, prefix, schema = self.update, self.update.prefix, self.update.replication.master.schema
         self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}")
         snapshot = vendor_of(update.master_info.vendor).rows
-        # Before the transaction: sequence values read in it are too late to bound what follows.
+        # Before the transaction: sequence values read in it would be too late as a lower bound.
         earlier = vendor_of(update.master_info.vendor).changes.take(session, prefix, schema)
         snapshot.begin_snapshot(session)
         return snapshot.position_of_snapshot(session, prefix, schema, earlier, None), snapshot.export_snapshot(session)

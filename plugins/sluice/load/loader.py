@@ -1,13 +1,13 @@
 """A loader: claims planned blocks one after another, reads each from the master, stores it on the slave.
 
-Any number of loaders work side by side, in threads, Spark tasks or processes; BLOCKS on the slave is
-all they share. What a loader does with a block reads like the protocol of `sluice.model.blocks`:
+Any number of loaders work side by side, in threads, Spark tasks or processes; they share only BLOCKS on the slave. A
+loader follows the protocol of `sluice.model.blocks`:
 
-1. claim a planned block and find where it ends: `block_rows` rows on, the rest becomes a block
-   of its own, so that the plan grows with the work done and not with the table;
+1. claim a planned block and find its end, some `block_rows` rows on; the rest becomes a planned block of its own, so
+   that BLOCKS grows with the work done and not with the table;
 2. commit "begun";
-3. only then take a snapshot on the master, its position is the marker;
-4. copy the rows, and commit them together with marker and "stored", if the block is still ours.
+3. only then take a snapshot on the master; its position is the marker;
+4. copy the rows, and commit them together with marker and "stored", if the block is still this loader's.
 """
 
 import logging
@@ -40,14 +40,14 @@ from sluice.transform.transforms import Transforms
 log = logging.getLogger("sluice.load")
 
 OVERDUE = timedelta(seconds=60)
-"""A block that did not fit yet must fit when the apply has come this much further than where that was noticed."""
+"""A block that did not fit must fit when the apply is this much further than when that was noticed."""
 IDLE_SECONDS = 0.02
 LONGEST_IDLE_SECONDS = 0.5
-"""How long a loader waits for a block, at first and after others have had all of them for a while."""
+"""The pauses of a loader that finds no block, at first and at most."""
 
 
 class NeverFits(Terminal):
-    """The apply is past the point where a block did not fit, and the block still does not."""
+    """A block does not fit, although the apply is past the point where that was noticed."""
 
     def __init__(self, update: Update, reason: SlaveNotReady):
         super().__init__(
@@ -61,12 +61,11 @@ class NeverFits(Terminal):
 def load_worker(
     update: Update, loader: str, stopped: Callable[[], bool] = lambda: False, turn_seconds: float = math.inf
 ) -> LoadReport:
-    """Loads until no block is left, its turn is over, or `stopped` says so. Runs inside a Spark task, or anywhere.
+    """Loads until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
-    `loader` is a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and
-    something of its own. Raises `LoadEnded` when the update was cancelled, other `Terminal` for
-    what a person must mend, `JobOver`, and `Transient` when outages outlast `WAIT_SECONDS`.
-    The block in hand is given back in any case.
+    `loader`: a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and a suffix. Raises
+    `LoadEnded` when the update was cancelled, other `Terminal` for what a person must mend, `JobOver`, and `Transient`
+    when outages outlast `WAIT_SECONDS`. A begun block is given back in any case.
     """
     worker = Loader(update, loader, stopped)
     worker.turn_seconds = turn_seconds
@@ -77,10 +76,10 @@ def load_worker(
 
 
 class Loader(BlockWorker):
-    """The protocol over the wire; what becomes of a block that was begun is `_transfer`'s."""
+    """The protocol over the wire."""
 
-    # A block and its "begun" or "stored" may be lost together in a crash of the slave: it is then planned, and read
-    # again. Never is a block lost after a later commit of the apply survived.
+    # A crash of the slave may lose a block's rows together with its "begun" or "stored": it is then planned, and read
+    # again. No block is lost whose later commit of the apply survives.
     _durable = False
 
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
@@ -90,7 +89,7 @@ class Loader(BlockWorker):
         self._orders: dict[TableName, KeyOrder] = {}
         self._transforms = Transforms(update.replication, update.slave)
         self._waiting_since: dict[TableName, datetime] = {}
-        """By the master's clock, since when blocks of a table do not fit on the slave."""
+        """Since when blocks of a table do not fit on the slave, by the master's clock."""
         self._idled = 0.0
 
     def close(self) -> None:
@@ -126,7 +125,7 @@ class Loader(BlockWorker):
         return replace(block, state=BlockState.BEGUN, loader=self.loader)
 
     def _cut(self, claim: Claim) -> Block:
-        """The claimed block, ending where this loader should stop reading. Asks the master."""
+        """The claimed block, with the end that this loader should read to, which the master finds."""
         block = claim.block
         try:
             order = self._order(block.table)
@@ -146,13 +145,13 @@ class Loader(BlockWorker):
         return replace(block, hi=hi or block.hi)
 
     def _key_changed(self, table: TableName) -> SluiceError:
-        """The table has another key than its blocks are ranges of: the apply leaves it out, once it is there."""
+        """The error for a table whose key is no longer that of its blocks; the apply leaves it out when it is there."""
         return SlaveNotReady(table, "its key has just changed on the master")
 
     def _transfer(self, block: Block) -> None:
-        """Moves the begun block, or lets it go where the application is in the way."""
+        """Copies the begun block, or puts it back where the application holds its rows."""
         try:
-            self._move(block)
+            self._copy(block)
         except BlockYielded as reason:
             self._end(self._master)
             self._master = None
@@ -160,61 +159,61 @@ class Loader(BlockWorker):
             self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
             log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
 
-    def _move(self, block: Block) -> None:
+    def _copy(self, block: Block) -> None:
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         with self._fitting(block.table), slave.transaction():
             with (
-                read_modes.reading(update, master, order.shape, block) as seen,
+                read_modes.reading(update, master, order.shape, block) as read,
                 self._fitting(block.table),
             ):
                 target = of_slave.rows.shape(slave, block.table)
-                if seen.shape.key != order.shape.key:
+                if read.shape.key != order.shape.key:
                     raise self._key_changed(block.table)
                 if target is None:
                     raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
-                writer = BlockWriter.fitting(update, self._transforms, master, slave, seen.shape, target)
+                writer = BlockWriter.fitting(update, self._transforms, master, slave, read.shape, target)
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)
                 query = order.select(
-                    seen.shape.replicated, block.lo, block.hi, locked=seen.locked, canonical=writer.canonical
+                    read.shape.replicated, block.lo, block.hi, locked=read.locked, canonical=writer.canonical
                 )
-                stream = of_master.rows.stream(master, query, writer.row_format, seen.end if seen.locked else None)
-                pieces = Pieces(self._passing(stream, seen, writer), self._beat(block))
+                stream = of_master.rows.stream(master, query, writer.row_format, read.end if read.locked else None)
+                pieces = Pieces(self._passing(stream, read, writer), self._beat(block))
                 rows = writer.write(slave, pieces)
-            of_master.changes.secure(master, seen.marker)
-            self._passed(seen.marker, pieces.bytes)
-            if not self._blocks(slave).store(block, self.loader, seen.marker, rows, pieces.bytes):
+            of_master.changes.secure(master, read.marker)
+            self._passed(read.marker, pieces.bytes)
+            if not self._blocks(slave).store(block, self.loader, read.marker, rows, pieces.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
-        if seen.shape != order.shape:
+        if read.shape != order.shape:
             self._orders.pop(block.table, None)
         self.report.blocks += 1
         self.report.rows += rows
         self.report.bytes += pieces.bytes
         self._waiting_since.pop(block.table, None)
 
-    # -- what a loader for several slaves does besides (`sluice.load.shared_load`)
+    # -- hooks of a loader for several slaves (`sluice.load.shared_load`)
 
     def _begun(self, planned: Block, hi: Key | None) -> None:
-        """The `planned` block is begun as far as `hi`; in the transaction that says so."""
+        """Called in the transaction that begins the `planned` block up to `hi`."""
 
-    def _passing(self, stream: RowStream, seen: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
-        """The pieces of `stream`, on their way to `writer`."""
+    def _passing(self, stream: RowStream, read: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
+        """The pieces of `stream` for `writer`."""
         return stream
 
     def _passed(self, marker: Position, size: int) -> None:
-        """All rows of the block are read and its marker is secure."""
+        """Called when all rows of the block are read and its marker is secure."""
 
-    # -- what it asks
+    # -- what is left, and how much to take
 
     def _finished(self) -> bool:
         if not self._all_read():
             return False
         if not self.update.selection.partial:
             return True
-        # Blocks that have not caught up may have to be read again.
+        # Blocks that have not caught up may be planned again.
         return not CheckpointStore.of(self.update, self._linked(self._control)).configured().tables.loading
 
     def _all_read(self) -> bool:
@@ -227,9 +226,9 @@ class Loader(BlockWorker):
         self._fine_at = time.monotonic()
 
     def _rest(self, reason: SlaveNotReady) -> None:
-        """Leaves the table alone for a moment. Raises `NeverFits` when the apply should have mended it by now.
+        """Leaves the table alone for a moment. Raises `NeverFits` when the apply is far enough and did not help.
 
-        As long as the apply is behind, it may have to wait for hours; the reason is in the log.
+        While the apply is behind, a block may wait for hours; the reason is in the log.
         """
         self._expect_own_snapshot(reason)
         table = reason.table
@@ -247,7 +246,7 @@ class Loader(BlockWorker):
             raise NeverFits(self.update, reason)
 
     def _expect_own_snapshot(self, reason: SlaveNotReady) -> None:
-        """Raises `SnapshotLost` where all blocks are read in one snapshot: nothing is applied meanwhile to wait for."""
+        """Raises `SnapshotLost` where all blocks are read in one snapshot: the apply, which might help, waits then."""
         if self.update.options.read == "snapshot":
             raise SnapshotLost(self.update, reason)
 
@@ -274,7 +273,7 @@ class Loader(BlockWorker):
         )
 
     def _order(self, table: TableName) -> KeyOrder:
-        """How the master orders the table's keys, read once."""
+        """The order of the table's keys on the master, read once."""
         if table not in self._orders:
             vendor = self.update.master_info.vendor
             master = self._linked(self._master)
@@ -287,14 +286,14 @@ class Loader(BlockWorker):
     def _clear(self, slave: Session, target: TableShape, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces.
 
-        Where the slave orders keys in its own way the same range holds other rows there; such a
-        table was emptied beforehand (see `sluice.load.preparation`), and nothing is deleted.
+        Where the slave orders keys differently, the range has other rows there; such a table was emptied before
+        (see `sluice.load.preparation`), and nothing is deleted.
         """
         vendor = vendor_at(self.update)
-        there = vendor.rows.key_order(slave, target)
+        slave_order = vendor.rows.key_order(slave, target)
         whole = block.lo is None and block.hi is None
-        if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
-            vendor.load_target.clear(slave, there, block)
+        if whole or (slave_order.same_everywhere and self._order(block.table).same_everywhere):
+            vendor.load_target.clear(slave, slave_order, block)
 
     # -- its sessions
 

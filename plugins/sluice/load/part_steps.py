@@ -1,12 +1,12 @@
-"""What is different in the steps of an initial update that loads a part of a slave: the slave stays NORMAL.
+"""The steps of a partial load, in which the slave stays NORMAL.
 
-Its tables go through states of their own, in CHECKPOINT:
+Only the states of its tables change, in CHECKPOINT:
 
-    as they were ──begin, create_tables──▶ as they were ──plan──▶ loading ──apply──▶ ready
-                                                                     └───cancel──▶ inconsistent, with the reason
+    unchanged ──begin, create_tables──▶ unchanged ──plan──▶ loading ──apply──▶ ready
+                                                               └───cancel──▶ inconsistent, with the reason
 
-BLOCKS tells the rest: an update of a part is under way while blocks are to be read, or tables are loading. The gate
-stays open, and neither the state of the slave nor its position is touched.
+A partial load is running while BLOCKS has blocks to read, or tables are loading. The gate stays open; the slave's state
+and position do not change.
 """
 
 import logging
@@ -36,14 +36,14 @@ from sluice.model.table_state import TableState, TableStates, how_to_load
 log = logging.getLogger("sluice.load")
 
 BEHIND_SECONDS, BEHIND_LOOK_SECONDS = 20.0, 0.25
-"""How long the apply is waited for that may have changes of definitions before it, and how often it is looked at."""
+"""How long, and how often, to look whether the apply has passed changes of definitions that may be pending."""
 RECONFIGURED = "the configuration gives it other columns than the slave has; a load makes it anew"
 GIVEN_UP = " (given up)"
-"""Follows the name of an update of a part that was cancelled: nothing of it may go on."""
+"""Appended to the id of a cancelled partial load, so that none of its steps or workers continues."""
 
 
 class TablesNotReady(Terminal):
-    """Tables of an update of a part are not ready; `tables` are those that are inconsistent."""
+    """Tables of a partial load are not ready; `tables`: the inconsistent ones."""
 
     def __init__(self, update: Update, states: TableStates, tables: Sequence[TableName]):
         listed = "; ".join(f"{table} is {states.explain(table)}" for table in tables)
@@ -56,7 +56,7 @@ class TablesNotReady(Terminal):
 
 
 class ApplyBehind(Transient):
-    """Tables differ, and what makes them equal may have to be applied yet."""
+    """Tables differ, and the change that makes them equal may not be applied yet."""
 
     def __init__(self, update: Update):
         super().__init__(
@@ -66,40 +66,43 @@ class ApplyBehind(Transient):
 
 
 def under_way(update: Update, slave: Session) -> bool:
-    """Whether an update, this one or another, loads a part of the slave."""
-    found = CheckpointStore.of(update, slave).read()
-    if found is None or found.state is not SlaveState.NORMAL:
+    """Whether a partial load of this or another update is running."""
+    checkpoint = CheckpointStore.of(update, slave).read()
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
         return False
-    return bool(found.tables.loading) or any(BlockStore.of(update, slave).left())
+    return bool(checkpoint.tables.loading) or any(BlockStore.of(update, slave).left())
 
 
 def preparing(update: Update, slave: Session) -> bool:
-    """Whether the tables are still as they were. Raises `LoadEnded` where the slave is not this update's any more."""
-    _expect_mine(update, slave)
-    found = CheckpointStore.of(update, slave).configured()
-    return not found.tables.loading and any(BlockStore.of(update, slave).left())
+    """Whether the load of this update has not begun. Raises `LoadEnded` where it no longer owns the slave."""
+    _expect_owner(update, slave)
+    checkpoint = CheckpointStore.of(update, slave).configured()
+    return not checkpoint.tables.loading and any(BlockStore.of(update, slave).left())
 
 
 def untouched(update: Update, slave: Session) -> bool:
-    """Whether the tables are loading and no block of them was begun."""
+    """Whether the tables are loading and none of their blocks was begun."""
     if not CheckpointStore.of(update, slave).configured().tables.loading:
         return False
     blocks = [block for table in BlockStore.of(update, slave).map().tables.values() for block in table.blocks]
     return all(block.state is BlockState.PLANNED or block.left_alone for block in blocks)
 
 
-def begin(update: Update, slave: Session, parts: Sequence[Part], anew: Sequence[TableName]) -> bool:
-    """The slave belongs to this update; `parts` are planned, and of the tables `anew` nothing is applied any more."""
+def begin(update: Update, slave: Session, parts: Sequence[Part], remade: Sequence[TableName]) -> bool:
+    """Makes this update the slave's owner and plans `parts`; the tables `remade` become inconsistent.
+
+    Returns False where that was done before.
+    """
     with slave.transaction():
         checkpoints = CheckpointStore.of(update, slave)
-        found = checkpoints.configured(lock=True)
-        if _is_mine(update, owner_of(update, slave)):
+        checkpoint = checkpoints.configured(lock=True)
+        if _owns(update, owner_of(update, slave)):
             return False
         if under_way(update, slave):
             raise LoadEnded(update, SlaveState.NORMAL, "another initial update loads a part of it")
         LoadOwner.of(update, slave).name(update.update_id)
-        if anew:
-            checkpoints.put_tables(found.tables.put_all(anew, TableState.INCONSISTENT, RECONFIGURED))
+        if remade:
+            checkpoints.put_tables(checkpoint.tables.put_all(remade, TableState.INCONSISTENT, RECONFIGURED))
         BlockStore.of(update, slave).delete()
         for place, part in enumerate(parts):
             BlockStore.of(update, slave).choose(part, place)
@@ -111,10 +114,10 @@ def begin(update: Update, slave: Session, parts: Sequence[Part], anew: Sequence[
 
 
 def examine(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> list[TableName]:
-    """The tables that are made anew because the configuration gives them other columns than the slave has.
+    """The tables that must be made again, because the configuration gives them other columns than the slave has.
 
-    Raises `TablesDiffer` with everything that stands in the way of loading `tables`. A change of a definition that has
-    only to be applied yet is waited for; raises `ApplyBehind` when that lasts.
+    Waits for changes of definitions that are not applied yet. Raises `ApplyBehind` when that takes too long,
+    `TablesDiffer` with all problems.
     """
     try:
         Preparation(update, master, slave, tables).examine()
@@ -127,9 +130,9 @@ def examine(update: Update, master: Session, slave: Session, tables: Sequence[Ta
                 raise ApplyBehind(update) from None
             time.sleep(BEHIND_LOOK_SECONDS)
     preparation = Preparation(update, master, slave, tables)
-    anew = preparation.remake_reconfigured()
+    remade = preparation.remake_reconfigured()
     preparation.examine()
-    return anew
+    return remade
 
 
 def _has_applied(update: Update, slave: Session, position: Position) -> bool:
@@ -138,28 +141,31 @@ def _has_applied(update: Update, slave: Session, position: Position) -> bool:
 
 
 def load(update: Update, slave: Session) -> list[TableName]:
-    """From here on the blocks decide, and ITEMS keeps what follows. In a transaction that holds the checkpoint."""
+    """Makes the tables loading: from here on blocks decide on their changes, and ITEMS keeps what follows.
+
+    Call it in a transaction that has locked the checkpoint. Returns the tables.
+    """
     checkpoints = CheckpointStore.of(update, slave)
-    found = checkpoints.configured(lock=True)
-    assert found.position is not None, "the slave is NORMAL"
+    checkpoint = checkpoints.configured(lock=True)
+    assert checkpoint.position is not None, "the slave is NORMAL"
     tables = list(BlockStore.of(update, slave).map().tables)
-    checkpoints.put_tables(found.tables.load(tables, found.position.text()))
+    checkpoints.put_tables(checkpoint.tables.load(tables, checkpoint.position.text()))
     return tables
 
 
 def give_up(update: Update, slave: Session, update_id: str | None, reason: str) -> None:
-    """The tables that `update_id` was loading are inconsistent with `reason`; all else of the slave goes on.
+    """Makes the tables that `update_id` was loading inconsistent with `reason`; the slave stays NORMAL.
 
-    In a transaction that holds the checkpoint.
+    Call it in a transaction that has locked the checkpoint.
     """
     locks = vendor_at(update).load_locks
-    # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
+    # A claim adds the block behind its own; without this lock the deletion below would not see that block.
     locks.no_claims(slave, update.prefix, update.slave.name)
     checkpoints = CheckpointStore.of(update, slave)
     states = checkpoints.configured(lock=True).tables
     if states.loading:
         checkpoints.put_tables(states.put_all(states.loading, TableState.INCONSISTENT, reason))
-    # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
+    # An apply in the middle of a window rolls back; loaders find no block to claim, and can store none.
     BlockStore.of(update, slave).delete()
     LoadOwner.of(update, slave).name(f"{update_id}{GIVEN_UP}")
 
@@ -175,19 +181,19 @@ def expect_ready(update: Update, slave: Session) -> None:
 
 
 def ready_tables(update: Update, master: Session, slave: Session) -> list[TableName]:
-    """The replicated tables of the slave that are ready: foreign keys between them can hold."""
+    """The replicated tables of the slave that are ready: foreign keys between them can be made."""
     changes = vendor_of(update.master_info.vendor).changes
     captured = changes.captured(master, update.prefix, update.replication.master.schema)
-    there = vendor_at(update).rows.shapes(slave, list(captured))
+    on_slave = vendor_at(update).rows.shapes(slave, list(captured))
     states = CheckpointStore.of(update, slave).configured().tables
-    return [table for table in captured if table in there and states.ready(table)]
+    return [table for table in captured if table in on_slave and states.ready(table)]
 
 
-def _is_mine(update: Update, owner: Owner | None) -> bool:
+def _owns(update: Update, owner: Owner | None) -> bool:
     return owner is not None and owner.update_id == update.update_id and owner.state is SlaveState.NORMAL
 
 
-def _expect_mine(update: Update, slave: Session) -> None:
+def _expect_owner(update: Update, slave: Session) -> None:
     owner = owner_of(update, slave)
-    if not _is_mine(update, owner):
+    if not _owns(update, owner):
         raise LoadEnded.of(update, owner)

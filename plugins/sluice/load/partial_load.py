@@ -1,15 +1,16 @@
-"""An initial update of a part of a slave that is NORMAL: some tables, a range of keys, rows that meet a condition.
+"""A partial load: some tables, a range of keys, or rows that meet a condition, into a slave that is NORMAL.
 
-Changes of all else are applied on and on. A chosen range is a block, or several, as in any load: its rows on the slave
-are replaced when it is stored, and it catches up with what followed its marker. What lies between the chosen ranges of
-a table counts as stored and caught up, so that every change to it is applied.
+All other changes are applied meanwhile. A chosen range is one block or several, as in any load: storing a block
+replaces its rows on the slave, and then it catches up with the changes after its marker. The ranges of a table that are
+not chosen count as stored and caught up, so that every change to them is applied.
 
-A condition chooses ranges too: each run of neighbouring rows, in key order, for which it holds on the master, small
-gaps between them included, and the places of rows for which it holds on the slave alone.
+A condition chooses ranges too: each run of rows, neighbours in key order, for which it holds on the master, with small
+gaps included, and the places of rows for which it holds only on the slave.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
@@ -35,22 +36,22 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.load")
 
 MOST_RANGES = 1_000
-"""Of one table: the apply looks at all of them with each window. Where there are more, neighbours are joined."""
+"""Ranges of one table, which the apply looks at with each window. Where there are more, neighbours are joined."""
 SKIPPED_ROWS = 1_000
-"""Rows between two runs that meet a condition, up to which both are one range: reading them costs less than a block."""
+"""Rows between two runs up to which both become one range: reading the gap costs less than another block."""
 MOST_STRAYS = 20_000
-"""Rows of the slave alone that meet a condition."""
+"""Rows that meet a condition on the slave and are in no run of the master."""
 
 
 class SelectionRefused(Terminal):
-    """What the form asks for cannot be loaded alone."""
+    """The selection cannot be loaded."""
 
     def __init__(self, update: Update, reason: str):
         super().__init__(f"{update}: {reason.rstrip('.')}. Nothing was changed.")
 
 
 class WhereNotAllowed(SelectionRefused):
-    """The form brings SQL, and the configuration does not allow it."""
+    """The selection has a condition in SQL, and the configuration does not allow any."""
 
     def __init__(self, update: Update):
         super().__init__(
@@ -60,8 +61,18 @@ class WhereNotAllowed(SelectionRefused):
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _KeyRange:
+    """The range of keys of the one table, and how both databases order its keys."""
+
+    master_order: KeyOrder
+    slave_order: KeyOrder
+    lo: Key | None
+    hi: Key | None
+
+
 def check(update: Update, master: Session, slave: Session) -> None:
-    """Raises `SelectionRefused` for a choice that cannot be carried out; reads no rows and changes nothing."""
+    """Raises `SelectionRefused` for a selection that cannot be loaded. Reads no rows and changes nothing."""
     _expect_allowed(update)
     _expect_normal(update, slave)
     existing = vendor_of(update.master_info.vendor).rows.tables(master)
@@ -70,19 +81,18 @@ def check(update: Update, master: Session, slave: Session) -> None:
 
 
 def parts(update: Update, master: Session, slave: Session, captured: Iterable[TableName]) -> list[Part]:
-    """What is to be loaded of the `captured` tables. Where there is a condition, the table is read once on both sides.
+    """The selected parts of the `captured` tables. For a condition, both sides read the table once.
 
     Raises `SelectionRefused`.
     """
     _expect_allowed(update)
     tables = _named(update, list(captured))
-    found = _within(update, master, slave, tables)
-    if found is None:
+    within = _within(update, master, slave, tables)
+    if within is None:
         return [Part(table) for table in tables]
-    ours, theirs, (lo, hi) = found
     if update.selection.where is None:
-        return [Part(tables[0], ((lo, hi),))]
-    runs = _matching(update, master, slave, update.selection.where, ours, theirs, (lo, hi))
+        return [Part(tables[0], ((within.lo, within.hi),))]
+    runs = _matching(update, master, slave, update.selection.where, within)
     if not runs:
         raise SelectionRefused(update, f"where: no row of {tables[0]} meets {update.selection.where!r}, here or there")
     log.info("%s: %s of %s to load", update, counted(len(runs), "range"), tables[0])
@@ -90,52 +100,50 @@ def parts(update: Update, master: Session, slave: Session, captured: Iterable[Ta
 
 
 def planned(update: Update, slave: Session) -> list[Part]:
-    """What is still to be loaded by the update under way, as BLOCKS has it."""
-    found = BlockStore.of(update, slave).map().tables
+    """The parts that the running update has still to load, from BLOCKS."""
     loaded = {
         table: [(block.lo, block.hi) for block in blocks.blocks if not block.caught_up]
-        for table, blocks in found.items()
+        for table, blocks in BlockStore.of(update, slave).map().tables.items()
     }
     return [Part(table, tuple(joined(ranges, len(ranges)))) for table, ranges in loaded.items() if ranges]
 
 
 def clear(update: Update, master: Session, slave: Session, shapes: Sequence[TableShape], parts: Sequence[Part]) -> None:
-    """Makes way for the chosen parts where replacing them block by block cannot be exact.
+    """Prepares the slave where replacing the parts block by block would not be exact.
 
-    Indexes that keep values unique, and that the master has too, go until the load is done: a value may stand in two
-    rows of blocks that were read at different moments. Where the two databases order the keys differently, the rows of
-    the chosen ranges are deleted now.
+    Drops unique indexes that the master has too until the load is done, because blocks read at different moments may
+    have the same value in two rows. Where the databases order the keys differently, deletes the rows of the parts now.
     """
-    here, there = vendor_at(update), vendor_of(update.master_info.vendor)
-    target = here.load_target
+    of_slave, of_master = vendor_at(update), vendor_of(update.master_info.vendor)
+    target = of_slave.load_target
     unique = target.with_unique_values(slave, [shape.table for shape in shapes])
     if unique:
-        indexes = there.schemas.indexes(master, list(unique))
+        indexes = of_master.schemas.indexes(master, list(unique))
         stripped = target.strip(slave, [index for index in indexes if index.unique or index.constraint_kind], [])
         if stripped:
             log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
     by_table = {part.table: part for part in parts}
     with on_slave(update) as own_session:
-        # Foreign keys and triggers of the slave do not act: the rows come again.
-        here.sessions.begin_applying(own_session, origin=str(update.prefix))
+        # Without foreign keys and triggers, because the rows are inserted again.
+        of_slave.sessions.begin_applying(own_session, origin=str(update.prefix))
         for shape in (shape for shape in shapes if shape.table in by_table):
             _clear(update, master, own_session, shape, by_table[shape.table])
 
 
 def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
     """Deletes the rows of the part where both databases order its table's keys differently."""
-    here, there = vendor_at(update), vendor_of(update.master_info.vendor)
-    ours = there.rows.shape(master, shape.table)
-    if ours is None or ours.keyless:
+    of_slave, of_master = vendor_at(update), vendor_of(update.master_info.vendor)
+    master_shape = of_master.rows.shape(master, shape.table)
+    if master_shape is None or master_shape.keyless:
         return
-    order = there.rows.key_order(master, ours)
-    own = here.rows.key_order(slave, shape)
-    if order.same_everywhere and own.same_everywhere:
+    master_order = of_master.rows.key_order(master, master_shape)
+    slave_order = of_slave.rows.key_order(slave, shape)
+    if master_order.same_everywhere and slave_order.same_everywhere:
         return
     if part.whole:
-        here.load_target.clear(slave, own, Block(shape.table, 1))
+        of_slave.load_target.clear(slave, slave_order, Block(shape.table, 1))
     else:
-        count = _delete(update, master, slave, order.shape, own, part)
+        count = _delete(update, master, slave, master_order.shape, slave_order, part)
         log.info(
             "%s: %s of %s deleted: both databases order its keys differently",
             update, counted(count, "row"), shape.table,
@@ -160,88 +168,82 @@ def _expect_normal(update: Update, slave: Session) -> None:
 
 
 def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
+    """Those of the `known` tables that are selected. Raises `SelectionRefused`."""
     chosen = update.selection
     for pattern in chosen.tables:
         if not any(selection.names(pattern, table) for table in known):
             listed = ", ".join(map(str, known[:10])) + (", …" if len(known) > 10 else "")
             raise SelectionRefused(update, f"tables: {pattern!r} is no replicated table; there are {listed or 'none'}")
-    found = [table for table in known if chosen.covers(table)]
-    if chosen.ranged and len(found) != 1:
-        named = f"{len(found)} are named" if chosen.tables else "none is named"
+    tables = [table for table in known if chosen.covers(table)]
+    if chosen.ranged and len(tables) != 1:
+        named = f"{len(tables)} are named" if chosen.tables else "none is named"
         raise SelectionRefused(update, f"where, key_from and key_to choose rows of one table, and {named} under tables")
-    return found
+    return tables
 
 
-def _within(
-    update: Update, master: Session, slave: Session, tables: Sequence[TableName]
-) -> tuple[KeyOrder, KeyOrder, Range] | None:
-    """How both sides order the keys of the one table, and the range of its keys; None where tables are whole."""
-    wanted = update.selection
-    if not wanted.ranged:
+def _within(update: Update, master: Session, slave: Session, tables: Sequence[TableName]) -> _KeyRange | None:
+    """The range of keys that is selected; None where tables are loaded as a whole. Raises `SelectionRefused`."""
+    chosen = update.selection
+    if not chosen.ranged:
         return None
     (table,) = tables
-    ours = vendor_of(update.master_info.vendor).rows.shape(master, table)
-    theirs = vendor_at(update).rows.shape(slave, table)
-    if theirs is None:
+    of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
+    master_shape = of_master.rows.shape(master, table)
+    slave_shape = of_slave.rows.shape(slave, table)
+    if slave_shape is None:
         raise SelectionRefused(update, f"{table} is not on the slave yet: load it as a whole first")
-    found = CheckpointStore.of(update, slave).read()
-    if found is not None and table in found.tables:
-        raise SelectionRefused(update, f"{table} is {found.tables.state(table)} on the slave: load it as a whole first")
-    if ours is None or ours.keyless or theirs.keyless:
+    checkpoint = CheckpointStore.of(update, slave).read()
+    if checkpoint is not None and table in checkpoint.tables:
+        state = checkpoint.tables.state(table)
+        raise SelectionRefused(update, f"{table} is {state} on the slave: load it as a whole first")
+    if master_shape is None or master_shape.keyless or slave_shape.keyless:
         raise SelectionRefused(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
-    order = vendor_of(update.master_info.vendor).rows.key_order(master, ours)
-    own = vendor_at(update).rows.key_order(slave, theirs)
-    named = vendor_of(update.master_info.vendor).selection
-    here = vendor_at(update).selection
+    master_order = of_master.rows.key_order(master, master_shape)
+    slave_order = of_slave.rows.key_order(slave, slave_shape)
+    select = of_master.selection
     try:
-        lo = None if wanted.key_from is None else named.key_of(master, ours, wanted.key_from)
-        hi = None if wanted.key_to is None else named.key_of(master, ours, wanted.key_to)
-        if wanted.where is not None:
-            named.check(master, order, wanted.where, update.master_info.place)
-            here.check(slave, own, wanted.where, update.slave_info.place)
+        lo = None if chosen.key_from is None else select.key_of(master, master_shape, chosen.key_from)
+        hi = None if chosen.key_to is None else select.key_of(master, master_shape, chosen.key_to)
+        if chosen.where is not None:
+            select.check(master, master_order, chosen.where, update.master_info.place)
+            of_slave.selection.check(slave, slave_order, chosen.where, update.slave_info.place)
     except SelectionInvalid as error:
         raise SelectionRefused(update, str(error)) from error
-    if lo is not None and hi is not None and _places(update, master, ours, [hi], [lo]) != [0]:
-        raise SelectionRefused(update, f"key_from {wanted.key_from!r} is not below key_to {wanted.key_to!r}")
-    return order, own, (lo, hi)
+    if lo is not None and hi is not None and _places(update, master, master_shape, [hi], [lo]) != [0]:
+        raise SelectionRefused(update, f"key_from {chosen.key_from!r} is not below key_to {chosen.key_to!r}")
+    return _KeyRange(master_order, slave_order, lo, hi)
 
 
-def _matching(
-    update: Update, master: Session, slave: Session, where: str, ours: KeyOrder, theirs: KeyOrder, within: Range
-) -> list[Range]:
-    """The ranges that the condition chooses."""
-    lo, hi = within
-    named = vendor_of(update.master_info.vendor).selection
-    here = vendor_at(update).selection
+def _matching(update: Update, master: Session, slave: Session, where: str, within: _KeyRange) -> list[Range]:
+    """The ranges that the condition chooses. Raises `SelectionRefused`."""
+    order, shape = within.master_order, within.master_order.shape
+    select = vendor_of(update.master_info.vendor).selection
     try:
         between = min(SKIPPED_ROWS, update.options.block_rows)
-        runs = joined(without_small_gaps(named.runs(master, ours, where, lo, hi), between), MOST_RANGES)
+        runs = joined(without_small_gaps(select.runs(master, order, where, within.lo, within.hi), between), MOST_RANGES)
         strays: list[Key] = []
-        for keys in here.matching(slave, theirs, where):
-            strays += _outside(update, master, ours.shape, keys, runs, within)
+        for keys in vendor_at(update).selection.matching(slave, within.slave_order, where):
+            strays += _outside(update, master, keys, runs, within)
             if len(strays) > MOST_STRAYS:
                 raise SelectionRefused(
-                    update, f"more than {MOST_STRAYS:,} rows of {ours.shape.table} meet the condition on the slave and "
+                    update, f"more than {MOST_STRAYS:,} rows of {shape.table} meet the condition on the slave and "
                     "not on the master: load the table as a whole"
                 )  # fmt: skip
     except SelectionInvalid as error:
         raise SelectionRefused(update, str(error)) from error
-    return joined(_merged(update, master, ours, runs, named.in_order(master, ours.shape, strays), hi), MOST_RANGES)
+    in_order = select.in_order(master, shape, strays)
+    return joined(_merged(update, master, order, runs, in_order, within.hi), MOST_RANGES)
 
 
 def _outside(
-    update: Update,
-    master: Session,
-    shape: TableShape,
-    keys: Sequence[Key],
-    runs: Sequence[Range],
-    within: Range,
+    update: Update, master: Session, keys: Sequence[Key], runs: Sequence[Range], within: _KeyRange
 ) -> list[Key]:
-    """Those of the slave's `keys` that lie within the range and in none of the runs."""
+    """The slave's `keys` that are within the range and in none of the runs."""
+    shape = within.master_order.shape
     bounds = [bound for run in runs for bound in run if bound is not None]
     begins_open = bool(runs) and runs[0][0] is None
-    edges = [bound for bound in within if bound is not None]
-    inside = 1 if within[0] is not None else 0
+    edges = [bound for bound in (within.lo, within.hi) if bound is not None]
+    inside = 1 if within.lo is not None else 0
     places = _places(update, master, shape, bounds, keys)
     kept = _places(update, master, shape, edges, keys)
     return [
@@ -254,8 +256,8 @@ def _outside(
 def _merged(
     update: Update, master: Session, order: KeyOrder, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
 ) -> Iterator[Range]:
-    """Runs and strays in key order; a stray's range ends where the master's next row begins."""
-    named = vendor_of(update.master_info.vendor).selection
+    """The runs, and a range for each stray up to the master's next row, in key order."""
+    select = vendor_of(update.master_info.vendor).selection
     ranges: dict[Key | None, Range] = {run[0]: run for run in runs}
     ends: list[Key | None] = []
     for key in strays:
@@ -263,28 +265,28 @@ def _merged(
         if end == key:
             end = order.next_bound(master, key, hi, 1)
         end = end or hi
-        if ends[-1:] != [end]:  # else the range of the stray before holds it
+        if ends[-1:] != [end]:  # else it is in the range of the stray before
             ranges[key] = (key, end)
             ends.append(end)
     open_start = [ranges.pop(None)] if None in ranges else []
     yield from open_start
-    for start in named.in_order(master, order.shape, [start for start in ranges if start is not None]):
+    for start in select.in_order(master, order.shape, [start for start in ranges if start is not None]):
         yield ranges[start]
 
 
 def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: KeyOrder, part: Part) -> int:
-    """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
-    here = vendor_at(update)
+    """Deletes the slave's rows of the chosen ranges, by the master's order of keys. Returns how many."""
+    of_slave = vendor_at(update)
     doomed: list[Key] = []
-    for keys in here.selection.matching(slave, own, "true"):
+    for keys in of_slave.selection.matching(slave, own, "true"):
         inside = _inside(update, master, shape, part, keys)
         doomed += [key for key, chosen in zip(keys, inside, strict=True) if chosen]
-    here.load_target.delete(slave, own, doomed)
+    of_slave.load_target.delete(slave, own, doomed)
     return len(doomed)
 
 
 def holds(update: Update, master: Session, part: Part, reject: Reject) -> bool:
-    """Whether all rows that a change which was set aside touches are in the ranges of the part."""
+    """Whether the ranges of the part have all rows of the reject."""
     shape = vendor_of(update.master_info.vendor).rows.shape(master, part.table)
     if shape is None or not reject.keys or len(shape.key) != len(reject.key):
         return False

@@ -1,12 +1,12 @@
-"""The slave's tables before the load: examined as a whole, then made or emptied.
+"""Prepares the slave's tables for a load: examines all of them, then makes or empties them.
 
-Everything that would go wrong is said at once, before anything is changed. Policy for tables that
-the slave has already (`existing_tables` of the configuration):
+All problems are reported together, before anything is changed. The policy for tables that the slave already has
+(`existing_tables` of the configuration):
 
 - `empty`: their rows are deleted before the load.
-- `keep`: they stay readable with their old rows; each block replaces the rows of its range when it
-  is stored. A table is emptied all the same where that cannot be exact: where the order of its keys
-  differs between databases, or where old rows could collide with new ones on a second unique index.
+- `keep`: they stay readable with their old rows; each stored block replaces the rows of its range. A table is emptied
+  nevertheless where that would not be exact: where the databases order its keys differently, or where old and new rows
+  could collide in a second unique index.
 - `refuse`: the update ends before it changes anything.
 """
 
@@ -35,7 +35,7 @@ log = logging.getLogger("sluice.load")
 
 
 class TablesExist(Terminal):
-    """The slave has tables that it must not have, by its policy `existing_tables: refuse`."""
+    """The slave already has tables, and its policy is `existing_tables: refuse`."""
 
     def __init__(self, slave: str, tables: Sequence[TableName]):
         super().__init__(
@@ -46,7 +46,7 @@ class TablesExist(Terminal):
 
 
 class NotCaptured(Terminal):
-    """Changes of replicated tables do not reach ITEMS; `faults` says of each table what is wrong."""
+    """Changes of replicated tables do not reach ITEMS. `faults`: table → what is wrong."""
 
     def __init__(self, update: Update, faults: Mapping[TableName, str]):
         listed = "\n".join(f"- {table}: {fault}" for table, fault in faults.items())
@@ -58,10 +58,10 @@ class NotCaptured(Terminal):
 
 
 def captured_tables(update: Update, master: Session) -> list[TableName]:
-    """The configured tables whose changes are captured now, in the order of the configuration; of them those chosen.
+    """The selected tables whose changes are captured now, in the order of the configuration.
 
-    A table that appeared since the tables were reconciled is left out, and logged: it comes with
-    the next initial update. Raises `NotCaptured` for tables whose capture is broken.
+    A table that appeared after the last reconciliation is left out and logged: the next initial update loads it.
+    Raises `NotCaptured` for tables whose capture is broken.
     """
     registered = vendor_of(update.master_info.vendor).changes.captured(
         master, update.prefix, update.replication.master.schema
@@ -79,9 +79,9 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
 
 
 class Preparation:
-    """One look at both databases, and what follows from it for the slave's `tables`.
+    """The definitions of `tables` on both databases, read once, and what to do with the slave's tables.
 
-    Both sessions in autocommit.
+    Both sessions are in autocommit.
     """
 
     def __init__(self, update: Update, master: Session, slave: Session, tables: Iterable[TableName]):
@@ -96,22 +96,22 @@ class Preparation:
         self.definitions, self._invalid = Transforms(update.replication, update.slave).definitions(on_master, master)
         self.types = self._of_master.schemas.types(master, self.tables)
         self._translator = Translator(self._of_master, self._of_slave, master, slave, self.types)
-        self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
+        self.on_slave: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         owner = owner_of(update, slave)
         begun = owner is not None and owner.update_id == update.update_id
-        self.mine = frozenset(self._store().made())
-        """Tables that this very update made: what it makes, it plans in the same transaction. Before a part has begun
-        those that the last update made."""
-        found = CheckpointStore.of(update, slave).read() if update.selection.partial else None
-        self._states = found.tables if found is not None else ALL_READY
-        self.remade = self._worthless() - (self.mine if begun else frozenset())
-        """Tables that nothing is applied to, and that are made anew where they differ."""
+        self.made_by_update = frozenset(self._store().made())
+        """Tables that this update made, which it notes in the same transaction; before a partial load has begun, those
+        of the last update."""
+        checkpoint = CheckpointStore.of(update, slave).read() if update.selection.partial else None
+        self._states = checkpoint.tables if checkpoint is not None else ALL_READY
+        self.remade = self._discarded() - (self.made_by_update if begun else frozenset())
+        """Tables whose changes are left out, and that are made again where they differ."""
 
     def examine(self) -> None:
-        """Raises `TablesExist` or `TablesDiffer` with everything that stands in the way."""
-        foreign = [table for table in self.tables if table in self.there and table not in self.mine]
-        if foreign and self.update.slave.existing_tables == "refuse":
-            raise TablesExist(self.update.slave.name, foreign)
+        """Raises `TablesExist` or `TablesDiffer` with all problems."""
+        existing = self._existing()
+        if existing and self.update.slave.existing_tables == "refuse":
+            raise TablesExist(self.update.slave.name, existing)
         target = self._of_slave.load_target
         problems = [
             f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
@@ -124,19 +124,19 @@ class Preparation:
         problems += target.type_differences(self.slave, self.types)
         problems += self._collations()
         for definition in self.definitions:
-            judged = definition.table in (self.there if self.update.selection.partial else foreign)
-            if judged and definition.table not in self.remade:
+            compared = definition.table in (self.on_slave if self.update.selection.partial else existing)
+            if compared and definition.table not in self.remade:
                 problems += self._differences(definition)
             else:
                 problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
             if not problems and self.update.transformation(definition.table) is None:
-                # Of a transformed table, only what is left of the rows matters: the load finds it.
+                # Values of a transformed table are checked by the load, after the transformation.
                 problems += self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
         problems += [
             f"this account may not {lacking} on {table}"
-            for table, lacking in target.lacking_privileges(self.slave, foreign).items()
+            for table, lacking in target.lacking_privileges(self.slave, existing).items()
         ]
-        problems += self._foreign_keys(foreign)
+        problems += self._foreign_keys(existing)
         if self.update.slave.checkpoint == "redis":
             problems += [
                 f"{definition.table} has no key, and with checkpoint: redis its changes could be applied twice: add a "
@@ -148,36 +148,36 @@ class Preparation:
             raise TablesDiffer(self.update.slave.name, problems)
 
     def remake_reconfigured(self) -> list[TableName]:
-        """Lets ready tables be made anew whose `columns` or `exit` give the slave other columns than it has. Which.
+        """Adds to `remade`, and returns, ready tables whose `columns` or `exit` give other columns than the slave has.
 
-        Right where the slave is past the registration of `tables`: a table that joins is not ready then. Tables that
-        are loaded in part stay, their other rows would go.
+        Call it where the slave is past the registration of `tables`, so that a table that joins is not ready. Tables
+        of which a part is loaded are not made again, because their other rows would be lost.
         """
         if self.update.selection.ranged:
             return []
-        found = [
+        reconfigured = [
             definition.table
             for definition in self.definitions
             if self.update.transformation(definition.table) is not None
-            and definition.table in self.there
+            and definition.table in self.on_slave
             and self._states.ready(definition.table)
             and self._differences(definition)
         ]
-        self.remade |= frozenset(found)
-        return found
+        self.remade |= frozenset(reconfigured)
+        return reconfigured
 
     def unfit(self) -> list[TableName]:
-        """Tables the slave lacks, or that became different while the update was prepared."""
+        """Tables that the slave lacks, or that became different while the update was prepared."""
         return [
             definition.table
             for definition in self.definitions
-            if definition.table not in self.there or self._differences(definition)
+            if definition.table not in self.on_slave or self._differences(definition)
         ]
 
     def make(self) -> list[TableName]:
-        """Makes types and absent tables; makes anew what this update made before and the master changed since.
+        """Makes types and absent tables, and makes tables of this update again that the master changed since.
 
-        One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
+        One transaction a table, so that thousands fit into a server's lock table. Returns the tables made.
         """
         self.drop_gone()
         trusted = self.update.slave.trusted_ddl
@@ -188,18 +188,18 @@ class Preparation:
             collations = self._of_master.schemas.collations(self.master, names)
             for what in self._of_slave.load_target.create_types(self.slave, types, collations, trusted=trusted):
                 log.info("%s: %s made on the slave", self.update, what)
-        self._free([name for name in names if name in self.remade and name in self.there])
+        self._drop_references([name for name in names if name in self.remade and name in self.on_slave])
         for definition in wanted:
             with self.slave.transaction():
-                if definition.table in self.there:
+                if definition.table in self.on_slave:
                     self._of_slave.load_target.drop_table(self.slave, definition.table)
-                there = replace(definition, shape=self._translator.translate(definition.shape).shape)
-                self._of_slave.load_target.create_table(self.slave, there, trusted=trusted)
+                translated = replace(definition, shape=self._translator.translate(definition.shape).shape)
+                self._of_slave.load_target.create_table(self.slave, translated, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
 
-    def _free(self, tables: Sequence[TableName]) -> None:
-        """Drops the foreign keys by which others refer to `tables`, which are made anew. They come back at the end."""
+    def _drop_references(self, tables: Sequence[TableName]) -> None:
+        """Drops foreign keys that refer to `tables`, which are made again; the end of the update makes them again."""
         if not tables:
             return
         place = self.update.replication.master.schema
@@ -210,31 +210,28 @@ class Preparation:
         self._of_slave.load_target.strip(self.slave, [], touching)
 
     def drop_gone(self) -> None:
-        """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
-        for table in sorted(self.mine.difference(self.tables)):
+        """Drops tables of this update that the master no longer has: their DROP may be before the start position."""
+        for table in sorted(self.made_by_update.difference(self.tables)):
             with self.slave.transaction():
                 self._of_slave.load_target.drop_table(self.slave, table)
             log.info("%s: %s is gone on the master and dropped again", self.update, table)
 
     def empty(self, again: Iterable[TableName] = ()) -> list[TableName]:
-        """Empties the tables that were there before, as the policy says, or those loaded `again`. Returns which.
+        """Empties the existing tables by the policy, or the tables loaded `again`. Returns which.
 
-        Their indexes and constraints that the master has too go with the rows: they come back after
-        the load, and until then could only slow it down, or refuse a value that moved between rows
-        of two blocks.
+        Also drops their indexes and constraints that the master has. The end of the update makes them again; until
+        then they would slow the load down, or refuse a value that moved between rows of two blocks.
         """
         if self.update.slave.existing_tables == "current":
             return []
         loaded = frozenset(again)
-        foreign = [
-            table
-            for table in self.tables
-            if table in self.there and (table in loaded if loaded else table not in self.mine)
-        ]
-        emptied = foreign
+        existing = [table for table in self.tables if table in self.on_slave and table in loaded]
+        if not loaded:
+            existing = self._existing()
+        emptied = existing
         if self.update.slave.existing_tables == "keep":
-            unique = self._of_slave.load_target.with_unique_values(self.slave, foreign)
-            emptied = [table for table in foreign if table in unique or not self._same_order(table)]
+            unique = self._of_slave.load_target.with_unique_values(self.slave, existing)
+            emptied = [table for table in existing if table in unique or not self._same_order(table)]
         if emptied:
             stripped = self._of_slave.load_target.strip(
                 self.slave,
@@ -243,40 +240,42 @@ class Preparation:
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
-            self._of_slave.load_target.empty(self.slave, [self.there[table] for table in emptied])
+            self._of_slave.load_target.empty(self.slave, [self.on_slave[table] for table in emptied])
         return emptied
 
     def current(self) -> list[TableName]:
-        """The tables that need no load: by the policy `existing_tables: current` those that were there before."""
-        if self.update.slave.existing_tables != "current":
-            return []
-        return [table for table in self.tables if table in self.there and table not in self.mine]
+        """The existing tables, with the policy `existing_tables: current`: they need no load."""
+        return self._existing() if self.update.slave.existing_tables == "current" else []
+
+    def _existing(self) -> list[TableName]:
+        """The tables that the slave had before this update."""
+        return [table for table in self.tables if table in self.on_slave and table not in self.made_by_update]
 
     def order(self) -> list[TableName]:
-        """The tables as they are loaded: large ones without a key first, as each of those is a single block."""
-        found = self._of_master.rows.estimates(self.master, self.tables)
+        """The order in which tables are loaded: first keyless ones, large ones first, as each is a single block."""
+        estimates = self._of_master.rows.estimates(self.master, self.tables)
         keyless = {definition.table for definition in self.definitions if definition.shape.keyless}
         alone = [table for table in self.tables if table in keyless]
-        alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
+        alone.sort(key=lambda table: -(estimates[table].bytes if table in estimates else 0))
         return alone + [table for table in self.tables if table not in keyless]
 
     def _to_be_made(self) -> list[TableDefinition]:
-        """Definitions of tables that are absent, and of this update's own that the master changed since."""
+        """Tables that are absent, and tables of this update that the master changed since."""
         return [
             definition
             for definition in self.definitions
-            if definition.table not in self.there
-            or (definition.table in self.mine | self.remade and self._differences(definition))
+            if definition.table not in self.on_slave
+            or (definition.table in self.made_by_update | self.remade and self._differences(definition))
         ]
 
     def _differences(self, definition: TableDefinition) -> list[str]:
         """Why the slave's table cannot take the master's rows."""
         return self._translator.differences(
-            definition.shape, self.there[definition.table], self.update.slave.lossy_columns
+            definition.shape, self.on_slave[definition.table], self.update.slave.lossy_columns
         )
 
-    def _worthless(self) -> frozenset[TableName]:
-        """Of a part: the tables that the slave has left out, or kept when they left the replication."""
+    def _discarded(self) -> frozenset[TableName]:
+        """In a partial load: inconsistent tables, and tables that the slave kept when they left the replication."""
         states = self._states
         return states.former.union(table for table in states if states.state(table) is TableState.INCONSISTENT)
 
@@ -297,25 +296,26 @@ class Preparation:
             return True
         orders = (
             self._of_master.rows.key_order(self.master, shape),
-            self._of_slave.rows.key_order(self.slave, self.there[table]),
+            self._of_slave.rows.key_order(self.slave, self.on_slave[table]),
         )
         return all(order.same_everywhere for order in orders)
 
-    def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
-        met = self._of_slave.load_target.foreign_keys(self.slave, foreign) if foreign else []
-        # Where a part is loaded, rows of other replicated tables stay, and may point into it.
+    def _foreign_keys(self, existing: Sequence[TableName]) -> list[str]:
+        """The problems that foreign keys of the existing tables make."""
+        touching = self._of_slave.load_target.foreign_keys(self.slave, existing) if existing else []
+        # In a partial load, rows of other replicated tables stay, and may refer to loaded ones.
         staying = {
             key.child
-            for key in met
+            for key in touching
             if self.update.selection.partial and not key.child_loaded and self.update.replication.rule(key.child)
         }
         problems = [
             f"{key.child} is not replicated, but refers to {key.parent} by foreign key {key.name}: its rows would "
             "point nowhere during the load; drop that foreign key, or replicate the table"
-            for key in met
+            for key in touching
             if key.parent_loaded and not key.child_loaded and key.child not in staying
         ]
-        inside = [key for key in met if key.child_loaded or key.child in staying]
+        inside = [key for key in touching if key.child_loaded or key.child in staying]
         if inside and not self._of_slave.sessions.may_silence(self.slave):
             allow = self._of_slave.sessions.allow_silence(self.slave)
             problems += [

@@ -1,4 +1,4 @@
-"""How far an initial update is: from BLOCKS and statistics, never from counting rows."""
+"""The progress of an initial update, from BLOCKS and statistics; rows are never counted."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,13 @@ from sluice.model.throttle_state import ThrottleState
 
 RATE_SECONDS = 10.0
 TABLES_SHOWN = 5
-"""So many tables are told one by one."""
+"""Tables that are listed one by one."""
 
 
 @dataclass(frozen=True)
 class TableState:
+    """The progress of one table."""
+
     table: TableName
     planned: int
     begun: int
@@ -50,17 +52,17 @@ class TableState:
 
     @property
     def expected(self) -> int | None:
-        """Rows it will have had, as far as can be told: statistics lag behind."""
+        """How many rows it will have, as far as known: statistics may be old."""
         if self.state in ("stored", "exported"):
             return self.rows
         if self.estimate is None:
-            # Never analysed: as many as fit into its size, by what rows had so far.
+            # Without statistics: from its size, by the average size of rows so far.
             return max(self.size * self.rows // self.bytes, self.rows) if self.size and self.bytes else None
         return max(self.estimate, self.rows)
 
     @property
     def seconds_left(self) -> float | None:
-        """At the present rate; None when it cannot be told."""
+        """Seconds left at the present rate; None when unknown."""
         return _left(self.expected, self.rows, self.rows_per_second)
 
     def __str__(self) -> str:
@@ -74,13 +76,12 @@ class TableState:
 
 @dataclass(frozen=True)
 class Progress:
-    """A load at one moment."""
+    """The progress of a load at one moment."""
 
     state: SlaveState
     message: str
     tables: tuple[TableState, ...]
     throttle: ThrottleState = field(default_factory=ThrottleState)
-    """What its load is held to just now."""
 
     @property
     def stored_tables(self) -> int:
@@ -106,12 +107,12 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the present rate; None when it cannot be told."""
+        """Seconds left at the present rate; None when unknown."""
         return _left(self.expected, self.rows, self.rows_per_second)
 
     @property
     def loading(self) -> list[TableState]:
-        """The tables of which blocks are being read, or were."""
+        """The tables with begun blocks that are not complete."""
         return [table for table in self.tables if table.state == "loading"]
 
     def __str__(self) -> str:
@@ -124,17 +125,17 @@ class Progress:
         return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{paused}"
 
     def lines(self, most: int = TABLES_SHOWN) -> list[str]:
-        """The whole in one line, below it one for each table that is being loaded, `most` of them."""
+        """One line for all, and one for each table that is being loaded, at most `most` of them."""
         loading = self.loading
         more = [f"… and {len(loading) - most} more"] if len(loading) > most else []
         return [str(self), *(str(table) for table in loading[:most]), *more]
 
 
 def next_block(tables: Sequence[TableState], ahead: int, block_rows: int, *, imports: bool = False) -> str:
-    """`public.orders 12/40`: the block that is probably begun next, and of about how many of its table.
+    """`public.orders 12/40`: the number of the block that is probably begun next, and about how many its table has.
 
-    `ahead`: so many others are begun before it. `block_rows`: of a block where none was stored yet, since a load cuts
-    its blocks as it comes to them; an import knows all of them. Empty where fewer are left to begin.
+    `ahead`: how many others are begun before it. `block_rows`: rows of a block where none is stored yet, because a load
+    divides a table into blocks while it reads it; an import knows all blocks. Empty where fewer blocks are left.
     """
     for table in tables:
         left = table.exported if imports else table.planned
@@ -179,10 +180,10 @@ def progress(
     slave: Session | None = None,
     expected: Mapping[TableName, Estimate] | None = None,
 ) -> Progress:
-    """How far the load of the slave is, whichever update it belongs to.
+    """The progress of the slave's load, of whichever update.
 
-    `slave`: an open connection to use; `expected`: what `estimates` said, asked for when None.
-    Raises `Transient` for outages.
+    `slave`: an open session to use; `expected`: the result of `estimates`, computed when None. Raises `Transient` for
+    outages.
     """
     connection = slave or update.connect_slave()
     try:

@@ -1,11 +1,11 @@
-"""How a block is read from the master, by `initial.read` of the configuration.
+"""The ways to read a block from the master (`initial.read` of the configuration).
 
 committed   in a snapshot of its own, whose position is its marker
-snapshot    in the one snapshot that the load job holds for all blocks (`sluice.load.load_snapshot`)
-locked      in a snapshot of its own, its rows locked against changes until the last of them was taken
+snapshot    in the one snapshot that the load job keeps for all blocks (`sluice.load.load_snapshot`)
+locked      in a snapshot of its own, its rows locked against changes until the last of them is read
 
-Locks give way to the application: a block that meets one, or would hold one longer than `initial.lock_timeout`, is let
-go; others are read first, and it comes again, half as large.
+The application comes first: a block that waits for one of its locks, or would lock rows for longer than
+`initial.lock_timeout`, is put back; others are read before it, and it is tried again, half as large.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,7 @@ from sluice.model.blocks import Block
 from sluice.model.shape import TableShape
 
 UNLOCKED_AFTER = 5
-"""A table without key is one block and cannot be made smaller: after so many tries it is read without locks."""
-
+"""After so many tries a keyless table, which is one block and cannot be made smaller, is read without locks."""
 
 _KEPT_LONGER = (
     "If that comes again, let the master keep former rows for longer than the load takes, or write `read: committed` "
@@ -32,7 +31,7 @@ _KEPT_LONGER = (
 
 
 class BlockYielded(Transient):
-    """The application holds rows of the block, or would have had to wait too long for them."""
+    """The application has locked rows of the block, or would have to wait too long for them."""
 
     def __init__(self, block: Block, reason: BaseException):
         super().__init__(
@@ -42,7 +41,7 @@ class BlockYielded(Transient):
 
 
 class BlockTooLong(BlockYielded):
-    """Reading the block took longer than the master keeps what it showed at the beginning."""
+    """Reading the block took longer than the master keeps old versions of its rows."""
 
     def __init__(self, block: Block, reason: BaseException):
         Transient.__init__(
@@ -54,7 +53,7 @@ class BlockTooLong(BlockYielded):
 
 
 class SnapshotLost(JobOver):
-    """The snapshot that all blocks are read in is gone, or of no use any more: the load starts over with a new one."""
+    """The snapshot in which all blocks are read is gone or useless: the load starts over with a new one."""
 
     def __init__(self, update: Update, reason: object):
         super().__init__(f"{update}: {str(reason).rstrip('.')}: the load starts over with a new snapshot.")
@@ -62,9 +61,9 @@ class SnapshotLost(JobOver):
 
 @contextmanager
 def reading(update: Update, master: Session, shape: TableShape, block: Block) -> Iterator[BlockRead]:
-    """The short transaction in which a block is read: its marker, the table's shape, whether its rows are to be locked.
+    """The transaction in which a block is read: its marker, the table's shape, and whether to lock its rows.
 
-    Raises `BlockYielded`, `SnapshotLost`, and errors of the block.
+    Raises `BlockYielded`, `SnapshotLost`, and the errors of the `with` block.
     """
     snapshot = vendor_of(update.master_info.vendor).rows
     if block.snapshot is not None:
@@ -75,20 +74,20 @@ def reading(update: Update, master: Session, shape: TableShape, block: Block) ->
         except SnapshotGone as gone:
             raise SnapshotLost(update, gone) from gone
         except SnapshotTooOld as error:
-            # All blocks need the same moment: to read fewer rows in one go helps none of them.
+            # All blocks need this snapshot, so smaller blocks would not help.
             raise SnapshotLost(update, f"{str(error).rstrip('.')}. {_KEPT_LONGER}") from error
         return
-    alone = shape.keyless and block.tries >= UNLOCKED_AFTER
-    locked = update.options.read == "locked" and not alone
+    indivisible = shape.keyless and block.tries >= UNLOCKED_AFTER
+    locked = update.options.read == "locked" and not indivisible
     seconds = update.options.lock_timeout if locked else None
-    seen: BlockRead | None = None
+    read: BlockRead | None = None
     try:
-        with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
-            yield seen
+        with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as read:
+            yield read
     except SnapshotTooOld as error:
         raise BlockTooLong(block, error) from error
     except Contended as error:
-        # Once the rows were taken, what fails is the slave's.
-        if locked and (seen is None or seen.open):
+        # After all rows are read, the error is the slave's.
+        if locked and (read is None or read.open):
             raise BlockYielded(block, error) from error
         raise

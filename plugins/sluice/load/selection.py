@@ -1,4 +1,4 @@
-"""What a person chooses for one initial update, beside the pair and how its content travels."""
+"""The choices of a person for one initial update: how it reads, and which part it loads."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,12 +10,12 @@ from sluice.model.names import TableName
 
 @dataclass(frozen=True)
 class Selection:
-    """Everything may be left out: then all tables are loaded, as the configuration says."""
+    """Without any choice all tables are loaded, as the configuration says."""
 
     read: str | None = None
     """`committed`, `snapshot` or `locked`, instead of `initial.read` of the configuration."""
     tables: tuple[str, ...] = ()
-    """Only these, as `schema.table` with `*` for anything."""
+    """Only these tables, as `schema.table`, with `*` for anything."""
     where: str | None = None
     """Only rows of the one table for which this condition in SQL holds."""
     key_from: str | None = None
@@ -25,7 +25,7 @@ class Selection:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Selection":
-        """From the form of a run, or from what `to_dict` made; other values are passed over."""
+        """From the form of a run, or from the result of `to_dict`; other values are ignored."""
 
         def text(name: str) -> str | None:
             return str(values[name]).strip() or None if values.get(name) is not None else None
@@ -49,19 +49,19 @@ class Selection:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the slave is loaded while the rest stays."""
+        """Whether only a part of the slave is loaded."""
         return bool(self.tables) or self.ranged
 
     @property
     def ranged(self) -> bool:
-        """Whether a part of a table is loaded."""
+        """Whether only a part of a table is loaded."""
         return (self.where, self.key_from, self.key_to) != (None, None, None)
 
     def covers(self, table: TableName) -> bool:
-        """Whether the table is one of those that are loaded."""
+        """Whether the table is loaded."""
         return not self.tables or any(names(pattern, table) for pattern in self.tables)
 
 
 def names(pattern: str, table: TableName) -> bool:
-    """Whether `pattern` means the table, as it is written in SQL or plainly."""
+    """Whether `pattern` matches the table, written as in SQL or plainly."""
     return str(table) == pattern or fnmatchcase(f"{table.schema}.{table.name}", pattern)

@@ -1,13 +1,13 @@
-"""A loader for several slaves: it reads each block once and hands the rows on, each slave stores them by itself.
+"""A loader for several slaves: reads each block once, and each slave stores the rows by itself.
 
-Nothing is shared but the reading. Each slave has BLOCKS of its own, and for each of them the protocol of
-`sluice.model.blocks` holds: "begun" is committed there before the snapshot is taken, rows, marker and "stored" are
-committed together. So a slave that fails, or is much slower than the others, is left out: its block goes back to
-planned, and what it lacks is loaded by a load of its own. So is a block that one slave has planned and another one has
-not, rows that a slave needs in another form, and what has to wait for an apply.
+Only the reading is shared. Each slave has BLOCKS of its own, with the protocol of `sluice.model.blocks`: "begun" is
+committed there before the snapshot is taken; rows, marker and "stored" are committed together. So a slave that fails,
+or is much slower than the others, is left out: its block is planned again, and a load of its own loads the rest. The
+same holds for a block that only one slave has planned, for rows that a slave needs in another format, and for blocks
+that must wait for an apply.
 
-One slave leads: its BLOCKS say what is read next. Blocks of the others are begun before those of the leader are
-visible to other loaders, so that all slaves are cut at the same keys.
+One slave leads: its BLOCKS decide what is read next. Blocks of the others are begun before other loaders see those of
+the leader, so that all slaves have the same bounds of blocks.
 """
 
 import logging
@@ -35,13 +35,13 @@ from sluice.model.shape import TableShape
 log = logging.getLogger("sluice.load")
 
 SLOW_SECONDS = 5.0
-"""How long the others wait for a slave until it is left out: at a time, or in all once that is half of the time."""
+"""How long the others wait for a slave before it is left out: at a time, or in total and half of the time."""
 PIECES_AHEAD = 16
 """How many pieces a slave may be behind before the others wait for it."""
 
 
-class ReadOtherwise(Transient):
-    """A slave cannot take the rows as they are read for the one that leads."""
+class OtherFormat(Transient):
+    """A slave needs the rows in another format than the leading one."""
 
     def __init__(self, table: TableName):
         super().__init__(f"rows of {table} have to be read otherwise for this slave")
@@ -53,10 +53,10 @@ def shared_worker(
     stopped: Callable[[], bool] = lambda: False,
     slow_seconds: float = SLOW_SECONDS,
 ) -> LoadReport:
-    """Loads for all of `updates` what the first of them has planned; see `sluice.load.loader.load_worker`.
+    """Loads the blocks that the first of `updates` has planned, for all of them; see `sluice.load.loader.load_worker`.
 
-    Ends when nothing is left that the first slave can store without its apply. Raises what its loader raises; of the
-    others nothing is raised.
+    Ends when nothing is left that the first slave can store without its apply. Raises as the first slave's loader;
+    failures of the other slaves are not raised.
     """
     worker = SharedLoader(updates[0], [Follower(update, loader, stopped) for update in updates[1:]], loader, stopped)
     worker.slow_seconds = slow_seconds
@@ -67,8 +67,8 @@ def shared_worker(
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """How a block is read."""
+class _Head:
+    """The definition and format in which a block is read."""
 
     shape: TableShape
     writer: BlockWriter
@@ -76,7 +76,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _End:
-    """All rows were read."""
+    """Follows the last piece of a block."""
 
     marker: Position
     bytes: int
@@ -88,18 +88,18 @@ class _GivenUp(Transient):
 
 @dataclass
 class Share:
-    """One block on its way to one slave."""
+    """One block for one slave."""
 
     planned: Block
-    """As it was before the slave that leads cut it."""
+    """The block before the leading slave's loader set its end."""
     hi: Key | None
     answered: threading.Event = field(default_factory=threading.Event)
     accepted: bool = False
     """Whether the slave has begun the block."""
     ended: bool = False
-    """Whether all rows were handed on."""
+    """Whether all rows were passed on."""
     given_up: threading.Event = field(default_factory=threading.Event)
-    parts: "queue.Queue[_Seen | bytes | _End]" = field(default_factory=lambda: queue.Queue(PIECES_AHEAD))
+    parts: "queue.Queue[_Head | bytes | _End]" = field(default_factory=lambda: queue.Queue(PIECES_AHEAD))
     end: _End | None = None
     """Set once `rows` has given all pieces."""
 
@@ -109,8 +109,8 @@ class Share:
             self.accepted = accepted
             self.answered.set()
 
-    def put(self, part: "_Seen | bytes | _End", seconds: float) -> bool:
-        """Hands a part on, unless the slave wants no more. False where it did not take it within `seconds`."""
+    def put(self, part: "_Head | bytes | _End", seconds: float) -> bool:
+        """Passes a part on, unless the block is given up. False where the slave did not take it within `seconds`."""
         if self.given_up.is_set():
             return True
         try:
@@ -119,7 +119,7 @@ class Share:
             return False
         return True
 
-    def get(self) -> "_Seen | bytes | _End":
+    def get(self) -> "_Head | bytes | _End":
         """The next part. Raises `_GivenUp`."""
         while True:
             with suppress(queue.Empty):
@@ -136,31 +136,32 @@ class Share:
 
 
 class Follower(Loader):
-    """Stores on its slave what another one's loader reads, in a thread of its own."""
+    """Stores, in a thread of its own, what the leading slave's loader reads."""
 
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
         super().__init__(update, loader, stopped)
         self.left: str = ""
-        """Why the slave goes its own way; empty while it does not."""
+        """Why the slave was left out; empty while it was not."""
         self._shares: queue.SimpleQueue[Share | None] = queue.SimpleQueue()
-        self._otherwise: set[TableName] = set()
+        self._other_format: set[TableName] = set()
+        """Tables whose rows it needs in another format."""
         self.waited = 0.0
         """Seconds that the others waited for it."""
         self.thread = threading.Thread(target=self._serve, name=f"load {update.slave.name}", daemon=True)
 
     def offer(self, share: Share) -> None:
-        """To be answered and stored as soon as the block before it is."""
+        """Queues a block, which is answered and stored after the one before."""
         self._shares.put(share)
 
     def leave(self, why: str) -> None:
-        """Nothing more is handed to the slave."""
+        """Leaves the slave out from now on."""
         if not self.left:
             self.left = why
             log.warning("%s: what is left is loaded by a load of its own: %s", self.update, why)
             self._shares.put(None)
 
     def end(self) -> None:
-        """What was handed on is stored, nothing follows."""
+        """Says that no block follows."""
         self._shares.put(None)
 
     def _serve(self) -> None:
@@ -180,7 +181,7 @@ class Follower(Loader):
                 self._holds_block = True
                 self._store_share(share)
                 self._holds_block = False
-        except (SlaveNotReady, BlockOvertaken, ReadOtherwise, _GivenUp) as reason:
+        except (SlaveNotReady, BlockOvertaken, OtherFormat, _GivenUp) as reason:
             log.info("%s: %s", self.update, reason)
             self._give_back()
         except Exception as reason:
@@ -192,9 +193,9 @@ class Follower(Loader):
             share.given_up.set()
 
     def _begin_share(self, share: Share) -> bool:
-        """Whether the slave has the block planned, too, and it is begun now."""
+        """Begins the block; False where the slave has not planned it."""
         planned = share.planned
-        if planned.table in self._otherwise:
+        if planned.table in self._other_format:
             return False
         control = self._linked(self._control)
         with control.transaction():
@@ -205,23 +206,23 @@ class Follower(Loader):
             own = next((one for one in store.planned(planned.table) if one.lo == planned.lo and one.hi in ends), None)
             if own is None or not store.begin(own, share.hi, self.loader):
                 return False
-        self._in_hand = Block(own.table, own.number, own.lo, share.hi)
+        self._block = Block(own.table, own.number, own.lo, share.hi)
         return True
 
     def _store_share(self, share: Share) -> None:
-        block, slave = self._in_hand, self._linked(self._slave)
+        block, slave = self._block, self._linked(self._slave)
         rows_of_slave = vendor_at(self.update).rows
-        seen = share.get()
-        assert isinstance(seen, _Seen)
+        head = share.get()
+        assert isinstance(head, _Head)
         with self._fitting(block.table), slave.transaction():
             target = rows_of_slave.shape(slave, block.table)
             if target is None:
                 raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
             master = self._linked(self._master)
-            writer = BlockWriter.fitting(self.update, self._transforms, master, slave, seen.shape, target)
-            if not writer.reads_as(seen.writer):
-                self._otherwise.add(block.table)
-                raise ReadOtherwise(block.table)
+            writer = BlockWriter.fitting(self.update, self._transforms, master, slave, head.shape, target)
+            if not writer.reads_as(head.writer):
+                self._other_format.add(block.table)
+                raise OtherFormat(block.table)
             if self.update.slave.existing_tables == "keep":
                 self._clear(slave, target, block)
             rows = writer.write(slave, share.rows())
@@ -232,7 +233,7 @@ class Follower(Loader):
 
 
 class SharedLoader(Loader):
-    """Reads for the slave that leads, and hands on to the others."""
+    """Loads the leading slave, and passes its blocks on to the others."""
 
     slow_seconds = SLOW_SECONDS
 
@@ -240,14 +241,14 @@ class SharedLoader(Loader):
         super().__init__(update, loader, stopped)
         self.followers = followers
         self._shares: list[tuple[Follower, Share]] = []
-        """Of the block in hand."""
+        """The shares of the present block."""
         self._unready: set[TableName] = set()
         self._started = time.monotonic()
         for follower in followers:
             follower.thread.start()
 
     def close_all(self) -> None:
-        """Awaits what was handed on, then ends all sessions."""
+        """Waits until the others have stored what they got, then ends all sessions."""
         self._give_up_shares()
         for follower in self.followers:
             follower.end()
@@ -272,15 +273,15 @@ class SharedLoader(Loader):
         finally:
             self._give_up_shares()
 
-    def _passing(self, stream: RowStream, seen: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
-        self._hand_on(_Seen(seen.shape, writer))
+    def _passing(self, stream: RowStream, read: BlockRead, writer: BlockWriter) -> Iterable[bytes | memoryview]:
+        self._pass_on(_Head(read.shape, writer))
         for piece in stream:
             if piece:
-                self._hand_on(bytes(piece))
+                self._pass_on(bytes(piece))
             yield piece
 
     def _passed(self, marker: Position, size: int) -> None:
-        self._hand_on(_End(marker, size))
+        self._pass_on(_End(marker, size))
         for _, share in self._shares:
             share.ended = True
 
@@ -289,22 +290,19 @@ class SharedLoader(Loader):
         super()._give_back()
 
     def _give_up_shares(self) -> None:
-        """What was not handed on to its end goes back to planned."""
+        """Gives up blocks that were not passed on to their end; they are planned again."""
         for _, share in self._shares:
             if not share.ended:
                 share.given_up.set()
         self._shares = []
 
-    def _hand_on(self, part: _Seen | bytes | _End) -> None:
+    def _pass_on(self, part: _Head | bytes | _End) -> None:
         for follower, share in self._shares:
             self._wait(follower, share, partial(share.put, part))
         self._shares = [pair for pair in self._shares if not pair[1].given_up.is_set()]
 
     def _wait(self, follower: Follower, share: Share, done: Callable[[float], bool]) -> None:
-        """Until it is `done`, which is given the seconds it may take.
-
-        A slave that is too slow goes its own way, and gives the block back as soon as it can.
-        """
+        """Waits until `done`, which gets the seconds it may take, returns True. Leaves out a slave that is too slow."""
         began = time.monotonic()
         in_time = False
         while not in_time and not follower.left and time.monotonic() - began < self.slow_seconds:
@@ -318,7 +316,7 @@ class SharedLoader(Loader):
         if follower.left:
             share.given_up.set()
 
-    # -- what has to wait for an apply is left to the slave's own load
+    # -- blocks that must wait for an apply are left to the slave's own load
 
     def _finished(self) -> bool:
         progress = self._blocks(self._linked(self._control)).progress()

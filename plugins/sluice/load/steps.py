@@ -40,7 +40,7 @@ log = logging.getLogger("sluice.load")
 INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
 IN_ONE_SNAPSHOT = "All tables are read in one snapshot, changes are queued until they are stored"
-"""Why the gate is closed meanwhile."""
+"""The reason of the gate's closure meanwhile."""
 
 
 class UpdateUnderWay(ForbiddenMove):
@@ -48,8 +48,8 @@ class UpdateUnderWay(ForbiddenMove):
 
     def __init__(self, slave: str, state: SlaveState, update_id: str | None, message: str):
         super().__init__(slave, state, SlaveState.INITIAL)
-        said = f" It says: {message}." if message else ""
-        self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{said}",)
+        its_message = f" It says: {message}." if message else ""
+        self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{its_message}",)
         self.update_id = update_id
 
 
@@ -65,8 +65,8 @@ class PartUnderWay(ForbiddenMove):
         self.update_id = update_id
 
 
-class NotWhole(Terminal):
-    """Indexes and constraints can be made only when the slave's data is whole."""
+class SlaveIncomplete(Terminal):
+    """Indexes and constraints can be made only when the slave has all of its rows."""
 
     def __init__(self, update: Update, state: SlaveState):
         super().__init__(
@@ -76,8 +76,8 @@ class NotWhole(Terminal):
         self.state = state
 
 
-class MasterRestless(Transient):
-    """Tables of the master changed again and again while the update was prepared."""
+class MasterChanging(Transient):
+    """Definitions of the master changed in each try to prepare the update."""
 
     def __init__(self, update: Update, tables: list[TableName]):
         super().__init__(f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.")
@@ -85,46 +85,46 @@ class MasterRestless(Transient):
 
 
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
-    """The slave belongs to this update: state INITIAL, gate closed, blocks of earlier updates forgotten.
+    """Makes this update the slave's owner: state INITIAL, gate closed, blocks of earlier updates deleted.
 
-    An update of a part leaves state and gate alone (`sluice.load.part_steps`). False when this very update has begun
-    before and simply goes on. Raises `ForbiddenMove` when another one is under way, `SelectionRefused`
-    where a chosen part cannot be loaded alone.
+    A partial load leaves state and gate alone (`sluice.load.part_steps`). Returns False where this update has begun
+    before and continues. Raises `ForbiddenMove` when another update is running, `SelectionRefused` where the chosen
+    part cannot be loaded.
     """
     with on_slave(update) as slave:
         checkpoints = CheckpointStore.of(update, slave)
         with slave.transaction():
             checkpoints.ensure()
-        if _goes_on(update, slave):
-            log.info("%s: initial update %s goes on where it was", update, update.update_id)
+        if _continues(update, slave):
+            log.info("%s: initial update %s continues", update, update.update_id)
             return False
         _expect_free(update, slave)
         if update.selection.partial:
             return part_steps.begin(update, slave, *_chosen(update, slave))
-        # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
-        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
+        # Before the state: with INITIAL alone an apply would not write either, but people see both.
+        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing_reason(update))
         with slave.transaction():
             checkpoints.configured(lock=True)
-            if _goes_on(update, slave):
+            if _continues(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
             LoadOwner.of(update, slave).name(update.update_id)
-            forgotten = BlockStore.of(update, slave).delete()
-        _say(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
+            deleted = BlockStore.of(update, slave).delete()
+        _note_status(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
         log.info(
-            "%s: initial update %s begins; %s of earlier ones forgotten",
+            "%s: initial update %s begins; %s of earlier ones deleted",
             update,
             update.update_id,
-            counted(forgotten, "block"),
+            counted(deleted, "block"),
         )
         return True
 
 
 def create_tables(update: Update) -> list[TableName]:
-    """The slave's tables are there and empty (or kept, by policy). Returns those that were made.
+    """Makes the slave's tables, or empties them, or keeps them, by policy. Returns those that were made.
 
-    Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
-    when the update was cancelled. Does nothing when the load has begun.
+    Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded` when the update was cancelled. Does
+    nothing when the load has begun.
     """
     with on_slave(update) as slave:
         if not _preparing(update, slave):
@@ -134,17 +134,17 @@ def create_tables(update: Update) -> list[TableName]:
 
 
 def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool = False) -> int:
-    """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
+    """Takes the start position, plans one block a table, moves the slave to TRANSITION, opens the gate.
 
-    With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
-    Of a part the gate was never closed: its tables are loading from here on, and all else is applied.
+    With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they have
+    arrived. In a partial load the gate was never closed: the chosen tables are loading from here on, all others are
+    applied.
 
-    `for_another`: the blocks are read for another slave, and become this one's when all are (see
+    `for_another`: another slave reads the blocks, and this one gets them when all are read (see
     `sluice.load.transfer.multi_slave_export`).
 
-    Every replicated table must have its triggers by now: changes before the start position are
-    nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
-    `MasterRestless`, and what `create_tables` raises.
+    Every replicated table must have its triggers before: only the blocks have the changes before the start position.
+    Returns the number of tables. Raises `NotCaptured`, `LoadEnded`, `MasterChanging`, and as `create_tables`.
     """
     with on_slave(update) as slave, on_master(update) as master:
         if update.selection.partial:
@@ -152,7 +152,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
         count = 0
         if _preparing(update, slave):
             count = _plan_whole(update, master, slave, for_another)
-            _say(update, store, SlaveState.TRANSITION, "")
+            _note_status(update, store, SlaveState.TRANSITION, "")
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
@@ -161,29 +161,29 @@ def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool 
 
 
 def open_gate(update: Update, store: Redis) -> None:
-    """Changes may be applied, as far as this update is concerned."""
+    """Opens the gate's closure of initial updates."""
     opened = Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
     log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
 
 
 def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Completed:
-    """Indexes, unique values, checks and foreign keys of the master that the slave lacks; statistics; sequences.
+    """Makes the master's indexes and constraints that the slave lacks, sets sequences and gathers statistics.
 
-    While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
-    logged and in the answer's `left_out`. Raises `NotWhole`, and `Transient` for outages.
+    The apply runs meanwhile. What the slave cannot have (because a function is missing, say) is left out, logged, and
+    listed in the result's `left_out`. Raises `SlaveIncomplete`, and `Transient` for outages.
     """
     with on_slave(update) as slave, on_master(update) as master:
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id:
             raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
-            raise NotWhole(update, owner.state)
+            raise SlaveIncomplete(update, owner.state)
         if update.selection.partial:
             part_steps.expect_ready(update, slave)
         of_master, of_slave = vendor_of(update.master_info.vendor), vendor_at(update)
         defined, target = of_master.schemas, of_slave.load_target
         loaded = [progress.table for progress in BlockStore.of(update, slave).progress()]
-        # A table may have been dropped since.
+        # Without tables that were dropped since.
         names = list(of_slave.rows.shapes(slave, loaded))
         for table in names:
             if stopped():
@@ -216,11 +216,11 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
 
 
 def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_update: bool = False) -> bool:
-    """The slave is INCONSISTENT with `reason`; loaders stop within a block. False when nothing was under way.
+    """Makes the slave INCONSISTENT with `reason`; loaders stop within a block. False when no update was running.
 
-    An update of a part leaves its tables INCONSISTENT, and the slave NORMAL.
+    A partial load leaves its tables INCONSISTENT, and the slave NORMAL.
 
-    `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
+    `any_update`: also cancels an update of another id. Otherwise raises `LoadEnded` when another update owns the slave.
     """
     with on_slave(update) as slave:
         checkpoints = CheckpointStore.of(update, slave)
@@ -240,31 +240,31 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
                 log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
                 return True
             checkpoints.move(SlaveState.INCONSISTENT, reason)
-            # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
-            # back. What is being read can no longer be stored.
+            # Blocks stay in BLOCKS: an apply in the middle of a window still decides by them, then rolls back. Blocks
+            # that are being read can no longer be stored.
             BlockStore.of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
-        _say(update, store, SlaveState.INCONSISTENT, reason)
+        _note_status(update, store, SlaveState.INCONSISTENT, reason)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
 
 
-def _say(update: Update, store: Redis, state: SlaveState, message: str) -> None:
-    """For pages: the apply that says so otherwise need not run."""
+def _note_status(update: Update, store: Redis, state: SlaveState, message: str) -> None:
+    """Writes the slave's state for pages; the apply, which writes it otherwise, may not be running."""
     Status(store, update.prefix, update.slave.name).note(state, message)
 
 
 def end_sessions(update: Update) -> int:
-    """Ends what steps and workers that were killed have left on either database: a session lives on while it waits
-    for a lock, or makes an index. How many those were; none where another update owns the slave by now.
+    """Ends sessions of killed steps and workers on both databases: they live on while they wait for a lock or build an
+    index. Returns how many; 0 where another update owns the slave by now.
 
-    Only when nothing of the update runs any more. Outages are passed over.
+    Call it only when nothing of the update runs any more. Outages are ignored.
     """
     ended = 0
     try:
         with on_slave(update) as slave:
             if not CheckpointStore.of(update, slave).exists():
-                return 0  # the update failed before it made anything
+                return 0  # the update failed before it made any table
             owner = owner_of(update, slave)
             if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{part_steps.GIVEN_UP}"):
                 return 0
@@ -272,7 +272,7 @@ def end_sessions(update: Update) -> int:
         with on_master(update) as master:
             ended += _end_sessions(update, master, update.master_info.vendor)
     except SluiceError as error:
-        log.warning("%s: sessions of an update that is over may be left for a moment: %s", update, error)
+        log.warning("%s: sessions of an ended update may be left for a moment: %s", update, error)
     if ended:
         log.info("%s: ended %s that the update had left", update, counted(ended, "session"))
     return ended
@@ -285,27 +285,27 @@ def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
 
 
 def note(update: Update, message: str) -> None:
-    """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
+    """Writes to the slave why the load has stopped; the state stays, and loading can continue."""
     with on_slave(update) as slave:
         LoadOwner.of(update, slave).note(update.update_id, message)
 
 
 def arrive(update: Update, store: Redis) -> None:
-    """All blocks were read in one snapshot and are stored: the slave is what the master was then, and NORMAL.
+    """Makes the slave NORMAL when all blocks are stored that were read in one snapshot, and opens the gate.
 
-    What followed may be applied from here on. Does nothing where blocks have markers of their own. Raises `Transient`
-    for outages, `LoadEnded` when the update was cancelled.
+    The slave is then what the master was at the snapshot, and the changes after it are applied. Does nothing where
+    blocks have markers of their own. Raises `Transient` for outages, `LoadEnded` when the update was cancelled.
     """
     if update.selection.partial:
-        return  # each table is ready once it has caught up
+        return  # each table becomes ready when it has caught up
     with on_slave(update) as slave:
         if not in_one_snapshot(update, slave):
             return
         with slave.transaction():
             checkpoints = CheckpointStore.of(update, slave)
-            found = checkpoints.configured(lock=True)
+            checkpoint = checkpoints.configured(lock=True)
             expect_loading(update, slave)
-            read_at = found.position if found.state is SlaveState.TRANSITION else None
+            read_at = checkpoint.position if checkpoint.state is SlaveState.TRANSITION else None
             if read_at is not None and BlockStore.of(update, slave).map().complete(read_at):
                 checkpoints.move(SlaveState.NORMAL)
                 log.info("%s: the slave is NORMAL, current as of %s", update, read_at.time)
@@ -313,7 +313,7 @@ def arrive(update: Update, store: Redis) -> None:
 
 
 def in_one_snapshot(update: Update, slave: Session) -> bool:
-    """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
+    """Whether all blocks are read in one snapshot, by the configuration or as they were planned."""
     return update.options.read == "snapshot" or bool(BlockStore.of(update, slave).in_snapshot())
 
 
@@ -326,7 +326,7 @@ def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
         return made
     preparation = Preparation(update, master, slave, tables)
     preparation.examine()
-    emptied = make_way(update, preparation)
+    emptied = clear_tables(update, preparation)
     made = preparation.make()
     log.info(
         "%s: tables: %s made, %s emptied, %s as they were",
@@ -335,39 +335,38 @@ def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     return made
 
 
-def make_way(update: Update, preparation: Preparation, again: Sequence[TableName] = ()) -> list[TableName]:
-    """Empties tables by the policy; of a chosen part, what cannot be replaced block by block. Returns which tables.
+def clear_tables(update: Update, preparation: Preparation, again: Sequence[TableName] = ()) -> list[TableName]:
+    """Empties tables by the policy, and returns which; of a partial load, deletes what blocks cannot replace exactly.
 
-    `again`: tables that hold rows of a load which starts over.
+    `again`: tables that have rows of a load which starts over.
     """
     if not update.selection.partial:
         return preparation.empty(again)
-    there = [shape for table, shape in preparation.there.items() if again or table not in preparation.mine]
-    partial_load.clear(
-        update, preparation.master, preparation.slave, there, partial_load.planned(update, preparation.slave)
-    )
+    kept = [shape for table, shape in preparation.on_slave.items() if again or table not in preparation.made_by_update]
+    planned = partial_load.planned(update, preparation.slave)
+    partial_load.clear(update, preparation.master, preparation.slave, kept, planned)
     return []
 
 
-def _hold(update: Update, slave: Session) -> None:
-    """Its blocks are read for another slave."""
+def _begin_for_another(update: Update, slave: Session) -> None:
+    """Marks the planned blocks as read for another slave."""
     BlockStore.of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
 def _chosen(update: Update, slave: Session) -> tuple[list[Part], list[TableName]]:
-    """What the form chooses, and which tables of it are made anew; nothing was changed yet.
+    """The parts that the form chooses, and the tables among them that must be made again. Changes nothing.
 
     Raises `SelectionRefused`, `TablesDiffer`.
     """
     with on_master(update) as master:
         partial_load.check(update, master, slave)
         tables = captured_tables(update, master)
-        anew = part_steps.examine(update, master, slave, tables)
-        return partial_load.parts(update, master, slave, tables), anew
+        remade = part_steps.examine(update, master, slave, tables)
+        return partial_load.parts(update, master, slave, tables), remade
 
 
 def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:
-    """The parts were planned when the update began; from here on their blocks decide."""
+    """Makes the tables loading; their parts were planned when the update began. Returns the number of tables."""
     tables = captured_tables(update, master)
     if part_steps.preparing(update, slave):
         Preparation(update, master, slave, tables).make()
@@ -375,23 +374,23 @@ def _plan_part(update: Update, master: Session, slave: Session, for_another: boo
             CheckpointStore.of(update, slave).read(lock=True)
             if part_steps.preparing(update, slave):
                 if for_another:
-                    _hold(update, slave)
+                    _begin_for_another(update, slave)
                 part_steps.load(update, slave)
                 _settle_rejects(update, master, slave)
     if part_steps.untouched(update, slave):
-        # Not before the tables are loading: until then readers have their rows.
-        make_way(update, Preparation(update, master, slave, tables))
+        # Only when the tables are loading: until then readers have their rows.
+        clear_tables(update, Preparation(update, master, slave, tables))
     return len(tables)
 
 
 def _plan_whole(update: Update, master: Session, slave: Session, for_another: bool) -> int:
-    """Of all tables; how many. Raises `MasterRestless`."""
+    """Plans all tables. Returns how many; 0 where that was done before. Raises `MasterChanging`."""
     changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
-        # Captured first: what is not by now may have changed before the start position, seen by nobody.
+        # First the captured tables: others may change before the start position without any trace.
         tables = captured_tables(update, master)
         start = changes.take(master, update.prefix, schema)
-        # DDL before the start position reaches the slave in no other way than by this look.
+        # DDL before the start position reaches the slave only by this comparison.
         preparation = Preparation(update, master, slave, tables)
         unfit = preparation.unfit()
         if not unfit:
@@ -407,11 +406,11 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
                 for place, table in enumerate(current):
                     BlockStore.of(update, slave).choose(Part(table, ranges=()), place)
                 if for_another:
-                    _hold(update, slave)
+                    _begin_for_another(update, slave)
                 checkpoints.start_at(start)
-                # Registered since: what tells of it in ITEMS may come before the start position.
+                # Registered since: their CREATE items may come before the start position.
                 checkpoints.put_tables(ALL_READY.put_all(joined, TableState.ABSENT))
-                _forget_rejects(update, slave)
+                _drop_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
             log.info(
                 "%s: %s planned, applying starts at %s", update, counted(len(preparation.tables), "table"), start.time
@@ -419,17 +418,17 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
             return len(preparation.tables)
         log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
         prepare(update, master, slave)
-    raise MasterRestless(update, unfit)
+    raise MasterChanging(update, unfit)
 
 
-def _goes_on(update: Update, slave: Session) -> bool:
-    """Whether this very update owns the slave already and was not cancelled."""
+def _continues(update: Update, slave: Session) -> bool:
+    """Whether this update owns the slave already and was not cancelled."""
     owner = owner_of(update, slave)
     return owner is not None and owner.update_id == update.update_id and owner.state is not SlaveState.INCONSISTENT
 
 
 def _preparing(update: Update, slave: Session) -> bool:
-    """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
+    """Whether the update is being prepared; False when its load has begun. Raises `LoadEnded`."""
     if update.selection.partial:
         return part_steps.preparing(update, slave)
     owner = owner_of(update, slave)
@@ -439,9 +438,9 @@ def _preparing(update: Update, slave: Session) -> bool:
 
 
 def _expect_free(update: Update, slave: Session) -> None:
+    """Raises `ForbiddenMove` where a failover or another update has the slave. Call it before closing the gate."""
     owner = owner_of(update, slave)
     if owner is not None and owner.state in (SlaveState.SWITCHING, SlaveState.MASTER):
-        # Before the gate is closed: the failover, or what was the slave, goes on.
         raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
     if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
         raise UpdateUnderWay(update.slave.name, owner.state, owner.update_id, owner.message)
@@ -449,34 +448,34 @@ def _expect_free(update: Update, slave: Session) -> None:
         raise PartUnderWay(update.slave.name, owner.update_id)
 
 
-def _closing(update: Update) -> str:
-    """Why `begin` closes the gate."""
+def _closing_reason(update: Update) -> str:
+    """The reason with which `begin` closes the gate."""
     return f"initial update {update.update_id}"
 
 
 def _open_unbegun(update: Update, store: Redis) -> None:
-    """A `begin` that died between the gate and the state has closed the gate of a slave that it never took over."""
+    """Opens the gate that a `begin` closed before it was killed, without taking over the slave."""
     gate = Gate(store, update.prefix, update.slave.name)
-    if any(closure.name == INITIAL_UPDATE and closure.reason == _closing(update) for closure in gate.closures()):
+    if any(closure.name == INITIAL_UPDATE and closure.reason == _closing_reason(update) for closure in gate.closures()):
         gate.open(INITIAL_UPDATE)
         log.info("%s: the gate is open again", update)
 
 
-def _forget_rejects(update: Update, slave: Session) -> None:
-    """What was set aside is part of the content that the slave gets."""
+def _drop_rejects(update: Update, slave: Session) -> None:
+    """Settles all rejects: the load brings their rows."""
     store = RejectStore.of(update, slave)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
 def _settle_rejects(update: Update, master: Session, slave: Session) -> None:
-    """What was set aside of rows that come anew is settled; what says that a table differs, if all of it does."""
+    """Settles the rejects of rows that the load brings, and those of complete tables that differ if it brings all."""
     store = RejectStore.of(update, slave)
     if not store.ready():
         return
     open_ones, ids = store.open(), list[int]()
     for part in partial_load.planned(update, slave):
-        mine = [reject for reject in open_ones if reject.table == part.table]
-        ids += [reject.id for reject in mine if part.whole or partial_load.holds(update, master, part, reject)]
+        of_table = [reject for reject in open_ones if reject.table == part.table]
+        ids += [reject.id for reject in of_table if part.whole or partial_load.holds(update, master, part, reject)]
     if ids:
         store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}", answer="a load brings its rows")

@@ -1,7 +1,7 @@
-"""When a load must pause: limits of the configuration against what was measured. Pure functions, no I/O.
+"""Decides when a load must pause: compares measurements with the configured limits. Pure functions, no I/O.
 
-What cannot be measured counts as beyond its limit, and the reason says what to do about it: a limit that silently
-does not hold would be worse than a load that waits.
+What cannot be measured counts as beyond its limit, and the reason says what to do: a limit that silently does not apply
+would be worse than a load that waits.
 """
 
 from collections import deque
@@ -12,13 +12,13 @@ from sluice.config import ThrottleOptions
 from sluice.model.throttle_state import ThrottleState
 
 Reading = float | str | None
-"""A number; or a text, why it could not be had; or None, which nobody asked for."""
+"""A number; or a text that says why it could not be measured; or None for what was not measured."""
 HISTORY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What was measured at a moment."""
+    """One measurement."""
 
     active_sessions: Reading = None
     lock_waits: Reading = None
@@ -28,16 +28,16 @@ class Readings:
 
 
 def exceeded(limits: ThrottleOptions, readings: Readings, source: str) -> list[str]:
-    """Why the load must pause, one sentence each, as `limits` has them; none: it may go on. `source`: their file."""
+    """The reasons why the load must pause, one sentence each; empty where it may continue. `source`: the file."""
     reasons = [f"initial.throttle.pause is set in {source}"] if limits.pause else []
-    judged: list[tuple[Reading, float | None, str, str]] = [
+    compared: list[tuple[Reading, float | None, str, str]] = [
         (readings.active_sessions, limits.active_sessions, "active sessions on the master", ""),
         (readings.lock_waits, limits.lock_waits, "sessions that wait for locks on the master", ""),
         (readings.replica_lag, limits.replica_lag, "the lag of the master's standbys", " s"),
         (readings.query, limits.query_limit if limits.query else None, "the query of initial.throttle", ""),
         (readings.apply_lag, limits.apply_lag, "the lag of the apply", " s"),
     ]
-    for reading, limit, what, unit in judged:
+    for reading, limit, what, unit in compared:
         if limit is None or reading is None:
             continue
         if isinstance(reading, str):
@@ -48,7 +48,7 @@ def exceeded(limits: ThrottleOptions, readings: Readings, source: str) -> list[s
 
 
 def throttle_state(limits: ThrottleOptions, reasons: Iterable[str], loaders: int) -> ThrottleState:
-    """What the workers of a job are held to."""
+    """The limits for the workers of a job."""
     reason = "; ".join(reasons)
     size = limits.megabytes_per_second
     return ThrottleState(
@@ -57,7 +57,7 @@ def throttle_state(limits: ThrottleOptions, reasons: Iterable[str], loaders: int
 
 
 def load_message(update_id: str, state: ThrottleState) -> str:
-    """The slave's message while its load goes on."""
+    """The slave's message during its load."""
     if state.paused:
         return f"Initial update {update_id} waits: {state.reason}"
     rate = rate_of(state)
@@ -76,14 +76,16 @@ def rate_of(state: ThrottleState) -> str:
 
 @dataclass
 class StandbyLag:
-    """How far standbys are behind in time, also one that stands still: a server measures the lag of one only that
-    moves. Looked at again and again, it remembers when the WAL ended where."""
+    """Computes the lag of standbys in time, from the WAL's end at earlier calls.
+
+    A server itself measures only the lag of a standby that makes progress.
+    """
 
     _ends: deque[tuple[float, int]] = field(default_factory=deque)
-    """When (seconds), and the end of the WAL then; oldest first."""
+    """Times (seconds) with the WAL's end then, oldest first."""
 
     def look(self, now: float, wal: int, replayed: Iterable[int]) -> float:
-        """Seconds by which the slowest of `replayed` is behind; 0 where there is none. Positions in bytes."""
+        """Seconds that the slowest standby is behind; 0 where there is none. `wal`, `replayed`: positions in bytes."""
         if not self._ends or wal > self._ends[-1][1]:
             self._ends.append((now, wal))
         while self._ends and self._ends[0][0] < now - HISTORY_SECONDS:
@@ -91,7 +93,7 @@ class StandbyLag:
         slowest = min(replayed, default=None)
         if slowest is None:
             return 0.0
-        # The first end that it has not reached yet was written at that time, or earlier.
+        # The first end that it has not reached was written at that time, or earlier.
         return next((now - at for at, end in self._ends if end > slowest), 0.0)
 
 

@@ -14,7 +14,7 @@ from sluice.pair import Pair
 
 
 class LoadTarget(Protocol):
-    """The slave of an initial update, and by which name the update is known: all that storing blocks needs."""
+    """The slave of an initial update, and the update's id: all that storing blocks needs."""
 
     @property
     def prefix(self) -> Prefix: ...
@@ -45,13 +45,13 @@ class LoadTarget(Protocol):
 
 @dataclass(frozen=True)
 class Update(Pair):
-    """What every step of an initial update is told. It travels to Spark's executors, passwords included."""
+    """The input of every step of an initial update. It is sent to Spark's executors, passwords included."""
 
     update_id: str
-    """Names this update: a step that is run again with the same id goes on where it was, another id waits its turn."""
+    """A step that is run again with the same id continues where it was; another id must wait."""
 
     selection: Selection = field(default_factory=Selection)
-    """What the update's form says."""
+    """The choices of the update's form."""
 
     @classmethod
     def named(cls, pair: Pair, update_id: str, selection: Selection | None = None) -> "Update":
@@ -64,7 +64,7 @@ class Update(Pair):
             replication = replace(replication, initial=replace(replication.initial, read=selection.read))
         slave = pair.slave
         if selection is not None and selection.partial:
-            # Its rows are replaced block by block; all other rows of its tables stay.
+            # Blocks replace the rows of their range; all other rows of the tables stay.
             slave = replace(slave, existing_tables="keep")
         return cls(replication, slave, master, pair.slave_info, update_id, selection or Selection())
 
@@ -94,7 +94,7 @@ class Update(Pair):
 
 @dataclass(frozen=True)
 class SlaveAlone:
-    """A `LoadTarget` where nothing is known of the master: on the slave's own machine."""
+    """A `LoadTarget` on the slave's own machine, where the master is unknown."""
 
     prefix: Prefix
     slave: SlaveConfig

@@ -1,7 +1,7 @@
-"""What works on the blocks of an initial update: claims one after another, and gives the one in hand back on trouble.
+"""The base of loaders, exporters and importers: claims blocks one after another, and gives a begun one back on errors.
 
-Any number work side by side, in threads, Spark tasks or processes; BLOCKS on the slave is all they share. What is
-claimed, and what becomes of it, is a loader's, an exporter's or an importer's.
+Any number of workers run side by side, in threads, Spark tasks or processes; they share only BLOCKS on the slave.
+Subclasses define which blocks are claimed and what is done with them.
 """
 
 import logging
@@ -35,29 +35,29 @@ from sluice.model.throttle_state import ThrottleState
 log = logging.getLogger("sluice.load")
 
 WAIT_SECONDS = 180.0
-"""How long a worker goes on through outages that leave it nothing to do."""
+"""How long a worker tries again while outages let it do nothing."""
 BEAT_SECONDS = 1.0
-"""How often a worker that copies looks whether the block is still its own."""
+"""How often a worker that copies checks that the block is still its own."""
 REST_SECONDS = 1.0
-"""How long a table is left alone when a block of it did not fit yet."""
+"""How long a table is left alone when a block of it does not fit yet."""
 THROTTLED_SECONDS = 0.1
-"""How often a worker that the throttle holds back looks whether it may go on."""
+"""How often a throttled worker checks whether it may continue."""
 SLAVE_NOT_READY = (UniqueViolation, ForeignKeyViolation, NotNullViolation, UndefinedTable, DatatypeMismatch)
-"""Errors of the slave that the apply may yet mend. Unique values and references: blocks are read at
-different positions, so a value that moved from one row to another may be there twice until the apply
-has passed both markers. Columns: DDL that the block has seen and the slave has not."""
+"""Errors of the slave that the apply may resolve. Unique values and references: blocks are read at different positions,
+so two rows may have a value that moved from one to the other until the apply has passed both markers. Columns: the
+block was read after DDL that the slave does not have yet."""
 
 
 class BlockOvertaken(Transient):
-    """The block is not this worker's any more: it was cancelled, or given to another one."""
+    """The block is no longer this worker's: it was cancelled, or another worker has it."""
 
 
 class JobOver(Transient):
-    """The worker outlived its job, which ended or died; another job goes on with the blocks."""
+    """The worker's job has ended; another job loads the blocks."""
 
 
 class SlaveNotReady(Transient):
-    """The slave cannot take the block yet: the apply has to bring it further first."""
+    """The slave cannot take the block before the apply has come further."""
 
     def __init__(self, table: TableName, reason: str):
         super().__init__(f"{table} waits for the apply to catch up: {reason}")
@@ -73,13 +73,13 @@ class LoadReport:
     bytes: int = 0
     seconds: float = 0.0
     over: bool = True
-    """Whether it ended because nothing was left, or it was told to stop; else its turn was over."""
+    """Whether it ended because no block was left or it was told to stop; otherwise its turn was over."""
 
 
 class Pieces:
-    """Rows on their way, in pieces that are cut anywhere. `bytes`: of those that have passed.
+    """Passes pieces of a stream of rows, cut anywhere. `bytes`: how many have passed.
 
-    `beat` is called for each, and may raise to stop.
+    `beat` is called for each piece, and may raise.
     """
 
     def __init__(self, pieces: Iterable[bytes | memoryview], beat: Callable[[], None]):
@@ -95,18 +95,18 @@ class Pieces:
 
 
 class BlockWorker(ABC):
-    """The course of the work and the sessions on the slave: `control` for BLOCKS, another one for what is stored.
+    """The loop of a worker, and its two sessions on the slave: `control` for BLOCKS, the other for rows.
 
-    `loader`: what the job calls it (see `sluice.load.load_job`). Spark may start the work of one name again while its
-    first start is not surely dead: each start adds something of its own, and gives back what earlier ones had in hand.
+    `loader`: its name in the job (see `sluice.load.load_job`). Spark may start a name again while the first start may
+    still be alive. So each start adds a suffix of its own, and gives back the blocks of earlier starts.
     """
 
     work: ClassVar[str] = "load"
-    """What the job is called in messages."""
+    """The name of the work in messages."""
     _durable: ClassVar[bool] = True
-    """Whether the commits of its sessions wait for the slave's disk, where the slave does not say otherwise."""
+    """Whether commits wait for the slave's disk, where the slave's settings do not decide it."""
     turn_seconds: float = math.inf
-    """How long it goes on before another start of the same name follows, which may be somewhere else."""
+    """How long a turn lasts, after which the name is started again, possibly elsewhere."""
 
     def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
@@ -119,14 +119,14 @@ class BlockWorker(ABC):
         self._resting: dict[TableName, float] = {}
         self._fine_at = time.monotonic()
         self._holds_block = True
-        """Whether a block may still be begun by this worker, or an earlier start of it, that it does not work on."""
+        """Whether this worker, or an earlier start of its name, may have begun a block that nobody works on."""
         self._throttle_state = ThrottleState()
-        """What the work is held to, as last seen."""
+        """The limits, as read last."""
 
     def run(self) -> LoadReport:
-        """Until no block is left, its turn is over, or `stopped` says so.
+        """Works until no block is left, its turn is over, or `stopped` says so.
 
-        A turn ends after a block, and never while a table waits for the slave: since when, this start alone knows.
+        A turn ends after a block, and never while a table waits for the slave: only this start knows since when.
         """
         started, backoff = time.monotonic(), 0.0
         while not self.stopped():
@@ -173,25 +173,25 @@ class BlockWorker(ABC):
 
     def close(self) -> None:
         """Ends the sessions; never raises."""
-        for link in (self._slave, self._control):
-            self._end(link)
+        for session in (self._slave, self._control):
+            self._end(session)
         self._slave = self._control = None
 
     @abstractmethod
     def _claim(self) -> Block | None:
-        """A block that is begun by this worker, committed; None when none can be claimed now."""
+        """Begins a block and commits that; None where none can be claimed now."""
 
     @abstractmethod
     def _transfer(self, block: Block) -> None:
-        """Does with the begun block what is to be done, and says so in BLOCKS if it is still this worker's."""
+        """Transfers the begun block, and marks it in BLOCKS if it is still this worker's."""
 
     @abstractmethod
     def _finished(self) -> bool:
-        """True when nothing is left to do for anyone: a block in another's hands may yet come back."""
+        """Whether no worker has anything left to do. A block of another worker may be given back."""
 
     @abstractmethod
     def _idle(self) -> None:
-        """Others have all blocks that are left, or these rest."""
+        """Waits: other workers have all remaining blocks, or these are left alone for now."""
 
     @abstractmethod
     def _rest(self, reason: SlaveNotReady) -> None:
@@ -200,7 +200,7 @@ class BlockWorker(ABC):
     # -- what all of them do
 
     def _throttled(self) -> bool:
-        """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
+        """Whether the throttle forbids to begin a block now. No transaction is open while a worker waits."""
         control = self._linked(self._control)
         self._throttle_state = ThrottleStore.of(self.target, control).read()
         if self._throttle_state.holds:
@@ -210,18 +210,18 @@ class BlockWorker(ABC):
         return self._throttle_state.holds
 
     def _backoff_over(self) -> list[TableName]:
-        """Tables that are still left alone."""
+        """Tables that are left alone now."""
         now = time.monotonic()
         return [table for table, until in self._resting.items() if until > now]
 
     def _expect_job(self, control: Session) -> None:
-        """Raises `JobOver` when the job this worker works for has ended or died."""
+        """Raises `JobOver` when this worker's job has ended."""
         locks = vendor_at(self.target).load_locks
         if not locks.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
             raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
 
     def _beat(self, block: Block) -> Callable[[], None]:
-        """Looks once a second whether the block is still ours, so that cancelled work ends within it."""
+        """A function that checks once a second that the block is still this worker's, so that cancelled work ends."""
         last = time.monotonic()
 
         def beat() -> None:
@@ -235,17 +235,17 @@ class BlockWorker(ABC):
         return beat
 
     def _give_back(self) -> None:
-        """Drops the sessions, which may be in the middle of anything, and puts the block in hand back."""
+        """Ends the sessions, whatever they are doing, and puts the begun block back."""
         self.close()
         self._holds_block = True
         try:
             self._release_block()
         except SluiceError as error:
-            # It is tried again before the next claim; else the job that runs these workers, or its successor, does it.
+            # This is tried again before the next claim, or else done by this job's end or the next job.
             log.warning("%s: block not given back yet: %s", self.target, error)
 
     def _release_block(self) -> None:
-        """Needs the slave alone: the master may be what has failed."""
+        """Puts begun blocks of this worker back. Needs only the slave, as the master may be away."""
         if self._holds_block:
             self._open_control()
             self._blocks(self._linked(self._control)).release(loader_prefix=self._loader_prefix)
@@ -270,7 +270,7 @@ class BlockWorker(ABC):
 
     @contextmanager
     def _fitting(self, table: TableName) -> Iterator[None]:
-        """A row that does not fit into the slave's `table` is `SlaveNotReady`."""
+        """Raises `SlaveNotReady` where a row does not fit into the slave's `table`."""
         try:
             yield
         except SLAVE_NOT_READY as error:
@@ -282,6 +282,6 @@ class BlockWorker(ABC):
         assert connection is not None, "_open() first"
         return connection
 
-    def _end(self, link: Session | None) -> None:
-        if link is not None:
-            link.close()
+    def _end(self, session: Session | None) -> None:
+        if session is not None:
+            session.close()

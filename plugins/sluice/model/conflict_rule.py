@@ -72,20 +72,19 @@ class ConflictRule:
             return Decision(Winner.SLAVE, "the row was deleted on the slave")
         return _newest(self.newest, change.new, slave_row)
 
-    def mends(self, theirs: Row | None, ours: Row | None) -> bool:
-        """Whether a repair makes the slave's row `ours` the master's `theirs`, two rows that differ.
+    def mends(self, master_row: Row | None, slave_row: Row | None) -> bool:
+        """Whether a repair gives the slave the master's row, where the two differ. Raises `Undecidable`.
 
-        By `newest` a row that only one side has comes back to the other: that it was deleted, nobody can tell any more.
-        Raises `Undecidable`.
+        By `newest`, a row that only one side has is inserted on the other: nobody knows whether it was deleted there.
         """
         if self.wins is not None:
             return self.wins is Winner.MASTER
         if self.exit is not None:
-            return _of_exit(self.exit, theirs, ours) is Winner.MASTER
+            return _of_exit(self.exit, master_row, slave_row) is Winner.MASTER
         assert self.newest is not None
-        if theirs is None or ours is None:
-            return ours is None
-        return _newest(self.newest, theirs, ours).winner is Winner.MASTER
+        if master_row is None or slave_row is None:
+            return slave_row is None
+        return _newest(self.newest, master_row, slave_row).winner is Winner.MASTER
 
     def __str__(self) -> str:
         if self.exit is not None:
@@ -103,8 +102,8 @@ def already_applied(change: RowChange, slave_row: Row | None) -> bool:
     return slave_row is not None and all(change.new.get(name) == value for name, value in slave_row.items())
 
 
-def _of_exit(name: str, theirs: Row | None, ours: Row | None) -> Winner:
-    rows = (None if row is None else dict(row) for row in (theirs, ours))
+def _of_exit(name: str, master_row: Row | None, slave_row: Row | None) -> Winner:
+    rows = (None if row is None else dict(row) for row in (master_row, slave_row))
     try:
         answer = imported(name)(*rows)
     except FunctionMissing as missing:
@@ -116,16 +115,16 @@ def _of_exit(name: str, theirs: Row | None, ours: Row | None) -> Winner:
     return Winner(str(answer))
 
 
-def _newest(column: str, new: Row, slave_row: Row) -> Decision:
-    theirs, ours = _instant(column, new), _instant(column, slave_row)
-    shown = f"{column} is {new[column]} on the master, {slave_row[column]} on the slave"
-    if theirs == ours:
-        # Both sides compare the same two rows, each from its end.
-        names = sorted(new.keys() & slave_row.keys())
-        theirs_greater = [_ordered(new[name]) for name in names] > [_ordered(slave_row[name]) for name in names]
-        return Decision(Winner.MASTER if theirs_greater else Winner.SLAVE, f"{shown}; the greater row wins")
+def _newest(column: str, master_row: Row, slave_row: Row) -> Decision:
+    on_master, on_slave = _instant(column, master_row), _instant(column, slave_row)
+    shown = f"{column} is {master_row[column]} on the master, {slave_row[column]} on the slave"
+    if on_master == on_slave:
+        # With two-way replication each side decides on the same two rows: both must decide for the same one.
+        names = sorted(master_row.keys() & slave_row.keys())
+        greater = [_ordered(master_row[name]) for name in names] > [_ordered(slave_row[name]) for name in names]
+        return Decision(Winner.MASTER if greater else Winner.SLAVE, f"{shown}; the greater row wins")
     try:
-        newer = ours is None or (theirs is not None and theirs > ours)  # type: ignore[operator]
+        newer = on_slave is None or (on_master is not None and on_master > on_slave)  # type: ignore[operator]
     except TypeError:
         raise Undecidable(f"{shown}: one is a time, the other a number") from None
     return Decision(Winner.MASTER if newer else Winner.SLAVE, shown)

@@ -126,8 +126,8 @@ def with_beginning(values: Values, first: int) -> Values:
 def with_tables(reader: Values, tables: Values) -> Values:
     """The place of `reader` with the tables of another thread's checkpoint, which knows of later DDL."""
     own = {key: value for key, value in reader.items() if not key.startswith(_SCHEMA) and key != _REFERS}
-    theirs = {key: value for key, value in tables.items() if key.startswith(_SCHEMA) or key == "users"}
-    return {**own, **theirs, "schema-scn": tables.get("schema-scn", tables["scn"])}
+    of_tables = {key: value for key, value in tables.items() if key.startswith(_SCHEMA) or key == "users"}
+    return {**own, **of_tables, "schema-scn": tables.get("schema-scn", tables["scn"])}
 
 
 def joining(seed: Values, since: int, published: Iterable[Values]) -> Values:

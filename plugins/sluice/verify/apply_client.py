@@ -1,4 +1,4 @@
-"""Asking the apply of a slave for something (`sluice.apply.request_handler`), and what keeps it from answering."""
+"""Sends requests to the apply of a slave (`sluice.apply.request_handler`), and explains why it does not answer."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 
 WAIT_SECONDS = 60.0
-"""How long an answer is waited for."""
+"""How long to wait for an answer."""
 LOOK_SECONDS = 0.01
 
 
@@ -32,7 +32,7 @@ class Unanswered(Transient):
 def ask_apply(
     pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, object]], T]
 ) -> Iterator[T | Refused]:
-    """The apply's answer to a request, as `read` reads it; what the apply holds for it, it holds until the block ends.
+    """The apply's answer to a request, parsed by `read`. The apply keeps exported snapshots until the block ends.
 
     Raises `Unanswered`, `RequestUnknown`, `StoreUnreachable`, and errors of connecting.
     """
@@ -46,12 +46,12 @@ def ask_apply(
             time.sleep(LOOK_SECONDS)
         yield parse_answer(answer, read)
     finally:
-        with suppress(SluiceError):  # then it expires
+        with suppress(SluiceError):  # otherwise it expires
             requests.withdraw(name)
 
 
 def why_silent(pair: Pair, store: "Redis") -> str:
-    """In words, what keeps the apply from answering."""
+    """Explains why the apply does not answer."""
     prefix, slave, info = pair.prefix, pair.slave, pair.slave_info
     closures = Gate(store, prefix, slave.name).closures()
     stopped = [closure.with_remedy for closure in closures if closure.name == ERROR]

@@ -1,8 +1,8 @@
-"""Comparing one table of a master and a slave, both seen at one position.
+"""Compares one table of a master and a slave, both at one position.
 
-1. both databases digest their blocks, each in one pass over the table;
-2. of blocks whose digests differ, both send the digests of the rows with their keys;
-3. of rows that differ, the first few are fetched whole, for the report.
+1. both databases compute the digests of their blocks, each in one pass over the table;
+2. for blocks whose digests differ, both send the digests of the rows, with their keys;
+3. of the rows that differ, the first few are read completely, for the report.
 """
 
 import time
@@ -55,9 +55,9 @@ from sluice.verify.transformed_master import transformed_master
 EXAMPLES = 10
 """Rows of each kind shown in the report."""
 LOOKED_AT = 1_000
-"""Rows of each kind fetched whole, to say which columns differ, and which row a rule for conflicts takes."""
+"""Rows of each kind read completely, to say which columns differ, and whose row a conflict rule takes."""
 KEYS_AT_ONCE = 256
-"""Rows of a sample that are looked for together."""
+"""Rows of a sample that are looked up together."""
 
 T = TypeVar("T")
 Found = dict[str, str | None] | None
@@ -73,8 +73,8 @@ def compare(
 ) -> TableFinding:
     """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`.
 
-    `sample`: about how many rows to draw on each side, 0 for all. A table without a key is compared whole.
-    `reads`: who reads what many rows have to be read for; None: the sessions of `view`.
+    `sample`: about how many rows to draw on each side; 0 compares all rows, and so does a table without a key.
+    `reads`: reads digests of many rows; None: the sessions of `view` do.
     """
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -96,10 +96,10 @@ class _Comparison:
         self._stack = stack
         self.finding = TableFinding(table)
         self.sides = (view.master, view.slave)
-        """The first is another one where the master's rows are transformed."""
+        """Master and slave; for a transformed table, the transformed rows instead of the master's."""
         self.canonical = by_canonical_texts(view.master.info.vendor, view.slave.info.vendor)
         self.before: dict[Row, offline_compare.Image | None] = {}
-        """By the keys of rows that waiting changes touch: the master's row before them, see `offline_compare`."""
+        """Key → the master's row before the changes that wait for the apply, see `offline_compare`."""
 
     @property
     def reads(self) -> TableReads:
@@ -113,19 +113,19 @@ class _Comparison:
         elif sample and finding.key:
             self._sampled(digests, sample)
             return
-        for found in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
-            finding.travelled += found.travelled
-            for kind, row, copies in found.rows:
+        for unequal_rows in self.reads.unequal(digests, self._unequal_blocks(digests), self.before):
+            finding.travelled += unequal_rows.travelled
+            for kind, row, copies in unequal_rows.rows:
                 self._keep(kind, [row], copies)
                 if not finding.key:
                     self._show_copies(kind, row, copies)
         for start in range(0, len(self.before), LOOKED_AT):
-            self._judge(digests, [*self.before][start : start + LOOKED_AT])
+            self._compare_with_former(digests, [*self.before][start : start + LOOKED_AT])
         if finding.key:
-            self._look(digests)
+            self._read_examples(digests)
 
     def _unequal_blocks(self, digests: Digests) -> list[list[int]]:
-        """Blocks of which the two sides have different digests, in order, and in groups that are read together."""
+        """The blocks with different digests, in order, grouped as they are read together."""
         finding = self.finding
         parts = [
             self.view.ask(side, digest.parts, side.first) for side, digest in zip(self.sides, digests, strict=True)
@@ -144,7 +144,7 @@ class _Comparison:
         return groups_of(wrong, rows, ranges=bool(digests[0].bounds))
 
     def _take_back(self, digests: Digests) -> None:
-        """The master's rows as they were where the slave stands, of those that changed since."""
+        """Fills `before`: the rows that changed since the slave's position, as they were at it."""
         view, finding, digest = self.view, self.finding, digests[0]
         assert view.seen is not None
         seen = view.seen
@@ -165,21 +165,20 @@ class _Comparison:
                     row[name] = text
         self.before = offline_compare.before(items, finding.key)
 
-    def _judge(self, digests: Digests, keys: Sequence[Row]) -> None:
-        """Rows that waiting changes touch: the slave's against the master's before these."""
-        for key, now, theirs in self._found(digests, keys):
-            ours = self._formerly(key)
-            self.finding.rows_master += (ours is not None) - (now is not None)
-            if ours == theirs:
-                continue
-            self._keep(Kind.MISSING if theirs is None else Kind.EXTRA if ours is None else Kind.DIFFERENT, [key])
+    def _compare_with_former(self, digests: Digests, keys: Sequence[Row]) -> None:
+        """Compares the slave's rows with the master's before the waiting changes."""
+        for key, present_row, slave_row in self._rows(digests, keys):
+            master_row = self._former_row(key)
+            self.finding.rows_master += (master_row is not None) - (present_row is not None)
+            if master_row != slave_row:
+                self._keep(_kind(master_row, slave_row), [key])
 
-    def _formerly(self, key: Row) -> Found:
+    def _former_row(self, key: Row) -> Found:
         row = self.before[key]
         return None if row is None else {name: row[name] for name in self.finding.compared}
 
     def _prepare(self) -> Digests:
-        """How each side is digested. The tables are locked, against changes of their definition alone."""
+        """The digests of both sides. Locks the tables, only against changes of their definitions."""
         table, finding = self.finding.table, self.finding
         shapes = []
         for side in self.sides:
@@ -210,14 +209,14 @@ class _Comparison:
         method, finding.fell_back = self._method()
         finding.method = str(method)
         bounds, classes = self._blocks(master, slave)
-        theirs, ours = (
+        of_master, of_slave = (
             self._digester(side).table(shape, columns, finding.key, method, bounds, classes)
             for side, shape in zip(self.sides, (master, slave), strict=True)
         )
-        return theirs, ours
+        return of_master, of_slave
 
     def _transformed(self, transform: TableTransform, slave: TableShape) -> TableShape:
-        """Puts what the slave should hold in the master's place; the shape of that."""
+        """Replaces the master's side by the transformed rows. Returns their shape."""
         view, finding = self.view, self.finding
         if view.seen is not None:
             raise CouldNotCompare(
@@ -233,7 +232,7 @@ class _Comparison:
         return shape
 
     def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
-        """Why the slave cannot hold what the master holds."""
+        """Why the slave cannot have the master's rows; empty where it can."""
         master_side, slave_side = self.sides
         of_master, of_slave = (side.vendor for side in self.sides)
         translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
@@ -241,23 +240,24 @@ class _Comparison:
         return self.view.ask(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
+        """How digests are computed, and why not by the fast method; "" where they are."""
         if self.canonical:
             return Method.CANONICAL, ""
         encodings = [self.view.ask(side, self._digester(side).encoding, side.first) for side in self.sides]
         if len(set(encodings)) > 1:
             reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
         else:
-            theirs, ours = (self._probe(side, Method.HASH) for side in self.sides)
-            if theirs is not None and theirs == ours:
+            of_master, of_slave = (self._probe(side, Method.HASH) for side in self.sides)
+            if of_master is not None and of_master == of_slave:
                 return Method.HASH, ""
             reason = "the servers' own 64-bit hashes differ (another architecture or release)"
-        theirs, ours = (self._probe(side, Method.MD5) for side in self.sides)
-        if theirs != ours:
+        of_master, of_slave = (self._probe(side, Method.MD5) for side in self.sides)
+        if of_master != of_slave:
             raise CouldNotCompare("Master and slave do not make the same MD5 of the same text.")
         return Method.MD5, reason
 
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
-        """Where blocks of the key's first column end; else how many classes there are."""
+        """The bounds of blocks in the key's first column; without bounds, the number of hash classes."""
         side = self.sides[0]
         rows = rows_about(self.view, self.finding.table)
         first = master.key[0] if master.key else None
@@ -279,11 +279,11 @@ class _Comparison:
             return False
         if not self.canonical:
             return master.type == slave.type
-        ours, theirs = (side.vendor.types.logical(column.type).kind for side, column in both)
-        return ours is theirs and ours in ORDERED_ALIKE
+        master_kind, slave_kind = (side.vendor.types.logical(column.type).kind for side, column in both)
+        return master_kind is slave_kind and master_kind in ORDERED_ALIKE
 
     def _sampled(self, digests: Digests, wanted: int) -> None:
-        """Rows drawn on either side, looked for on the other."""
+        """Draws rows on each side, and looks them up on the other."""
         finding = self.finding
         checked, wrong = [], []
         for side, digest in zip(self.sides, digests, strict=True):
@@ -292,24 +292,25 @@ class _Comparison:
             )
             rows = wanted if estimate is None or estimate.rows is None else estimate.rows
             keys = self.view.ask(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
-            before = sum(found.count for found in finding.found.values())
+            before = sum(rows.count for rows in finding.found.values())
             for start in range(0, len(keys), KEYS_AT_ONCE):
                 self._drawn(digests, keys[start : start + KEYS_AT_ONCE], side is self.sides[0])
             checked.append(len(keys))
-            wrong.append(sum(found.count for found in finding.found.values()) - before)
+            wrong.append(sum(rows.count for rows in finding.found.values()) - before)
         finding.rows_master, finding.rows_slave = checked
         finding.sampled, finding.upper_bound = min(checked), max(map(upper_bound, checked, wrong))
-        self._look(digests)
+        self._read_examples(digests)
 
     def _drawn(self, digests: Digests, keys: Sequence[Row], of_master: bool) -> None:
+        """Compares drawn rows; of those drawn on the slave, only whether the master has them."""
         self.finding.travelled += 2 * len(keys)
-        for key, ours, theirs in self._found(digests, keys):
+        for key, master_row, slave_row in self._rows(digests, keys):
             if not of_master:
-                if ours is None:
+                if master_row is None:
                     self._keep(Kind.EXTRA, [key])
-            elif theirs is None:
+            elif slave_row is None:
                 self._keep(Kind.MISSING, [key])
-            elif ours != theirs:
+            elif master_row != slave_row:
                 self._keep(Kind.DIFFERENT, [key])
 
     def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
@@ -319,11 +320,11 @@ class _Comparison:
 
     def _show_copies(self, kind: Kind, row: Row, copies: int) -> None:
         values = dict(zip(self.finding.compared, row, strict=True))
-        ours, theirs = (values, None) if kind is Kind.MISSING else (None, values)
-        self._show(Example(kind, {}, ours, theirs, copies))
+        master_row, slave_row = (values, None) if kind is Kind.MISSING else (None, values)
+        self._show(Example(kind, {}, master_row, slave_row, copies))
 
-    def _look(self, digests: Digests) -> None:
-        """Fetches some of the rows that differ, and says in which columns."""
+    def _read_examples(self, digests: Digests) -> None:
+        """Reads some of the rows that differ, and counts in which columns they do."""
         finding = self.finding
         rule = self.view.pair.slave.conflict_rule(finding.table)
         finding.rule = "" if rule is None else str(rule)
@@ -331,35 +332,34 @@ class _Comparison:
             keys = finding.found[kind].keys[: LOOKED_AT if kind is Kind.DIFFERENT or rule is not None else EXAMPLES]
             if not keys:
                 continue
-            for key, ours, theirs in self._found(digests, keys):
-                if key in self.before:
-                    ours = self._formerly(key)
-                if ours is not None and theirs is not None:
+            for key, present_row, slave_row in self._rows(digests, keys):
+                master_row = self._former_row(key) if key in self.before else present_row
+                if master_row is not None and slave_row is not None:
                     finding.looked_at += 1
-                    for name in ours:
-                        if ours[name] != theirs[name]:
+                    for name in master_row:
+                        if master_row[name] != slave_row[name]:
                             finding.columns[name] = finding.columns.get(name, 0) + 1
-                changes = None if rule is None else Changes.by(rule, ours, theirs)
+                changes = None if rule is None else Changes.by(rule, master_row, slave_row)
                 if changes is not None:
                     finding.proposed[changes] = finding.proposed.get(changes, 0) + 1
-                shown = Example(kind, dict(zip(finding.key, key, strict=True)), ours, theirs, changes=changes)
-                self._show(shown)
+                named = dict(zip(finding.key, key, strict=True))
+                self._show(Example(kind, named, master_row, slave_row, changes=changes))
 
     def _show(self, example: Example) -> None:
         examples = self.finding.examples
         if sum(shown.kind is example.kind for shown in examples) < EXAMPLES:
             examples.append(example)
 
-    # -- asking
+    # -- reading
 
-    def _found(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
-        """Under each key the master's row and the slave's, or None."""
+    def _rows(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
+        """Each key with the master's row and the slave's, or None."""
         both = [
             self.view.run(side, partial(digest.found, keys=keys))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
-        for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
-            yield key, ours, theirs
+        for (key, master_row), (_, slave_row) in zip(*gathered(both), strict=True):
+            yield key, master_row, slave_row
 
     def _digester(self, side: Side) -> Digester:
         return side.vendor.digests
@@ -368,13 +368,17 @@ class _Comparison:
         return self.view.ask(side, partial(self._digester(side).probe, method=method), side.first)
 
 
+def _kind(master_row: Found, slave_row: Found) -> Kind:
+    return Kind.MISSING if slave_row is None else Kind.EXTRA if master_row is None else Kind.DIFFERENT
+
+
 def estimated(view: PinnedView, side: Side, table: TableName) -> Estimate | None:
-    """How large the table is, as its database believes."""
+    """The size of the table by its database's statistics."""
     return view.ask(side, partial(side.vendor.rows.estimates, tables=[table]), side.first).get(table)
 
 
 def rows_about(view: PinnedView, table: TableName) -> int:
-    """About how many rows the master has. Of a table that was never analysed: as many as fit there."""
+    """About how many rows the master has; without statistics, how many small rows fit into the table's size."""
     estimate = estimated(view, view.master, table)
     if estimate is None:
         return 0

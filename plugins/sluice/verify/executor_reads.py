@@ -241,7 +241,7 @@ def _digested(digests: Digests, sessions: Sessions, item: tuple[int, Part]) -> B
 def _unequal(digests: Digests, without: Container[Row], sessions: Sessions, blocks: Sequence[int]) -> Unequal:
     def both(master: Ask, slave: Ask) -> tuple[Found, Found]:
         with ThreadPoolExecutor(1) as pool:
-            theirs = pool.submit(slave, sessions(1))
-            return master(sessions(0)), theirs.result()
+            of_slave = pool.submit(slave, sessions(1))
+            return master(sessions(0)), of_slave.result()
 
     return unequal_rows(digests, blocks, without, both)

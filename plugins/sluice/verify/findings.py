@@ -1,4 +1,4 @@
-"""What a comparison finds, as data: the report is made of it."""
+"""The findings of a comparison, as data for the report."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from sluice.model.reject import Row as Row
 
 
 class CouldNotCompare(SluiceError):
-    """The comparison came to no result; it says nothing about the data. `again`: another try may succeed at once."""
+    """The comparison has no result, which says nothing about the data. `again`: another try may succeed at once."""
 
     def __init__(self, reason: str, *, again: bool = False):
         super().__init__(reason)
@@ -20,7 +20,7 @@ class CouldNotCompare(SluiceError):
 
 
 class Outcome(StrEnum):
-    """How a comparison ended."""
+    """The result of a comparison."""
 
     IDENTICAL = "identical"
     DIFFERENT = "different"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
     @classmethod
     def of(cls, outcomes: "list[Outcome]") -> "Outcome":
-        """Of several together: a difference is a fact, whatever else could not be compared."""
+        """The result of several together: different if one is, even where others could not be compared."""
         for outcome in (cls.DIFFERENT, cls.COULD_NOT_COMPARE):
             if outcome in outcomes:
                 return outcome
@@ -39,45 +39,45 @@ class Kind(StrEnum):
     """How a row differs."""
 
     MISSING = "missing"
-    """The master has it, the slave has not."""
+    """Only the master has it."""
     EXTRA = "extra"
-    """The slave has it, the master has not."""
+    """Only the slave has it."""
     DIFFERENT = "different"
     """Both have it, with other values."""
 
 
 ACTION = {Kind.MISSING: "I", Kind.EXTRA: "D", Kind.DIFFERENT: "U"}
-"""The action of the master that, not replicated, leaves such a row behind."""
+"""The action that, where it is not replicated, causes such rows."""
 WORD = {"I": "inserts", "D": "deletes", "U": "updates"}
 
 
 def causes(actions: frozenset[str], *, keyed: bool = True) -> dict[Kind, str]:
-    """Which kinds of difference the configuration itself makes, and why, by the actions that are replicated.
+    """The kinds of difference that the configuration causes, and why; `actions`: those that are replicated.
 
-    Without a key (`keyed`), a row that was changed on the master alone is one row too many here and one too few.
+    Without a key (not `keyed`), an update that is not replicated makes one row missing and one extra.
     """
-    found = {}
+    reasons = {}
     for kind, action in ACTION.items():
         left_out = [one for one in (action, *("" if keyed else "U")) if one not in actions]
         if left_out:
-            found[kind] = f"the configuration replicates no {WORD[left_out[0]]} of this table"
-    return found
+            reasons[kind] = f"the configuration replicates no {WORD[left_out[0]]} of this table"
+    return reasons
 
 
 class Changes(StrEnum):
-    """Whose row a repair of both directions changes, by the table's rule for conflicts."""
+    """Whose row a repair changes, by the table's conflict rule."""
 
     SLAVE = "slave"
     MASTER = "master"
-    """A repair of the replication in the other direction does."""
+    """A repair of the replication in the other direction changes it."""
     NEITHER = "neither"
-    """The rule cannot tell."""
+    """The rule cannot decide."""
 
     @classmethod
     def by(
         cls, rule: ConflictRule, master: Mapping[str, str | None] | None, slave: Mapping[str, str | None] | None
     ) -> "Changes":
-        """Of two rows that differ."""
+        """For two rows that differ."""
         try:
             return cls.SLAVE if rule.mends(master, slave) else cls.MASTER
         except Undecidable:
@@ -93,30 +93,32 @@ class Example:
     master: Mapping[str, str | None] | None
     slave: Mapping[str, str | None] | None
     copies: int = 1
-    """Of a table without a key: how many more of it one side has."""
+    """Without a key: how many more copies one side has."""
     cause: str = ""
-    """Why it differs, where a change of it was set aside."""
+    """Why it differs, where a change of it was rejected."""
     changes: "Changes | None" = None
-    """Whose row a repair changes, where a rule for conflicts says that."""
+    """Whose row a repair changes, where there is a conflict rule."""
 
 
 @dataclass
 class Rows:
-    """How many rows differ in which way, and which."""
+    """The rows that differ in one way."""
 
     count: int = 0
     keys: list[Row] = field(default_factory=list)
-    """Of all, or of the first `MOST_KEYS`; of a table without a key the whole rows."""
+    """The keys of the first `MOST_KEYS`; without a key, the whole rows."""
     cause: str = ""
-    """Why they must differ, where the configuration says so: then they are no fault."""
+    """Why the configuration makes them differ; then they are no fault."""
 
 
 MOST_KEYS = 1_000_000
-"""Keys of rows that differ of one kind, kept to repair them."""
+"""Keys of each kind that are kept for a repair."""
 
 
 @dataclass
 class TableFinding:
+    """The result of comparing one table."""
+
     table: TableName
     outcome: Outcome = Outcome.IDENTICAL
     reason: str = ""
@@ -131,45 +133,45 @@ class TableFinding:
     blocks_different: int = 0
     found: dict[Kind, Rows] = field(default_factory=lambda: {kind: Rows() for kind in Kind})
     columns: dict[str, int] = field(default_factory=dict)
-    """Column → in how many of the `looked_at` rows that differ it does."""
+    """Column → in how many of the `looked_at` rows it differs."""
     looked_at: int = 0
     examples: list[Example] = field(default_factory=list)
     rejects: dict[str, int] = field(default_factory=dict)
-    """Reason → changes of rows that differ which wait in REJECTS: the cause."""
+    """Reason → number of rejects that are the cause of differences."""
     rejected: int = 0
-    """Rows that differ of which such changes wait."""
+    """Rows that differ because of rejects."""
     settled: int = 0
-    """Such changes that a repair settled."""
+    """Rejects that a repair settled."""
     key: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     """The compared columns."""
     types: tuple[str, ...] = ()
-    """In which each was compared: the slave's."""
+    """The slave's types in which they were compared."""
     method: str = ""
     fell_back: str = ""
-    """Why the digests are not the fast ones."""
+    """Why the fast digests were not used."""
     rule: str = ""
-    """The table's rule for conflicts, where both sides are written to."""
+    """The table's conflict rule, where both sides are written to."""
     proposed: dict[Changes, int] = field(default_factory=dict)
-    """By the rule: of how many of the rows that differ, and were fetched, whose row a repair changes."""
+    """How many of the `looked_at` rows a repair changes, by whose row that is."""
     place: str = ""
-    """What the table is called on the slave, where that is another name."""
+    """The table's name on the slave, where it has another."""
     transformed: str = ""
-    """What the configuration says that the slave has otherwise than the master; rows are compared after that."""
+    """The table's transformation, after which rows are compared."""
     seconds: float = 0.0
     paused: float = 0.0
-    """Seconds that the apply gave to it."""
+    """Seconds of the apply's time."""
     waiting: int | None = None
-    """Where the apply did not run: changes of the table that wait for it, and were taken back."""
+    """Where the apply did not run: the changes that wait for it, and were undone for the comparison."""
     sampled: int = 0
-    """Where rows were drawn at random: how many on each side, the fewer. 0 where all were compared."""
+    """Where rows were drawn at random: how many on the side with fewer. 0 where all were compared."""
     upper_bound: float | None = None
-    """Then: with a confidence of 95 %, no larger share of the rows is wrong."""
+    """Of a sample: the largest share of wrong rows, with a confidence of 95 %."""
     travelled: int = 0
-    """Rows, or digests of rows, that came over the wire."""
+    """Rows, or digests of rows, that were transferred."""
 
     def explain(self, rejects: Iterable[Reject]) -> None:
-        """Names changes that were set aside as the cause of the differences in their rows."""
+        """Names rejects as the cause of differences in their rows."""
         differing = set(self.to_repair)
         causes: dict[Row, str] = {}
         for reject in rejects:
@@ -184,7 +186,7 @@ class TableFinding:
         ]
 
     def _row(self, example: Example) -> Row:
-        """As in `to_repair`."""
+        """The example's row as in `to_repair`."""
         if self.key:
             return tuple(example.key[name] for name in self.key)
         values = example.master or example.slave or {}
@@ -197,10 +199,10 @@ class TableFinding:
 
     @property
     def to_repair(self) -> list[Row]:
-        """The keys of those rows; of a table without a key the whole rows."""
+        """The keys of the faulty rows; without a key, the whole rows."""
         return [key for keys in self.by_kind() for key in keys]
 
     def by_kind(self) -> list[list[Row]]:
-        """The same: those that go, which may hold values that others need, those that change, those that come."""
+        """The same in three lists: rows to delete (others may need their unique values), to update, to insert."""
         kinds = (Kind.EXTRA, Kind.DIFFERENT, Kind.MISSING)
         return [list(dict.fromkeys(self.found[kind].keys)) for kind in kinds if not self.found[kind].cause]

@@ -1,8 +1,8 @@
-"""A slave whose apply does not run, seen where it stands; and the master's rows as they were there.
+"""Pins a slave whose apply does not run at its own position, and finds the master's rows as of that position.
 
-A transaction on the slave that reads CHECKPOINT sees the rows of just that position: both are written together. The
-master is seen later, at a snapshot of its own; of what changed in between, ITEMS holds every row as it was before.
-So the two are compared at the slave's position, although the master has long left it.
+A transaction on the slave that reads CHECKPOINT sees the rows of exactly that position, because both are written
+together. The master's snapshot is later; for rows that changed in between, ITEMS has the values before. So the two are
+compared at the slave's position, although the master is past it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,25 +23,23 @@ from sluice.verify.pinned_side import Side
 Image = dict[str, str | None]
 """A row: column → canonical text."""
 Waiting = tuple[str, Image | None, Image | None]
-"""A change that waits: its action, the row after it and the row before it."""
+"""A change that waits: its action, the row after it, the row before it."""
 
 MOST_WAITING = 200_000
-"""Changes of one table that are taken back."""
+"""The most changes of one table that are undone."""
 
 
 class ChangesWait(CouldNotCompare):
-    """The apply does not run, and what waits for it cannot be taken back."""
+    """The apply does not run, and the changes that wait for it cannot be undone."""
 
     def __init__(self, what: str):
         super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
 
 
 def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | None:
-    """Begins the transactions of both `Side`s; where the slave stands, and where the master was seen.
+    """Begins the transactions of both sides. Returns the slave's position and the master's.
 
-    None where the slave's rows are at no one position.
-
-    Raises `CouldNotCompare`, and errors of taking a position.
+    None where the slave's rows are not at one position. Raises `CouldNotCompare`, and errors of taking a position.
     """
     if pair.rows_info is not None:
         raise ChangesWait("redo does not tell all former values of what waits for it")
@@ -50,48 +48,48 @@ def begin(pair: Pair, master: Side, slave: Side) -> tuple[Position, Position] | 
     row = checkpoint(pair, slave, slave.first)
     if row is None or row.state is not SlaveState.NORMAL or row.catching_up:
         return None
-    if pair.slave.checkpoint != "slave":  # what is written on the slave lags behind its rows
+    if pair.slave.checkpoint != "slave":  # the slave's row of CHECKPOINT is older than its rows
         return None
-    stands = row.position
-    assert stands is not None, "a slave that is NORMAL has a position"
+    slave_position = row.position
+    assert slave_position is not None, "a slave that is NORMAL has a position"
     exported = slave.vendor.rows.export_snapshot(slave.first)
     for session in slave.sessions[1:]:
         begun(session, exported)
 
     prefix, schema = pair.prefix, pair.replication.master.schema
     snapshot = master.vendor.rows
-    earlier = master.vendor.changes.take(master.control, prefix, schema, stands)
+    earlier = master.vendor.changes.take(master.control, prefix, schema, slave_position)
     snapshot.begin_snapshot(master.first)
-    seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, stands)
+    seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, slave_position)
     exported = snapshot.export_snapshot(master.first)
     for session in master.sessions[1:]:
         snapshot.begin_snapshot(session, exported)
 
-    # An apply that was started meanwhile may have gone on, and a purge of ITEMS after it.
+    # An apply that was started meanwhile may have applied changes, and these may have been purged.
     now = checkpoint(pair, slave, slave.control)
     if now is None or not now.same_place(row):
         raise CouldNotCompare(f"{pair}: the apply was started meanwhile.", again=True)
-    return stands, seen
+    return slave_position, seen
 
 
 def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | None]:
-    """For each key that changes touch its row before the first of them; None where there was none.
+    """For each key of the changes its row before the first of them; None where there was none.
 
-    `items`: action, row after, row before. Raises `ChangesWait` for what is no change of a row.
+    Raises `ChangesWait` for what is no change of a row.
     """
-    found: dict[Row, Image | None] = {}
+    rows: dict[Row, Image | None] = {}
     for action, new, old in items:
         if action not in ("INSERT", "UPDATE", "DELETE"):
             raise ChangesWait(f"a change of the table ({action}) waits for it")
         if old is not None:
-            found.setdefault(_key(old, key), old)
+            rows.setdefault(_key(old, key), old)
         if new is not None:
-            found.setdefault(_key(new, key), None)
-    return found
+            rows.setdefault(_key(new, key), None)
+    return rows
 
 
 def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | None) -> Waiting:
-    """An item's rows: after, before. Raises `ChangesWait` where not all of them is known."""
+    """An item's action, new row and old row. Raises `ChangesWait` where columns of them are unknown."""
     if action not in ("INSERT", "UPDATE", "DELETE"):
         return action, None, None
     if any(each and codec.is_partial(each) for each in (text, oldtext)):
@@ -101,13 +99,13 @@ def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | N
 
 
 def waiting(pair: Pair, master: Side, window: Window, table: TableName) -> list[Waiting]:
-    """The images of the changes of `table` that wait. Raises `ChangesWait`."""
+    """The changes of `table` that wait. Raises `ChangesWait`."""
     source = master.vendor
     schema = pair.replication.master.schema
-    found = source.changes.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
-    if len(found) > MOST_WAITING:
+    items = source.changes.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
+    if len(items) > MOST_WAITING:
         raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
-    return [images(source.images, *item) for item in found]
+    return [images(source.images, *item) for item in items]
 
 
 def _key(row: Image, key: Sequence[str]) -> Row:
@@ -115,5 +113,5 @@ def _key(row: Image, key: Sequence[str]) -> Row:
 
 
 def checkpoint(pair: Pair, slave: Side, session: Session) -> Checkpoint | None:
-    """As a session on the slave sees it."""
+    """The checkpoint that a session on the slave sees."""
     return CheckpointStore.of(pair, session).read()

@@ -1,8 +1,8 @@
-"""Sessions on master and slave that see both at one position, while both go on.
+"""Sessions on master and slave that see both at one position, while both are in use.
 
-The apply is asked to end a window at a position, and to export what master and slave show there (see
-`sluice.apply.request_handler`). The sessions here take both snapshots over, and say so: then the apply ends its own.
-Nothing is paused at any time, and whatever dies takes its snapshots with it.
+The apply ends a window at a position on request, and exports snapshots of master and slave there (see
+`sluice.apply.request_handler`). The sessions here import both and confirm that; then the apply ends its own. Nothing
+waits for a comparison, and a snapshot ends with its process.
 """
 
 import logging
@@ -36,15 +36,14 @@ from sluice.verify.pinned_side import Side
 log = logging.getLogger("sluice.verify")
 
 WATCH_SECONDS = 0.5
-"""Seconds between two looks for sessions that wait for our locks; one that is seen twice ends the comparison."""
+"""Seconds between two checks for sessions that wait for our locks. Waiting at two checks ends the comparison."""
 SILENT_SECONDS = 30.0
-"""A server that says nothing for so long is given up."""
+"""After so long without an answer a server is given up."""
 IDLE_SECONDS, PING_SECONDS = 600.0, 60.0
-"""The server ends a transaction that does nothing for so long: its holder is frozen. One that is not
-sends a ping more often.
+"""After so long without a statement the server ends a transaction, whose process is probably frozen; pings prevent it.
 """
 PASSING = (UndefinedObject, DatatypeMismatch, LockNotAvailable)
-"""The table, a column or the snapshot is not what it was a moment ago, or is locked just now."""
+"""Errors that pass: the table, a column or the snapshot has just changed, or is locked."""
 
 T = TypeVar("T")
 
@@ -54,9 +53,9 @@ class PinnedView:
 
     position: Position
     paused: float = 0.0
-    """Seconds that the apply gave to it."""
+    """Seconds of the apply's time."""
     seen: Position | None = None
-    """Where the apply does not run: the later position at which the master is seen, see `offline_compare`."""
+    """Where the apply does not run: the master's position, which is later; see `offline_compare`."""
 
     def __init__(self, pair: Pair, master: Side, slave: Side):
         self.pair = pair
@@ -71,9 +70,9 @@ class PinnedView:
         self._watcher = threading.Thread(target=self._watch, name="verify-watch", daemon=True)
         self._watcher.start()
 
-    def take_over(self, found: Snapshots) -> None:
-        """What the apply exported. Raises `CouldNotCompare`."""
-        for side, snapshot in ((self.master, found.master), (self.slave, found.slave)):
+    def take_over(self, snapshots: Snapshots) -> None:
+        """Imports the snapshots of the apply. Raises `CouldNotCompare`."""
+        for side, snapshot in ((self.master, snapshots.master), (self.slave, snapshots.slave)):
             for session in side.sessions:
                 try:
                     side.vendor.rows.begin_snapshot(session, snapshot)
@@ -82,25 +81,25 @@ class PinnedView:
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
                     ) from error
-        self.position, self.paused = positions.parse(found.position), found.seconds
+        self.position, self.paused = positions.parse(snapshots.position), snapshots.seconds
 
     def compare_offline(self, store: "Redis") -> None:
-        """The slave as it is, where nobody applies. Raises `CouldNotCompare`."""
+        """Pins the slave as it is, where no apply runs. Raises `CouldNotCompare`."""
         try:
-            found = offline_compare.begin(self.pair, self.master, self.slave)
+            begun = offline_compare.begin(self.pair, self.master, self.slave)
         except DatabaseError as error:
             known = self.failure(self.slave, error)
             raise CouldNotCompare(str(known), again=self._ended is None) from error
-        if found is None:
+        if begun is None:
             raise CouldNotCompare(f"{self.pair}: the apply does not run: {why_silent(self.pair, store)}")
-        self.position, self.seen = found
+        self.position, self.seen = begun
 
     def run(self, side: Side, task: Callable[[Session], T]) -> "Future[T]":
         """Runs `task` with a free session of `side`. Its future raises `CouldNotCompare`."""
         return self._pool.submit(self._run, side, task)
 
     def expect_wanted(self) -> None:
-        """Raises why the comparison was ended, if it was."""
+        """Raises the reason where the comparison was ended."""
         if self._ended is not None:
             raise self._ended
 
@@ -126,28 +125,29 @@ class PinnedView:
             raise self.failure(side, error) from error
 
     def failure(self, side: Side, error: Exception) -> CouldNotCompare:
-        """What an error in one of the sessions means for the comparison."""
+        """The failure of the comparison after an error in one of the sessions."""
         if self._ended is not None:
             return self._ended
         return CouldNotCompare(str(error), again=isinstance(error, PASSING))
 
     def _watch(self) -> None:
-        """A session that alters or empties a table, the apply above all, must not wait for a comparison; and the
-        comparison must not wait for a frozen server.
+        """Ends the comparison where a session waits for its locks, or a server does not answer; sends pings.
+
+        The apply above all must not wait for a comparison when it alters or empties a table.
         """
-        met = [0, 0]
+        waiting = [0, 0]
         pings: list[Future[None]] = []
         ping_at = time.monotonic() + PING_SECONDS
         while not self._over.wait(WATCH_SECONDS):
             for place, side in enumerate((self.master, self.slave)):
                 try:
-                    met[place] = met[place] + 1 if self._waiters(side) else 0
+                    waiting[place] = waiting[place] + 1 if self._waiters(side) else 0
                 except SluiceError as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(side, error)
                     self._each(lambda side, session: side.vendor.sessions.cut(session))
                     return
-                if met[place] > 1 and self._ended is None:
+                if waiting[place] > 1 and self._ended is None:
                     self._ended = CouldNotCompare(
                         f"{side.info.place}: the comparison ended for a change of a table's definition, or a "
                         "TRUNCATE, that waited for it.",
@@ -159,12 +159,12 @@ class PinnedView:
                 ping_at = time.monotonic() + PING_SECONDS
 
     def _waiters(self, side: Side) -> int:
-        """How many wait for a lock of ours. Raises `Silent`."""
+        """How many sessions wait for our locks. Raises `Silent`."""
         sessions = side.vendor.sessions
         return sessions.waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS)
 
     def _ping(self, side: Side) -> None:
-        """The server ends what is idle for long, because nobody may be left who wants it."""
+        """Sends a statement in each free session, so that the server does not end it as idle."""
         with suppress(Empty):
             for _ in side.sessions:
                 session = side.free.get_nowait()
@@ -186,12 +186,12 @@ class PinnedView:
 
 @contextmanager
 def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterator[PinnedView]:
-    """`sessions` on each side at one position: one that the apply exports, or where the slave stands without it.
+    """`sessions` on each side at one position: that of the apply's snapshots, or the slave's where no apply runs.
 
-    Raises `CouldNotCompare`, and `SluiceError`s of connecting and of asking.
+    Raises `CouldNotCompare`, and `SluiceError`s of connecting and of the request.
     """
     with ExitStack() as stack:
-        # Before the apply is asked: what it exports is then taken over at once.
+        # Connect before the request, so that the snapshots are imported at once.
         master, slave = sides(stack, pair, sessions)
         view = PinnedView(pair, master, slave)
         stack.callback(view.close)
@@ -207,7 +207,7 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
 
 
 def places(pair: Pair) -> tuple[tuple[ConnectionInfo, Vendor], tuple[ConnectionInfo, Vendor]]:
-    """Where the master's rows are, and where the slave's."""
+    """The connection and vendor of the master's rows, and of the slave's."""
     rows = pair.place_of_rows()
     return (rows, vendor_of(rows.vendor)), (pair.slave_info, vendor_at(pair))
 
@@ -224,7 +224,7 @@ def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor, se
 
 
 def reading(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendor) -> Session:
-    """A session to read with: its server ends it soon after this process has died or frozen."""
+    """A session for reading, which the server ends soon after this process died or froze."""
     session = _connected(stack, pair, info, vendor)
     vendor.sessions.begin_reading(session, info.place, IDLE_SECONDS)
     return session
@@ -237,7 +237,7 @@ def _connected(stack: ExitStack, pair: Pair, info: ConnectionInfo, vendor: Vendo
 
 
 def gathered(futures: "Sequence[Future[T]]") -> list[T]:
-    """The results in order; the first failure is raised once all have ended."""
+    """The results in order, when all have ended. Raises the first failure."""
     for future in futures:
         future.exception()
     return [future.result() for future in futures]

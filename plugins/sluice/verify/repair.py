@@ -1,8 +1,7 @@
-"""Making rows of a slave equal to the master's again, through its apply.
+"""Makes rows of a slave equal to the master's, through its apply.
 
-The rows are not written here: the apply is told which ones, reads them on the master at the end of a window and
-writes them before the next begins (`sluice.apply.request_handler`). So they are right whatever happened
-since the comparison.
+The apply gets the keys, reads the rows on the master at the end of a window, and writes them before the next window
+begins (`sluice.apply.request_handler`). So they are right whatever changed since the comparison.
 """
 
 import logging
@@ -24,7 +23,7 @@ ROWS_A_REQUEST = 1_000
 
 
 class RepairTooLarge(Terminal):
-    """A repair would rewrite more rows than it may."""
+    """A repair would change more rows than its limit."""
 
     def __init__(self, table: TableName, rows: int, limit: int):
         super().__init__(
@@ -37,7 +36,7 @@ class RepairTooLarge(Terminal):
 
 
 class NotRepaired(Transient):
-    """The apply did not, or could not, write all that it was asked to; `done` rows it wrote."""
+    """The apply did not write all rows; `done`: how many it wrote."""
 
     def __init__(self, finding: TableFinding, done: int, reason: str):
         rows = len(finding.to_repair)
@@ -47,9 +46,9 @@ class NotRepaired(Transient):
 
 
 def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
-    """Repairs what `finding` found; how many rows. Raises `RepairTooLarge` (before any is touched), `NotRepaired`.
+    """Repairs the rows of `finding`. Returns how many. Raises `RepairTooLarge`, before any change, and `NotRepaired`.
 
-    A part that the slave refuses does not keep the others from being written: those of another table may wait for them.
+    Where the slave refuses one part, the others are written nevertheless: the repair of another table may need them.
     """
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
@@ -77,7 +76,7 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
 
 
 def _parts(finding: TableFinding) -> Iterator[RepairRequest]:
-    """The requests: rows that go, then those that change, then those that come."""
+    """The requests: first rows to delete, then to update, then to insert."""
     columns = tuple(zip(finding.compared, finding.types, strict=True))
     for rows in finding.by_kind():
         for start in range(0, len(rows), ROWS_A_REQUEST):

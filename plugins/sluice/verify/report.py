@@ -112,19 +112,19 @@ def _reason(text: str, finding: TableFinding, mask: Mask) -> str:
 
 
 def _example(example: Example, finding: TableFinding, mask: Mask) -> ExampleReport:
-    ours, theirs = example.master, example.slave
-    # Of a row that both have, what differs is what one wants to see.
+    master_row, slave_row = example.master, example.slave
+    # Of a row that both have, only the columns that differ are shown.
     shown = None
-    if example.kind is Kind.DIFFERENT and ours is not None and theirs is not None:
-        shown = {name for name in ours if ours[name] != theirs[name]}
+    if example.kind is Kind.DIFFERENT and master_row is not None and slave_row is not None:
+        shown = {name for name in master_row if master_row[name] != slave_row[name]}
     return {
         "kind": str(example.kind),
         "copies": example.copies,
         "cause": example.cause,
         "changes": "" if example.changes is None else str(example.changes),
         "key": _values(example.key, finding.table, mask) or {},
-        "master": _values(ours, finding.table, mask, shown),
-        "slave": _values(theirs, finding.table, mask, shown),
+        "master": _values(master_row, finding.table, mask, shown),
+        "slave": _values(slave_row, finding.table, mask, shown),
     }
 
 

@@ -1,4 +1,4 @@
-"""One table of one pair: compared, repaired where that is wanted, compared again."""
+"""Compares one table of a pair, repairs it on request, and compares it again."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 1.0
 
 
 class NotLoaded(CouldNotCompare):
-    """The slave has not loaded the table: what it lacks is no difference."""
+    """The slave has not loaded the table, so missing rows are no difference."""
 
     def __init__(self, pair: Pair, table: TableName):
         super().__init__(
@@ -40,7 +40,7 @@ class NotLoaded(CouldNotCompare):
 
 
 class Action(StrEnum):
-    """What a resynchronisation does about differences."""
+    """Whether a resynchronisation repairs differences."""
 
     VERIFY = "verify"
     REPAIR = "repair"
@@ -48,12 +48,12 @@ class Action(StrEnum):
 
 @dataclass
 class TableResult:
-    """What was found, what was done about it, and what was found then."""
+    """The first finding, the repair, and the finding after it."""
 
     finding: TableFinding
     repaired: int = 0
     refused: str = ""
-    """Why it was not repaired although that was wanted."""
+    """Why a requested repair was not done."""
     after: TableFinding | None = None
     """The comparison after the repair."""
 
@@ -72,8 +72,9 @@ def look(
     sample: int = 0,
     executors: Callable[[], Executor] | None = None,
 ) -> TableFinding:
-    """Compares a table at a position of its own; again where it changed its definition meanwhile. Never raises for
-    what keeps it from comparing: that is the finding.
+    """Compares a table at a position of its own, again where its definition changed meanwhile.
+
+    Does not raise where it cannot compare: the finding says so.
     """
     reason = ""
     for number in range(TRIES):
@@ -86,7 +87,7 @@ def look(
             if finding.faults:
                 finding.explain(_rejects(pair, table))
             elif finding.outcome is Outcome.IDENTICAL:
-                _settle_differing(pair, table)
+                _drop_differing(pair, table)
             return finding
         except SluiceError as failure:
             reason = str(failure)
@@ -108,7 +109,10 @@ def resync(
     sample: int = 0,
     executors: Callable[[], Executor] | None = None,
 ) -> TableResult:
-    """`limit`: rows that a repair may touch, None for any number. For the others see `compare_where_it_pays`."""
+    """Compares a table, and repairs it where `action` says so.
+
+    `limit`: the most rows that a repair may change, None for any number. The others: as of `compare_where_it_pays`.
+    """
     result = TableResult(look(pair, store, table, actions, sessions=sessions, sample=sample, executors=executors))
     if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
         return result
@@ -124,14 +128,14 @@ def resync(
 
 
 def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
-    """Raises `NotLoaded`, as of the position at which the slave is seen."""
-    found = offline_compare.checkpoint(pair, slave, slave.first)
-    if found is not None and not found.tables.ready(table):
+    """Raises `NotLoaded`, as of the position of the slave's session."""
+    checkpoint = offline_compare.checkpoint(pair, slave, slave.first)
+    if checkpoint is not None and not checkpoint.tables.ready(table):
         raise NotLoaded(pair, table)
 
 
-def _settle_differing(pair: Pair, table: TableName) -> None:
-    """What said that the table differs is settled: it does not any more."""
+def _drop_differing(pair: Pair, table: TableName) -> None:
+    """Settles the rejects that say that the table differs."""
     with reach(pair.slave_info, f"{pair.application} verify") as session, session.transaction():
         store = RejectStore.of(pair, session)
         ids = [reject.id for reject in store.differing() if reject.table == table]
@@ -139,7 +143,7 @@ def _settle_differing(pair: Pair, table: TableName) -> None:
 
 
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:
-    """Changes of the table that are set aside."""
+    """The open rejects of the table."""
     with reach(pair.slave_info, f"{pair.application} verify") as session:
         store = RejectStore.of(pair, session)
         return [reject for reject in store.open() if reject.table == table] if store.ready() else []

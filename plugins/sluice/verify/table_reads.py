@@ -1,6 +1,6 @@
-"""What a comparison reads of many rows: digests of all blocks, then the rows of blocks that differ.
+"""Reads, for a comparison, the digests of all blocks, then the rows of blocks that differ.
 
-Rows that both sides have alike go no further than the process that read them.
+Rows that are equal on both sides stay in the process that reads them.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -15,34 +15,34 @@ from sluice.verify.pinned_sessions import PinnedView, gathered
 from sluice.verify.pinned_side import Side
 
 BLOCKS_AT_ONCE = 256
-"""Ranges that are read together: each makes their statement longer."""
+"""Ranges that are read by one statement; each makes it longer."""
 ROWS_AT_ONCE = 300_000
-"""Rows that are compared together where blocks are ranges: what bounds the memory, some 100 MB."""
+"""Rows that are compared together where blocks are ranges, which limits the memory to some 100 MB."""
 CLASSED_ROWS_AT_ONCE = 2_000_000
-"""The same where blocks are classes of hashes: each such group is found by reading the whole table."""
+"""The same where blocks are classes of hashes, each group of which is found by reading the whole table."""
 
 T = TypeVar("T")
 Digests = tuple[TableDigest, TableDigest]
-"""The master's, the slave's."""
+"""Of the master, of the slave."""
 Sum = tuple[int, int]
-"""How many rows, and the sum of their digests."""
+"""The number of rows, and the sum of their digests."""
 Sums = dict[int, Sum]
 """By block."""
 BlockSums = list[tuple[int, int, str]]
-"""What `TableDigest.of_blocks` gives."""
+"""The result of `TableDigest.of_blocks`."""
 Found = list[DigestedRow]
-"""Or `Copies` of a table without a key, which are alike: a number, then texts."""
+"""Rows with their digests; of a table without a key `Copies`, which have the same form: a number, then texts."""
 Ask = Callable[[Session], Found]
 
 
 @dataclass(frozen=True)
 class Unequal:
-    """Of some blocks the rows that are not the same on both sides."""
+    """The rows of some blocks that differ."""
 
     rows: list[tuple[Kind, Row, int]]
-    """How each differs, its key, and how many of it; of a table without a key the whole row."""
+    """How each differs, its key (without a key, the whole row), and how many copies."""
     travelled: int
-    """Rows, or digests of rows, that were read for it."""
+    """How many rows, or digests of rows, were read."""
 
 
 class TableReads(Protocol):
@@ -53,12 +53,12 @@ class TableReads(Protocol):
         ...
 
     def unequal(self, digests: Digests, groups: Sequence[Sequence[int]], without: Collection[Row]) -> Iterator[Unequal]:
-        """What differs in each group of blocks, but for keys in `without`. Raises `CouldNotCompare`."""
+        """The rows that differ in each group of blocks, except keys in `without`. Raises `CouldNotCompare`."""
         ...
 
 
 class InThisProcess:
-    """By the sessions of the comparison itself."""
+    """Reads by the sessions of the comparison itself."""
 
     def __init__(self, view: PinnedView, sides: tuple[Side, Side]):
         self._view = view
@@ -80,13 +80,13 @@ class InThisProcess:
             yield unequal_rows(digests, blocks, without, self._both)
 
     def _both(self, master: Ask, slave: Ask) -> tuple[Found, Found]:
-        asked = [self._view.run(side, ask) for side, ask in zip(self._sides, (master, slave), strict=True)]
-        theirs, ours = gathered(asked)
-        return theirs, ours
+        futures = [self._view.run(side, ask) for side, ask in zip(self._sides, (master, slave), strict=True)]
+        of_master, of_slave = gathered(futures)
+        return of_master, of_slave
 
 
 def sums(parts: Iterable[Iterable[tuple[int, int, str]]]) -> Sums:
-    """Digests of blocks from those of their parts: they add up, modulo 2^64."""
+    """The digests of blocks: the sums of their parts' digests, modulo 2^64."""
     total: Sums = {}
     for part in parts:
         for block, count, digest in part:
@@ -96,13 +96,13 @@ def sums(parts: Iterable[Iterable[tuple[int, int, str]]]) -> Sums:
 
 
 def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
-    """The keys under which the two hold another value, or only one of them any."""
+    """The keys whose values differ, or that only one of the two has."""
     wrong = [key for key, value in master.items() if slave.get(key) != value]
     return wrong + [key for key in slave if key not in master]
 
 
 def groups_of(blocks: Iterable[int], rows: Callable[[int], int], *, ranges: bool) -> list[list[int]]:
-    """Blocks that are read together, in their order. `ranges`: of keys, and no classes of hashes."""
+    """Groups of blocks that are read together, in order. `ranges`: blocks are ranges of keys, not hash classes."""
     most, most_blocks = (ROWS_AT_ONCE, BLOCKS_AT_ONCE) if ranges else (CLASSED_ROWS_AT_ONCE, MOST_BLOCKS)
     groups: list[list[int]] = []
     size = 0
@@ -118,25 +118,24 @@ def groups_of(blocks: Iterable[int], rows: Callable[[int], int], *, ranges: bool
 def unequal_rows(
     digests: Digests, blocks: Collection[int], without: Container[Row], both: Callable[[Ask, Ask], tuple[Found, Found]]
 ) -> Unequal:
-    """What differs in these blocks. `both` asks master and slave at the same time."""
-    ours, theirs = digests
-    if not ours.shape.key:
-        found = both(partial(ours.copies, blocks=blocks), partial(theirs.copies, blocks=blocks))
-        return _unequal_copies(*found)
-    found = both(partial(ours.of_rows, blocks=blocks), partial(theirs.of_rows, blocks=blocks))
-    master, slave = map(sums_by_key, found)
+    """The rows of these blocks that differ. `both` runs the queries on master and slave at the same time."""
+    of_master, of_slave = digests
+    if not of_master.shape.key:
+        return _unequal_copies(*both(partial(of_master.copies, blocks=blocks), partial(of_slave.copies, blocks=blocks)))
+    read = both(partial(of_master.of_rows, blocks=blocks), partial(of_slave.of_rows, blocks=blocks))
+    master, slave = map(sums_by_key, read)
     rows = [(_kind(key, master, slave), key, 1) for key in unequal(master, slave) if key not in without]
-    return Unequal(rows, sum(map(len, found)))
+    return Unequal(rows, sum(map(len, read)))
 
 
 def sums_by_key(rows: Iterable[DigestedRow]) -> dict[Row, Sum]:
-    """Rows `digest, key…` by key; a slave whose key is not unique may have several under one."""
-    found: dict[Row, Sum] = {}
+    """Sums the rows `digest, key…` by key: a slave whose key is not unique may have several rows of one."""
+    result: dict[Row, Sum] = {}
     for digest, *texts in rows:
         key = tuple(texts)
-        count, value = found.get(key, (0, 0))
-        found[key] = (count + 1, value + digest)
-    return found
+        count, value = result.get(key, (0, 0))
+        result[key] = (count + 1, value + digest)
+    return result
 
 
 def _kind(key: Row, master: Mapping[Row, object], slave: Mapping[Row, object]) -> Kind:
@@ -144,8 +143,8 @@ def _kind(key: Row, master: Mapping[Row, object], slave: Mapping[Row, object]) -
 
 
 def _unequal_copies(master: Iterable[Copies], slave: Iterable[Copies]) -> Unequal:
-    """Of a table without a key: rows that are not there as often."""
-    ours, theirs = ({tuple(row): count for count, *row in rows} for rows in (master, slave))
-    more = [(row, ours.get(row, 0) - theirs.get(row, 0)) for row in unequal(ours, theirs)]
+    """For a table without a key: the rows of which both sides have different numbers of copies."""
+    on_master, on_slave = ({tuple(row): count for count, *row in rows} for rows in (master, slave))
+    more = [(row, on_master.get(row, 0) - on_slave.get(row, 0)) for row in unequal(on_master, on_slave)]
     rows = [(Kind.MISSING if count > 0 else Kind.EXTRA, row, abs(count)) for row, count in more]
-    return Unequal(rows, len(ours) + len(theirs))
+    return Unequal(rows, len(on_master) + len(on_slave))

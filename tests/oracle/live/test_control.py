@@ -12,6 +12,7 @@ from sluice.control.throttle import ThrottleStore
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
 from sluice.model.connection import ConnectionInfo
+from sluice.model.manifest import File
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.throttle_state import ThrottleState
@@ -57,7 +58,7 @@ def test_notes_throttles_and_imports_are_kept(oracle_database: Callable[[], Conn
         with session.transaction():
             claim = blocks.claim()
             assert claim is not None and blocks.begin(claim.block, None, "l/1")
-        assert blocks.export(claim.block, "l/1", SnapshotPosition(9, 9), 3_600, 10, "public.t.1.csv", "abc")
+        assert blocks.export(claim.block, "l/1", SnapshotPosition(9, 9), 3_600, 10, File("public.t.1.csv", 10, "abc"))
         assert throttle.read().ahead_seconds > 3_000
         with session.transaction():
             begun = blocks.begin_import("l/2")

@@ -115,7 +115,7 @@ class SlaveRow:
         """Whether an action of the monitor can do something about the slave as it is."""
         state, updating = self.state, self.state in (SlaveState.INITIAL, SlaveState.TRANSITION) or bool(self.loading)
         follows = state in APPLYING or state is SlaveState.INITIAL
-        wants = {
+        useful = {
             "cancel": updating,
             "approve": updating or self.different > 0,
             "hold": follows,
@@ -128,7 +128,7 @@ class SlaveRow:
             "remove_first": bool(self.closures),
             "failover": state in (SlaveState.NORMAL, SlaveState.SWITCHING),
         }
-        return wants.get(action, True)
+        return useful.get(action, True)
 
 
 def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) -> SlaveRow:

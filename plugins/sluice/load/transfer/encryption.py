@@ -1,8 +1,8 @@
-"""Encryption of carried files: AES-256-GCM, frame by frame, so that memory holds one frame.
+"""Encrypts carried files with AES-256-GCM, frame by frame, so that memory has one frame at a time.
 
-A file is a head (`MAGIC`, a salt) and frames of `FRAME_BYTES`. Its own key comes from the given one and the salt
-(HKDF-SHA256), a frame's nonce is its number with a mark on the last frame: none can be altered, dropped, repeated,
-reordered, cut off, or moved to a file of another name.
+A file is a head (`MAGIC`, a salt) and frames of `FRAME_BYTES`. Its key is derived from the given one and the salt
+(HKDF-SHA256); a frame's nonce is its number, with a mark on the last frame. So no frame can be altered, dropped,
+repeated, reordered, cut off, or moved to a file of another name.
 """
 
 import base64
@@ -26,7 +26,7 @@ KEY_BYTES = 32
 
 
 class BadKey(Terminal):
-    """The text of a key is none."""
+    """The text is no key."""
 
     def __init__(self, place: str):
         super().__init__(
@@ -35,11 +35,11 @@ class BadKey(Terminal):
 
 
 class DecryptionFailed(ValueError):
-    """What was read is not what was written with this key under this name."""
+    """The bytes are not what was encrypted with this key under this name."""
 
 
 def key_of(text: str, place: str) -> bytes:
-    """The key that `text` is; `place` is for the message. Raises `BadKey`."""
+    """The key in `text`; `place`: for the message. Raises `BadKey`."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
@@ -66,7 +66,7 @@ def encrypted(pieces: Iterable[bytes], key: bytes, name: str) -> Iterator[bytes]
 
 
 def decrypted(pieces: Iterable[bytes], key: bytes, name: str) -> Iterator[bytes]:
-    """What was sealed as the file `name`. Raises `DecryptionFailed` before anything altered is given out."""
+    """What was encrypted as the file `name`. Raises `DecryptionFailed` before it yields anything altered."""
     waiting = bytearray()
     cipher: AESGCM | None = None
     number = 0

@@ -1,7 +1,7 @@
 """An exporter: a loader that reads blocks into files instead of storing them on the slave.
 
-Claims, bounds, "begun", snapshot and marker are the loader's. A block counts as exported when its file is whole in
-the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that no block names is worth nothing.
+Claims, bounds, "begun", snapshot and marker are the loader's. A block is exported when its file is complete in the
+folder and BLOCKS on the slave has it, with marker and SHA-256; a file that no block names is obsolete.
 """
 
 import logging
@@ -70,15 +70,15 @@ class _Exporter(Loader):
     transfer_folder: TransferFolder
 
     def _key_changed(self, table: TableName) -> SluiceError:
-        """What waits for the transfer's end cannot tell the slave of it."""
+        """As there; but the slave learns nothing while it waits for the end of the transfer, so the export fails."""
         return KeyChanged(self.update, table)
 
     def _finished(self) -> bool:
-        """What travels catches up once it is imported, and is not read again."""
+        """Whether all blocks are read: they catch up after the import, and are not read again."""
         return self._all_read()
 
     def _rest(self, reason: SlaveNotReady) -> None:
-        """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
+        """Leaves the table alone for a moment. The slave is not considered: it takes the file after the transfer."""
         self._expect_own_snapshot(reason)
         self._open()
         catalog = vendor_of(self.update.master_info.vendor).rows
@@ -87,17 +87,17 @@ class _Exporter(Loader):
         log.info("%s: %s", self.update, reason)
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
-    def _move(self, block: Block) -> None:
+    def _copy(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
         vendor = vendor_of(update.master_info.vendor)
         name = file_name(BLOCK_PRIORITY, time.time_ns())
-        with read_modes.reading(update, master, order.shape, block) as seen:
-            if seen.shape.key != order.shape.key:
+        with read_modes.reading(update, master, order.shape, block) as read:
+            if read.shape.key != order.shape.key:
                 raise self._key_changed(block.table)
-            columns, transform = seen.shape.replicated, self._transforms.of(seen.shape, master)
-            query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=True)
-            taken = seen.end if seen.locked else None
+            columns, transform = read.shape.replicated, self._transforms.of(read.shape, master)
+            query = order.select(columns, block.lo, block.hi, locked=read.locked, canonical=True)
+            taken = read.end if read.locked else None
             stream = vendor.rows.stream(master, query, RowFormat.CSV, taken)
             pieces = Pieces(stream, self._beat(block))
             if transform is None:
@@ -107,14 +107,12 @@ class _Exporter(Loader):
                 made = TransformedRows(pieces, [column.name for column in columns], transform)
                 file = self.transfer_folder.write(name, made)
                 rows = made.rows
-        vendor.changes.secure(master, seen.marker)
-        kept = self._blocks(self._linked(self._slave)).export(
-            block, self.loader, seen.marker, rows, pieces.bytes, file.name, file.sha256
-        )
-        if not kept:
+        vendor.changes.secure(master, read.marker)
+        store = self._blocks(self._linked(self._slave))
+        if not store.export(block, self.loader, read.marker, rows, pieces.bytes, file):
             self.transfer_folder.folder.remove(name)
             raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
-        if seen.shape != order.shape:
+        if read.shape != order.shape:
             self._orders.pop(block.table, None)
         self.report.blocks += 1
         self.report.rows += rows

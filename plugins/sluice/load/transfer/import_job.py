@@ -1,4 +1,4 @@
-"""An import in threads of this process: what `./sluice import` does, where there is no Spark."""
+"""An import in threads of this process, for `./sluice import`, where there is no Spark."""
 
 import logging
 import threading
@@ -27,9 +27,9 @@ def import_in_threads(
     stopped: Callable[[], bool] = lambda: False,
     wait_seconds: float = 5.0,
 ) -> LoadReport:
-    """Imports what the slave lacks; what all threads did together. Raises what the first failing one raised.
+    """Imports the files that the slave lacks. Returns the work of all threads.
 
-    Raises what `sluice.load.transfer.importer.import_worker` and `LoadJob` raise as well.
+    Raises the first failure of a thread (`sluice.load.transfer.importer.import_worker`), and as `LoadJob`.
     """
     done, failures = LoadReport(), list[BaseException]()
     began = time.monotonic()
@@ -48,7 +48,7 @@ def import_in_threads(
                 done.blocks += report.blocks
                 done.rows += report.rows
                 done.bytes += report.bytes
-            except BaseException as failure:  # told by the thread that waits
+            except BaseException as failure:  # the waiting thread raises it
                 failures.append(failure)
 
         threads = [threading.Thread(target=run, args=[number], daemon=True) for number in range(1, parallel + 1)]

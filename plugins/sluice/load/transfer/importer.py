@@ -1,8 +1,8 @@
 """An importer: claims exported blocks one after another, and stores the rows of their files on the slave.
 
-Any number work side by side; BLOCKS on the slave is all they share. Rows, marker and "stored" are committed together,
-provided the block is still begun by this very importer, and the file was what the manifest says to its last byte.
-Only the slave and the folder are reached: neither the master nor Airflow nor Redis.
+Any number of importers work side by side; they share only BLOCKS on the slave. Rows, marker and "stored" are committed
+together, if the block is still begun by this importer and the file is exactly what the manifest says. An importer needs
+only the slave and the folder: neither the master nor Airflow nor Redis.
 """
 
 import math
@@ -36,7 +36,7 @@ IDLE_SECONDS = 0.2
 
 
 class NeverFits(Terminal):
-    """Blocks do not fit, and the apply did not mend it."""
+    """Blocks do not fit, and the apply did not help."""
 
     def __init__(self, target: LoadTarget, reasons: dict[TableName, str]):
         listed = "\n".join(f"- {reason}" for reason in reasons.values())
@@ -57,11 +57,11 @@ def import_worker(
     wait_seconds: float = WAIT_SECONDS,
     turn_seconds: float = math.inf,
 ) -> LoadReport:
-    """Imports until no block is left, its turn is over, or `stopped` says so. Runs inside a Spark task, or anywhere.
+    """Imports until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
-    `loader`: a name of the job's (see `sluice.load.load_job`) that no loader had before. `wait_seconds`: for how many
-    seconds blocks are waited for that fit only when the apply has come further.
-    Raises `LoadEnded`, `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
+    `loader`: a name in the job (see `sluice.load.load_job`) that no loader had before. `wait_seconds`: how long to wait
+    for blocks that fit only when the apply has come further. Raises `LoadEnded`, `FileDamaged`, `FileGone`,
+    `NeverFits`, `JobOver`, `Transient` for outages that last.
     """
     worker = _Importer(target, loader, transfer_folder, manifest, stopped, wait_seconds)
     worker.turn_seconds = turn_seconds

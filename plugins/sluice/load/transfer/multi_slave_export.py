@@ -1,9 +1,9 @@
 """One export for several slaves: the master is read once, and every slave gets the folder.
 
-One of the slaves leads: its BLOCKS say what is to be read, as for a slave alone. Those of the others are held as
-*begun* from their start positions on (`sluice.load.steps.plan`), so that an apply waits with every change instead
-of dropping what a block read earlier does not hold. When all is exported they become the leader's blocks, with their
-markers, each slave in a transaction of its own. From there on no slave knows of the others.
+One of the slaves leads: its BLOCKS decide what is read, as for a single slave. The blocks of the others are *begun*
+from their start positions on (`sluice.load.steps.plan`), so that an apply waits with every change: it must not drop
+one that an earlier read block lacks. When all is exported they are replaced by the leader's blocks, with their markers,
+each slave in a transaction of its own. From then on no slave depends on the others.
 """
 
 import logging
@@ -24,7 +24,7 @@ log = logging.getLogger("sluice.load")
 
 
 class OtherTables(Terminal):
-    """A slave was prepared for other tables than those that were exported."""
+    """The slave was prepared for other tables than those that were exported."""
 
     def __init__(self, update: Update, tables: Sequence[str]):
         super().__init__(
@@ -35,7 +35,7 @@ class OtherTables(Terminal):
 
 
 class OtherRows(Terminal):
-    """A slave gets tables otherwise than the one for which they were exported."""
+    """The slave's transformations are not those with which the tables were exported."""
 
     def __init__(self, update: Update, tables: Sequence[str]):
         super().__init__(
@@ -46,37 +46,38 @@ class OtherRows(Terminal):
 
 
 def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:
-    """The slave of `update` as a manifest of `tables` names it. Raises `LoadEnded`, and errors of the connection."""
+    """The slave of `update` for a manifest of `tables`. Raises `LoadEnded`, and errors of the session."""
     with on_slave(update) as slave:
-        found = CheckpointStore.of(update, slave).read()
-    if found is None or found.position is None:
-        raise LoadEnded.of(update, found)
+        checkpoint = CheckpointStore.of(update, slave).read()
+    if checkpoint is None or checkpoint.position is None:
+        raise LoadEnded.of(update, checkpoint)
     places = tuple(update.placement.places(tables).items())
-    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position, places)
+    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, checkpoint.position, places)
 
 
 def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
-    """Those of the slaves that have the `blocks` exported for the `first` one as their own now; why another one has not
-    is logged.
+    """Gives the `blocks` exported for the `first` slave to the others. Returns those that have them now.
+
+    Logs why another one has not.
     """
     tables = sorted({block.table for block in blocks})
-    found = []
+    addressees = []
     for update in updates:
         try:
             other = [str(table) for table in tables if update.transformation(table) != first.transformation(table)]
             if other:
                 raise OtherRows(update, other)
             adopt(update, blocks)
-            found.append(addressed(update, tables))
+            addressees.append(addressed(update, tables))
         except SluiceError as error:
             log.error("%s: the folder will not be for this slave: %s", update, error)
-    return found
+    return addressees
 
 
 def adopt(update: Update, blocks: Sequence[Block]) -> None:
-    """The blocks held for the slave become the exported `blocks`; nothing where they are so already.
+    """Replaces the slave's begun blocks by the exported `blocks`; does nothing where that was done.
 
-    Raises `LoadEnded`, `OtherTables`, and errors of the connection.
+    Raises `LoadEnded`, `OtherTables`, and errors of the session.
     """
     with on_slave(update) as slave, slave.transaction():
         CheckpointStore.of(update, slave).read(lock=True)

@@ -1,7 +1,7 @@
-"""The folder of an initial update that travels as files: made, filled, closed by its end-of-update messages, read.
+"""The folder of an initial update by files: creates, fills, closes and reads it.
 
-A file is rows (CSV) or a message (text), compressed with gzip where it is rows, and encrypted where there is a key.
-Its size and SHA-256 are those of what lies there, so that `sha256sum` finds a damaged one without any key.
+A file is rows (CSV, compressed with gzip) or a message (text), encrypted where there is a key. Its size and SHA-256 are
+those of the stored bytes, so that `sha256sum` finds a damaged file without any key.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ from sluice.storage.folder import FileGone, Folder
 from sluice.storage.opening import open_folder, open_location
 
 LEVEL = 3
-"""Of gzip: a level that keeps up with COPY; higher ones cost much time for little."""
+"""The gzip level: as fast as COPY; higher levels take much time for little."""
 GZIP = 31
-"""zlib's word for a gzip header and trailer around the largest window."""
+"""zlib's parameter for a gzip header and trailer with the largest window."""
 INFLATED_BYTES = 256 * 1024
-"""Of a compressed piece so much is in memory at a time, however far it would expand."""
+"""How much of a compressed piece is expanded into memory at a time."""
 MESSAGE_BYTES = 512 * 1024 * 1024
-"""No message is larger: the manifest of a hundred thousand blocks has a tenth of that."""
+"""The largest message; the manifest of a hundred thousand blocks has a tenth of that."""
 
 
 class FileDamaged(Terminal):
@@ -58,19 +58,19 @@ class NotComplete(Terminal):
 
 @dataclass(frozen=True)
 class TransferFolder:
-    """A folder, and what is needed to use it. It travels to Spark's executors, secrets included."""
+    """A folder, with its access and key. It is sent to Spark's executors, secrets included."""
 
     location: Location
     access: S3Access = field(default_factory=S3Access)
     key: bytes | None = field(default=None, repr=False)
-    """None: nothing is encrypted."""
+    """None: files are not encrypted."""
 
     @property
     def folder(self) -> Folder:
         return open_folder(self.location, self.access)
 
     def write(self, name: str, pieces: Iterable[bytes | memoryview], *, compressed: bool = True) -> File:
-        """Writes a file, whole or not at all. Raises what `pieces` raises, and errors of the folder."""
+        """Writes a file completely or not at all. Raises the errors of `pieces` and of the folder."""
         data: Iterator[bytes] = _deflated(pieces) if compressed else (bytes(piece) for piece in pieces)
         if self.key is not None:
             data = encryption.encrypted(data, self.key, name)
@@ -88,7 +88,7 @@ class TransferFolder:
         return File(name, size, digest.hexdigest())
 
     def read(self, file: File) -> Iterator[bytes]:
-        """The rows of a file. Raises `FileDamaged`, at the latest when all was taken, and `FileGone`."""
+        """The rows of a file. Raises `FileGone`, and `FileDamaged`, at the latest after the last piece."""
         place = self.location.below(file.name)
         whole = _Checked(self.folder.read(file.name), file, place)
         try:
@@ -98,7 +98,7 @@ class TransferFolder:
             raise FileDamaged(place, reason) from error
 
     def fault(self, file: File, size: int | None) -> str | None:
-        """What is wrong with a file as it lies there; `size` as the folder's listing has it, None where it has not."""
+        """The fault of a stored file, or None; `size`: in the folder's listing, None where it is not listed."""
         if size is None:
             try:
                 next(iter(self.folder.read(file.name)), b"")
@@ -133,7 +133,7 @@ class TransferFolder:
         return manifest
 
     def finish(self, manifest: Manifest) -> File:
-        """Writes the manifest and takes INCOMPLETE away: the folder may travel."""
+        """Writes the manifest and removes INCOMPLETE: the folder may be carried."""
         name = file_name(MANIFEST_PRIORITY, time.time_ns())
         written = self.write(name, [manifest.text().encode()], compressed=False)
         self.folder.remove(INCOMPLETE)
@@ -167,9 +167,9 @@ class TransferFolder:
 
 
 def new_folder(location: Location, access: S3Access, key: bytes | None, owner: str) -> TransferFolder:
-    """The folder of the update that `owner` names: the one it has made before, else a new one.
+    """The folder of the update that `owner` names, or a new one. Its name is a unique timestamp.
 
-    Its name is a unique timestamp, it holds INCOMPLETE until the manifest is there. Raises errors of the location.
+    A folder has the file INCOMPLETE until its manifest is written. Raises errors of the location.
     """
     place = open_location(location, access)
     note = f"{owner}\nIncomplete: this initial update is still being exported, or its export has failed.\n"
@@ -194,7 +194,7 @@ def owner_of_note(note: bytes) -> tuple[str, str] | None:
 
 
 class _Checked:
-    """Passes a file's bytes on, and knows at the end whether they were those that were written."""
+    """Passes a file's bytes on, and checks their number and SHA-256. Raises `FileDamaged`."""
 
     def __init__(self, pieces: Iterator[bytes], file: File, place: Location):
         self._pieces = pieces
@@ -226,7 +226,7 @@ def _deflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Raises `zlib.error` where it is not one whole gzip member."""
+    """Raises `zlib.error` where the pieces are not exactly one gzip member."""
     inflater = zlib.decompressobj(GZIP)
     for piece in pieces:
         if inflater.eof:

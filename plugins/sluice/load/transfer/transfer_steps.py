@@ -1,4 +1,4 @@
-"""The steps of an initial update that travels as files, beside those of `sluice.load.steps`.
+"""The further steps of an initial update by files, beside those of `sluice.load.steps`.
 
 probe → (begin, create tables, plan) → new folder → export → seal → … carried by hand … → examine → import
 """
@@ -45,13 +45,13 @@ log = logging.getLogger("sluice.load")
 QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
 IMPORTING = "Manual Data transfer: the files are being imported, changes are queued"
 WAITING = "Manual Data transfer: WAITING (stored on '{}')"
-"""What the slave's status says meanwhile: the words of docs/manual-transfer.md."""
+"""Messages of the slave, as in docs/manual-transfer.md."""
 CHECKERS = 4
 """Files whose SHA-256 is computed at the same time."""
 
 
 class NotAsSent(Terminal):
-    """What lies at the slave's location is not what was sent; `problems` holds one sentence each."""
+    """The files at the slave's location are not those that were sent; `problems`: one sentence each."""
 
     def __init__(self, target: LoadTarget, location: Location, problems: list[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
@@ -63,27 +63,27 @@ class NotAsSent(Terminal):
 
 
 class NothingExported(Terminal):
-    """The slave waits for no files."""
+    """The slave does not wait for files."""
 
     def __init__(self, target: LoadTarget, why: str):
         super().__init__(f"{target}: {why}. Start an initial update with transfer: files.")
 
 
 def probe(location: Location, access: S3Access) -> None:
-    """The location exists and can be written. Raises `LocationUnusable`, `LocationFull`, `LocationUnreachable`."""
+    """Checks that the location can be written. Raises `LocationUnusable`, `LocationFull`, `LocationUnreachable`."""
     open_location(location, access).probe()
 
 
 def folder_of(update: LoadTarget, location: Location, access: S3Access, key: bytes | None) -> TransferFolder:
-    """The folder of this update: made at the first call, found at the next ones."""
+    """The folder of this update, made at the first call."""
     return new_folder(location, access, key, f"{update.prefix} {update.slave.name} {update.update_id}")
 
 
 def seal(update: Update, transfer_folder: TransferFolder, others: Sequence[Update] = ()) -> Manifest:
-    """Writes the two end-of-update messages when all blocks are exported; what was written before is found again.
+    """Writes the two end-of-update messages when all blocks are exported; returns the manifest, also of a former call.
 
-    `others`: the same update for other slaves, whose blocks were held; the manifest names those that the folder is for.
-    The slaves' message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
+    `others`: the same update for other slaves, which get the same blocks; the manifest names those that do. The slaves'
+    message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
     """
     try:
         manifest = transfer_folder.manifest()
@@ -93,7 +93,7 @@ def seal(update: Update, transfer_folder: TransferFolder, others: Sequence[Updat
     transfer_folder.folder.remove(INCOMPLETE)
     for each in (update, *others):
         if each.slave.name in manifest.names:
-            _say_waiting(each, transfer_folder)
+            _note_waiting(each, transfer_folder)
     log.info(
         "%s: written to %s: %s with %s. Carry that folder to the slave's location, then approve",
         update, transfer_folder.location, counted(len(manifest.blocks), "file"),
@@ -102,22 +102,22 @@ def seal(update: Update, transfer_folder: TransferFolder, others: Sequence[Updat
     return manifest
 
 
-def _say_waiting(update: Update, transfer_folder: TransferFolder) -> None:
+def _note_waiting(update: Update, transfer_folder: TransferFolder) -> None:
     try:
         steps.note(update, WAITING.format(transfer_folder.location))
     except SluiceError as error:
-        log.warning("%s: could not leave word on the slave: %s", update, error)
+        log.warning("%s: the slave's message could not be written: %s", update, error)
 
 
 def left_to_import(target: LoadTarget) -> int:
-    """Blocks whose files the slave does not have yet. Raises `LoadEnded`, `NothingExported`, `Transient`."""
+    """How many blocks are not imported yet. Raises `LoadEnded`, `NothingExported`, `Transient`."""
     return sum(block.state is not BlockState.STORED for block in _waiting(target))
 
 
 def examine(target: LoadTarget, transfer_folder: TransferFolder) -> Manifest:
-    """Reads the whole folder: all files there, sizes and SHA-256 right, for this prefix, slave and update.
+    """Reads the whole folder, and checks its files, sizes and SHA-256, and that it is for this slave and update.
 
-    Raises `NotAsSent` with everything wrong at once, `LoadEnded`, `NothingExported`, `Transient`.
+    Raises `NotAsSent` with all problems, `LoadEnded`, `NothingExported`, `Transient`.
     """
     blocks = _waiting(target)
     try:
@@ -134,33 +134,33 @@ def examine(target: LoadTarget, transfer_folder: TransferFolder) -> Manifest:
 
 
 def damaged(transfer_folder: TransferFolder, files: Iterable[File]) -> list[str]:
-    """What is wrong with `files` as they lie in the folder, one sentence each."""
+    """The faults of `files` in the folder, one sentence each."""
     sizes = transfer_folder.folder.sizes()
 
     def fault(file: File) -> str | None:
         try:
-            found = transfer_folder.fault(file, sizes.get(file.name))
+            reason = transfer_folder.fault(file, sizes.get(file.name))
         except Transient:
             raise
         except SluiceError as error:
             return f"{file.name}: {error}"
-        return f"{file.name} {found}" if found else None
+        return f"{file.name} {reason}" if reason else None
 
     with ThreadPoolExecutor(CHECKERS) as pool:
-        return [found for found in pool.map(fault, files) if found]
+        return [sentence for sentence in pool.map(fault, files) if sentence]
 
 
 def at(location: Location, name: str) -> Location:
-    """The folder `name` at `location`; `location` itself when it is that folder already."""
+    """The folder `name` at `location`, or `location` itself where it is that folder."""
     return location if location.name == name else location.below(name)
 
 
 def found_for(
     location: Location, access: S3Access, key: bytes | None, slave_info: ConnectionInfo, slave: str | None
 ) -> tuple[TransferFolder, LoadTarget]:
-    """The folder at `location` that the slave waits for, the newest one, and the slave as its manifest describes it.
+    """The newest folder at `location` that the slave waits for, and the slave as the manifest describes it.
 
-    `location` may be that folder itself. Raises `NotComplete` with what was wrong with each, errors of the folder.
+    `location` may be that folder itself. Raises `NotComplete` with the reason for each folder, errors of the folder.
     """
     names = [location.name] if is_folder_name(location.name) else []
     place = location.parent if names else location
@@ -169,14 +169,14 @@ def found_for(
         transfer_folder = TransferFolder(place.below(name), access, key)
         try:
             manifest = transfer_folder.manifest()
-            meant = [one for one in manifest.slaves if slave is None or one.name == slave]
-            if len(meant) != 1:
+            matching = [one for one in manifest.slaves if slave is None or one.name == slave]
+            if len(matching) != 1:
                 raise NotComplete(
                     transfer_folder.location, f"is for slave {', '.join(manifest.names)}: name one of them with --slave"
                 )
-            (found,) = meant
-            config = SlaveConfig(found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables)
-            places = Placement.of_tables(dict(found.places))
+            (to,) = matching
+            config = SlaveConfig(to.name, "", slave_info.vendor, to.schema, existing_tables=to.existing_tables)
+            places = Placement.of_tables(dict(to.places))
             target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id, places)
             left_to_import(target)
             return transfer_folder, target
@@ -216,7 +216,7 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
         tables = _tables(update, master, names)
     named = {str(block.file) for block in blocks}
     sizes = transfer_folder.folder.sizes()
-    # What loaders left that died before BLOCKS knew of their file, or a try of this step.
+    # Files of loaders that were killed before BLOCKS had their file, and of earlier tries of this step.
     for name in sizes:
         stray = is_file_name(name, BLOCK_PRIORITY) and name not in named
         if stray or is_file_name(name, END_PRIORITY) or is_file_name(name, MANIFEST_PRIORITY):
@@ -246,14 +246,14 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
 
 
 def _tables(update: Update, master: Session, names: list[TableName]) -> list[FileTable]:
-    """Those of `names` that the master still has, as the slave gets them."""
+    """The tables among `names` that the master still has, transformed for the slave."""
     rows, transforms = vendor_of(update.master_info.vendor).rows, Transforms(update.replication, update.slave)
-    found = []
+    tables = []
     for shape in rows.shapes(master, names).values():
         transform = transforms.of(shape, master)
-        made = shape if transform is None else transform.shape
-        found.append(FileTable(made, rows.key_order(master, shape).same_everywhere))
-    return found
+        transformed = shape if transform is None else transform.shape
+        tables.append(FileTable(transformed, rows.key_order(master, shape).same_everywhere))
+    return tables
 
 
 def _all(target: LoadTarget, slave: Session) -> list[Block]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
-from sluice.database.load import Completed, ForeignKeyMet
+from sluice.database.load import Completed, TouchingForeignKey
 from sluice.database.plain_index import columns_of
 from sluice.database.schema import Constraint, FreeSequence, Index
 from sluice.database.session import Session
@@ -116,11 +116,13 @@ class Definitions(ABC):
 
     # Before a load
 
-    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+    def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[TouchingForeignKey]:
         """The slave's foreign keys from or to any of `tables`."""
         loaded = set(tables)
         return [
-            ForeignKeyMet(own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded)
+            TouchingForeignKey(
+                own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded
+            )
             for own in self.catalog.foreign_keys(connection, tables)
         ]
 

@@ -78,14 +78,14 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
     try:
         next(found)  # names of columns
         for rows in found:
-            for meets, *values in rows:
+            for matches, *values in rows:
                 key = tuple(ColumnTexts.shown(text) or "" for text in values)
-                if meets and begun is None:
+                if matches and begun is None:
                     begun = key
-                elif not meets and begun is not None:
+                elif not matches and begun is not None:
                     yield Match((begun, key), skipped)
                     begun, skipped = None, 1
-                elif not meets:
+                elif not matches:
                     skipped += 1
     except StatementFailed as error:
         raise SelectionInvalid(

@@ -1,14 +1,15 @@
-"""Digests of a PostgreSQL table's rows: the texts of the statements, alike on master and slave.
+"""Statements that compute digests of a PostgreSQL table's rows, the same on master and slave.
 
-A row's digest is a 64-bit hash of its replicated columns, by value or canonical text. A block's digest is how many rows
-it has and the sum of theirs: no order, and equal rows count as often as they are there. A block is a range of
-the key's first column where every database orders that alike (`RANGED`); else it is a class of the key's hash,
-of the whole row's for a table without a key. Two blocks that differ have the same digest once in 2^64.
+A row's digest is a 64-bit hash of its replicated columns, by value or canonical text. A block's digest is the number of
+its rows and the sum of their digests: their order does not matter, and equal rows count separately. A block is a range
+of the key's first column where every database orders its type alike (`RANGED`); otherwise a class of the key's hash, or
+of the whole row's for a keyless table. Two different blocks have the same digest once in 2^64.
 """
 
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Compared, Method, Texts
 from sluice.database.session import Session
@@ -28,20 +29,20 @@ _PLAIN = RANGED | {"numeric", "real", "double precision", "boolean", "oid", "byt
 _TEXTS = frozenset({"text", "character varying"})
 WHOLE = frozenset({"smallint", "integer", "bigint"})
 NARROW = frozenset({"smallint", "integer", "date", "uuid", "boolean"})
-"""Types whose own hash tells their values apart: of 32 bits or fewer, or hashed byte by byte."""
+"""Types whose own hash differs for different values: of 32 bits or fewer, or hashed byte by byte."""
 SENT = {
     "bigint": "int8send",
     "timestamp without time zone": "timestamp_send",
     "timestamp with time zone": "timestamptz_send",
 }
-"""Types whose binary form is hashed, and what makes it; of a numeric with a scale `numeric_send`."""
+"""Types whose binary form is hashed, with the function that makes it; for a numeric with a scale: `numeric_send`."""
 SAMPLED_KEYS = 100
-"""How many keys of a block are looked at, on average, to find where blocks should end."""
+"""How many keys of a block are sampled, on average, to find the bounds of blocks."""
 PAGES_A_PART = 65_536
 """Pages that one statement reads, half a gigabyte."""
 _BLOCKS_A_STRETCH, _UNEVEN_STRETCH, _UNEVEN_BLOCK = 30, 2.5, 20
-"""Keys lie evenly when, of a sample, no stretch of so many blocks has more than so many times its share, and no block
-so many times: a sample has whole pages, several of some blocks and none of others."""
+"""Keys are even when no stretch of so many blocks has more than so many times its share of a sample, and no block more
+than so many times its share: a sample consists of whole pages, several of some blocks and none of others."""
 _HALF = 2**15
 _BLOCK, _NUMBER = struct.Struct(">hh"), struct.Struct(">q")
 
@@ -52,23 +53,23 @@ RECORD = (  # a value of each type that is not hashed as a text
     "timestamptz_send(timestamptz '2020-02-29 12:00+00'), 'x'::text COLLATE \"C\""
 )
 PROBES = ("", "0", "Sluice", "x" * 200)
-"""In letters that every encoding has: a text that a database cannot hold would fail there."""
+"""Texts with letters that every encoding has, as others would fail in some databases."""
 
 
 @dataclass(frozen=True)
 class Digest:
-    """How one side's table is digested: what is compared, and into which blocks it falls."""
+    """Makes the statements for one side's table."""
 
     shape: TableShape
     """This side's table."""
     columns: tuple[Compared, ...]
-    """A type differs from the column's own where the other side's is wider."""
+    """The compared columns; a type differs from the column's own where the other side's is wider."""
     key: tuple[str, ...]
     method: Method
     bounds: tuple[str, ...] = ()
-    """Where blocks of the key's first column end, ascending."""
+    """The bounds of blocks in the key's first column, ascending."""
     classes: int = 1
-    """Where there are no bounds: a power of two."""
+    """Without bounds: the number of hash classes, a power of two."""
 
     @property
     def source(self) -> str:
@@ -89,11 +90,11 @@ class Digest:
         return [value_text(*of[name]) for name in names]
 
     def key_types(self) -> dict[str, str]:
-        """Of the key's columns the types whose values their texts are."""
+        """Key column → the type in which its texts are written."""
         return {each.name: each.type for each in self.columns if each.name in self.key}
 
     def as_compared(self, name: str, expression: str) -> str:
-        """The text in which a column is compared, of a text that a change brings."""
+        """Converts a text of a change to the text in which the column is compared."""
         wanted = self.columns[self._place(name)].type
         return value_text(wanted, f"({expression}::{self.shape.column(name).type})::{wanted}")
 
@@ -101,14 +102,14 @@ class Digest:
         if self.method is not Method.HASH:
             return hashed(self.method, self._text(), 0)
         record = f"ROW({', '.join(self._exact())})"
-        # The hash of a record is a sum over its columns, and a sum of such sums would not tell which row a value
-        # belongs to. So the key is the seed of each; a row without one is hashed once more.
+        # The hash of a record is a sum over its columns, and in a sum of such sums values of different rows could be
+        # exchanged. So the key is the seed of each row's hash; a keyless row is hashed once more.
         if self.key:
             return f"hash_record_extended({record}, {self._seed()})"
         return f"hash_record_extended(ROW(int8send(hash_record_extended({record}, 0))), 0)"
 
     def _seed(self) -> str:
-        """64 bits that name the row."""
+        """64 bits computed from the key."""
         if self._number():
             return f"{self.values()[self._place(self.key[0])]}::bigint"
         exact = self._exact()
@@ -122,10 +123,10 @@ class Digest:
         return next(place for place, each in enumerate(self.columns) if each.name == name)
 
     def _exact(self) -> list[str]:
-        """Of each column what tells its values apart, hashed: two that differ have the same hash once in 2^64.
+        """For each column an expression whose hash differs for different values, except once in 2^64.
 
-        PostgreSQL's hash of a bigint, and of times with it, folds 64 bits to 32; that of a numeric knows no sign. Hence
-        their binary forms. Of other types the texts.
+        PostgreSQL's hash of a bigint, and so of times, folds 64 bits to 32; that of a numeric ignores the sign. So
+        their binary forms are hashed, and the texts of other types.
         """
         found = []
         for place, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
@@ -141,9 +142,9 @@ class Digest:
         return found
 
     def _text(self) -> str:
-        """The text of a row: no two rows that differ have the same. Twice as fast as that of a record.
+        """The text of a row, different for different rows, and twice as fast as the text of a record.
 
-        NULL shows nothing, which no value of a `_PLAIN` type does, and texts have their length before them.
+        NULL becomes an empty text, which no value of a `_PLAIN` type has; other texts follow their length.
         """
         parts, others = [], []
         for value, each in zip(self.values(), self.columns, strict=True):
@@ -152,10 +153,10 @@ class Digest:
             if name in _PLAIN:
                 parts += [value, "','"]
             elif name in _TEXTS:
-                # In UTF-8, because the same text has other lengths in other encodings.
+                # In UTF-8, because the length of a text depends on the encoding.
                 parts += [f"octet_length(convert_to({value}, 'UTF8'))", "':'", value]
             else:
-                # Of a character(n) the text has no blanks at its end: how many there are depends on the encoding.
+                # A character(n) without its trailing blanks, whose number depends on the encoding.
                 others.append(value_text(wanted, value) if name == "character" else value)
         if others or not parts:
             parts.append(f"ROW({', '.join(others)})::text")
@@ -170,7 +171,7 @@ class Digest:
             name = f"t.{quoted(first.name)}"
             even = _even(self.bounds) if first.type in WHOLE else None
             if even is not None:
-                # Three numbers instead of thousands travel to both sides.
+                # Three numbers instead of thousands are sent to both sides.
                 begin, step, end = even
                 inside = f"({name}::bigint - {_number(begin)}) / {step} + 1"
                 return (
@@ -187,14 +188,14 @@ class Digest:
         return f"({hashed(self.method, key, 1)} & {self.classes - 1})"
 
     def blocks(self, part: tuple[int, int | None] | None) -> str:
-        """One binary value: of each block what `unpacked` reads; of the pages from … up to but without …, or of all."""
+        """One binary value with all blocks, for `unpacked`; `part`: first page and the one after the last, or all."""
         grouped = (
             f"SELECT b, count(*) AS n, sum(h) AS total FROM (SELECT {self.block()} AS b, {self.row()} AS h "
             f"FROM {self.source} WHERE {_pages(part)}) AS s GROUP BY b"
         )
         few = f"int2send((n - {_HALF})::smallint)"
         many = f"int2send({_HALF - 1}::smallint) || int8send(n)"
-        # Of the sum 64 bits: a negative remainder and the positive one differ by 2^64.
+        # The sum modulo 2^64, as a signed number.
         rest = f"mod(total, {2**64})"
         total = f"{rest} - CASE WHEN {rest} >= {2**63} THEN {2**64} WHEN {rest} < -{2**63} THEN -{2**64} ELSE 0 END"
         count = f"CASE WHEN n < {2 * _HALF - 1} THEN {few} ELSE {many} END"
@@ -218,22 +219,22 @@ class Digest:
         return " OR ".join(conditions) or "false"
 
     def rows(self, blocks: Collection[int]) -> str:
-        """Of each row in `blocks`: its digest, the texts of its key."""
+        """The query for digests and key texts of the rows in `blocks`."""
         return f"SELECT {', '.join([self.row(), *self.texts(self.key)])} FROM {self.source} WHERE {self.within(blocks)}"
 
     def counts(self, blocks: Collection[int]) -> str:
-        """Of a table without a key, of each distinct row in `blocks`: copies, the texts of its columns."""
-        # To a collation of the column's own, texts that differ may be equal.
+        """For a keyless table: the query for the distinct rows in `blocks`, as numbers of copies and texts."""
+        # COLLATE "C", because a column's own collation may have equal texts that differ.
         texts = [f'({text}) COLLATE "C"' for text in self.texts([each.name for each in self.columns])]
         places = ", ".join(str(place) for place in range(2, len(texts) + 2))
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
 
 def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
-    """Block, rows, and their digests' sum modulo 2^64, of what `Digest.blocks` gives.
+    """Blocks, as number, rows and sum of digests modulo 2^64, from the result of `Digest.blocks`.
 
-    A block has twelve bytes: its number in two, its rows in two (in eight more where these do not hold them), the sum
-    in eight.
+    A block has twelve bytes: two for its number, two for its rows (and eight more for a large number), eight for the
+    sum.
     """
     found = []
     at = 0
@@ -253,14 +254,14 @@ def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
 def found_rows(
     connection: Session, digest: Digest, keys: Sequence[Texts]
 ) -> list[tuple[Texts, dict[str, str | None] | None]]:
-    """For each of `keys` the row that the table has under it, or None. Raises psycopg's errors."""
+    """For each of `keys` the key and its row, or None. Raises psycopg's errors."""
     if not keys:
         return []
     shape, order = digest.shape, key_order(connection, digest.shape)
     chosen = [shape.column(name) for name in digest.key]
     equal = {column.name: operator for column, operator in zip(shape.key, order.equal, strict=True)}
     names = [f"k{number}" for number in range(1, len(chosen) + 1)]
-    # Keys are texts of the compared type: that of a number(12,2) is none of an integer.
+    # Keys are texts of the compared types, which the column's own type may not accept.
     types = digest.key_types()
     given = [replace(column, type=types[column.name]) for column in chosen]
     # Not by unnest: it would take composites apart.
@@ -268,8 +269,8 @@ def found_rows(
         f"(%({name})s::{array_type(column)})[n] AS {name}" for name, column in zip(names, given, strict=True)
     )
     casts = [
-        f"w.{name}" if own == there else f"w.{name}::{there.type}"
-        for name, own, there in zip(names, chosen, given, strict=True)
+        f"w.{name}" if column == other else f"w.{name}::{other.type}"
+        for name, column, other in zip(names, chosen, given, strict=True)
     ]
     match = " AND ".join(
         f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, cast)}"
@@ -302,12 +303,12 @@ def _number(value: int) -> str:
 
 
 def encoding(connection: Session) -> str:
-    """What the database keeps texts in, such as UTF8."""
+    """The database's encoding of texts, such as UTF8."""
     return str(native(connection).info.parameter_status("server_encoding"))
 
 
 def probe(connection: Session, method: Method) -> list[int] | None:
-    """What this server makes of values that are the same everywhere; None where it lacks the method."""
+    """This server's digests of fixed values; None where it lacks the method."""
     if method is Method.HASH and native(connection).info.server_version < 140000:
         return None
     probes = [hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1)]
@@ -320,9 +321,10 @@ def probe(connection: Session, method: Method) -> list[int] | None:
 
 
 def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
-    """Where blocks of about `ROWS_A_BLOCK` rows may end, from a sample of the pages. Empty where one block will do.
+    """Bounds for blocks of about `ROWS_A_BLOCK` rows, from a sample of pages; empty where one block is enough.
 
-    Of whole numbers that lie evenly, ends at even distances: they need not travel. `rows`: about how many there are.
+    Where whole numbers are distributed evenly, the bounds have equal distances, so that three numbers name them all.
+    `rows`: about how many rows there are.
     """
     wanted = min(rows // ROWS_A_BLOCK, MOST_BLOCKS)
     if wanted < 2:
@@ -331,7 +333,7 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
     sample = f"SELECT {name} AS k FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})"
     if shape.key[0].type in WHOLE and wanted >= _BLOCKS_A_STRETCH * 8:
-        # Of bigints all over their range the distance is no bigint: then all of them are in one block.
+        # Where bigints use all of their range, the distance is no bigint, and all of them are in one block.
         found = connection.execute(
             f"WITH s AS MATERIALIZED ({sample}), "
             f"e AS (SELECT min(k)::bigint AS a, max(k) AS z, "
@@ -341,12 +343,12 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
             f"t AS (SELECT sum(n) AS n FROM b GROUP BY b / {_BLOCKS_A_STRETCH}) "
             f"SELECT a, z, step, (SELECT sum(n) FROM b), (SELECT max(n) FROM b), (SELECT max(n) FROM t) FROM e".encode()
         ).fetchone()
-        even = _even_bounds(*map(int, found), wanted=wanted) if found is not None and found[0] is not None else []
+        even = _even_bounds(found, wanted) if found is not None and found[0] is not None else []
         if even:
             return even
     quantiles = f"SELECT s.k, ntile({wanted}) OVER (ORDER BY s.k) AS n FROM ({sample}) AS s"
     row = connection.execute(
-        # Not by min(k): that of a uuid came with PostgreSQL 18.
+        # Not min(k): PostgreSQL has that for uuid only since 18.
         f"SELECT array_agg(b.k::text ORDER BY b.k) FROM (SELECT DISTINCT ON (q.n) q.k FROM ({quantiles}) AS q "
         f"WHERE q.n > 1 ORDER BY q.n, q.k) AS b".encode()
     ).fetchone()
@@ -354,18 +356,20 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     return list(dict.fromkeys(row[0] or ()))
 
 
-def _even_bounds(first: int, last: int, step: int, keys: int, block: int, stretch: int, *, wanted: int) -> list[str]:
-    """Ends between two keys at distances of `step`, where they part rows about as others would; else none.
+def _even_bounds(found: Sequence[Any], wanted: int) -> list[str]:
+    """Bounds at equal distances, where these divide the rows evenly enough; else none.
 
-    Of a sample of `keys`, so many are in the fullest block, and in the fullest stretch of `_BLOCKS_A_STRETCH`.
+    `found`: first key, last key, distance, number of sampled keys, and how many of them the fullest block and the
+    fullest stretch of `_BLOCKS_A_STRETCH` have.
     """
+    first, last, step, keys, block, stretch = map(int, found)
     if block * wanted > keys * _UNEVEN_BLOCK or stretch * wanted > keys * _BLOCKS_A_STRETCH * _UNEVEN_STRETCH:
         return []
     return [str(end) for end in range(first + step, last + 1, step)]
 
 
 def _even(bounds: Sequence[str]) -> tuple[int, int, int] | None:
-    """First, distance and last of bounds that have one distance, and no more between them than a bigint holds."""
+    """First bound, distance and last bound, where all distances are equal and fit a bigint; else None."""
     begin, end = int(bounds[0]), int(bounds[-1])
     step = (end - begin) // max(1, len(bounds) - 1)
     even = step > 0 and end - begin < 2**63 and all(int(text) == begin + n * step for n, text in enumerate(bounds))
@@ -373,11 +377,11 @@ def _even(bounds: Sequence[str]) -> tuple[int, int, int] | None:
 
 
 def drawn(connection: Session, digest: Digest, rows: int, wanted: int) -> list[Key]:
-    """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
+    """The keys of about `wanted` rows, drawn at random from the table's (about) `rows`."""
     percent = min(100.0, 100.0 * wanted / max(1, rows))
     texts = ", ".join(digest.texts(digest.key))
     source = f"{digest.source} TABLESAMPLE BERNOULLI ({percent:.8f})"
-    # The first of them would be no fair draw where the table is larger than it is believed to be.
+    # Shuffled before the limit: where the table is larger than estimated, the first rows would be no random sample.
     order = f"ORDER BY pg_catalog.random() LIMIT {2 * wanted + 100}"
     return connection.execute(f"SELECT {texts} FROM {source} {order}".encode()).fetchall()
 

@@ -1,4 +1,4 @@
-"""Reading the rows that a repair is about, from whichever PostgreSQL database."""
+"""Reads rows by their keys from a PostgreSQL database, for repairs."""
 
 from collections.abc import Sequence
 
@@ -30,10 +30,10 @@ def rows(
     alike: bool = False,
     canonical: bool = False,
 ) -> list[Texts | None]:
-    """For each of `keys` the row under exactly these texts, None where there is none.
+    """For each of `keys` the row with exactly these key texts; None where there is none.
 
-    Values may be equal although their texts are not (1.0 and 1.00): then the row is one that is asked for by the other
-    text, unless `alike` says that it is meant as well. Raises psycopg's errors, `TableChanged`.
+    Values may be equal although their texts are not (1.0 and 1.00); with `alike` such a row is returned too. Raises
+    psycopg's errors, `TableChanged`.
     """
     about = _digest(connection, table, key, columns, canonical)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
@@ -44,15 +44,15 @@ def rows(
 def copies(
     connection: Session, table: TableName, columns: Columns, wanted: Sequence[Texts], *, canonical: bool = False
 ) -> list[int]:
-    """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
+    """How many copies of each of these rows a keyless table has. Raises psycopg's errors, `TableChanged`."""
     about = _digest(connection, table, (), columns, canonical)
-    theirs = f"ROW({', '.join(about.texts([each.name for each in columns]))})::text".replace("%", "%%")
+    row_text = f"ROW({', '.join(about.texts([each.name for each in columns]))})::text".replace("%", "%%")
     names = [f"c{number}" for number in range(1, len(columns) + 1)]
     arrays = ", ".join(f"%({name})s::text[]" for name in names)
     source = about.source.replace("%", "%%")
     statement = (
         f"SELECT w.n, count(*) FROM unnest({arrays}) WITH ORDINALITY AS w ({', '.join(names)}, n) "
-        f'JOIN {source} ON (ROW({", ".join(f"w.{name}" for name in names)})::text) COLLATE "C" = ({theirs}) '
+        f'JOIN {source} ON (ROW({", ".join(f"w.{name}" for name in names)})::text) COLLATE "C" = ({row_text}) '
         'COLLATE "C" GROUP BY w.n'
     )
     values = {name: array_literal([row[place] for row in wanted]) for place, name in enumerate(names)}

@@ -1,6 +1,7 @@
-"""Foreign keys of a PostgreSQL database: between which tables, and what they do by themselves."""
+"""Reads foreign keys of a PostgreSQL database."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import psycopg
 
@@ -13,20 +14,20 @@ from sluice.vendors.postgres.connection import native
 
 
 def read(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
-    """Those by which `tables` refer to others, or to themselves. Raises psycopg's errors."""
+    """The foreign keys of `tables`. Raises psycopg's errors."""
     wanted = list(tables)
     pairs = ([table.schema for table in wanted], [table.name for table in wanted])
     rows = psycopg.RawCursor(native(connection)).execute(sql_files.render("postgres", "foreign_keys"), pairs)
-    return [_key(*row) for row in rows]
+    return [_key(row) for row in rows]
 
 
 def acting(connection: Session) -> list[Acting]:
-    """Those of the whole database that act. Raises psycopg's errors."""
+    """The foreign keys of the database that change or delete rows by themselves. Raises psycopg's errors."""
     rows = connection.execute(sql_files.render("postgres", "foreign_keys_acting").encode())
-    return [Acting(name, definition, _key(*row)) for name, definition, *row in rows]
+    return [Acting(name, definition, _key(row)) for name, definition, *row in rows]
 
 
-def _key(
-    schema: str, name: str, other: str, parent: str, on_update: str, on_delete: str, mine: list[str], its: list[str]
-) -> ForeignKey:
-    return ForeignKey(TableName(schema, name), TableName(other, parent), on_update, on_delete, tuple(mine), tuple(its))
+def _key(row: Sequence[Any]) -> ForeignKey:
+    schema, name, parent_schema, parent, on_update, on_delete, columns, parent_columns = row
+    child, parent_table = TableName(schema, name), TableName(parent_schema, parent)
+    return ForeignKey(child, parent_table, on_update, on_delete, tuple(columns), tuple(parent_columns))

@@ -58,8 +58,8 @@ class KeyOrder:
     ) -> str:
         """The rows of a block, in key order; `locked` against changes until the transaction ends."""
         selected = ", ".join(map(_canonical, columns)) if canonical else select_list(columns)
-        met = "".join(f" AND {self._met(condition)}" for condition in where)
-        query = f"SELECT {selected} FROM {self.source} WHERE {self.within(lo, hi)}{met}"
+        conditions = "".join(f" AND {self._condition(condition)}" for condition in where)
+        query = f"SELECT {selected} FROM {self.source} WHERE {self.within(lo, hi)}{conditions}"
         if not self.shape.keyless:
             query += f" ORDER BY {self.by}"
         return f"{query} FOR SHARE" if locked else query
@@ -76,7 +76,7 @@ class KeyOrder:
         ).fetchone()
         return None if found is None else tuple(found)
 
-    def _met(self, condition: RowCondition) -> str:
+    def _condition(self, condition: RowCondition) -> str:
         column = self.shape.column(condition.column)
         name, operator = quoted(column.name), condition.operator
         if operator in (Operator.IS_NULL, Operator.NOT_NULL):

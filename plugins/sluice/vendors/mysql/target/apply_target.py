@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import CommitRefused
 from sluice.database.conflicts import RowStays as row_stays  # noqa: N813
-from sluice.database.conflicts import Unsettled
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -54,7 +54,7 @@ def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int)
     return stage.drop(connection, prefix, below=below)
 
 
-def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
+def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
     """None: nothing is checked as late as that."""
     return None
 

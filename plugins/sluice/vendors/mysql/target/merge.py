@@ -25,7 +25,7 @@ from sluice.vendors.mysql.connection import native, quoted
 from sluice.vendors.mysql.errors import OF_ROWS, refusal
 from sluice.vendors.mysql.target import stage
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
-from sluice.vendors.mysql.target.stage import Rows, StagedHere
+from sluice.vendors.mysql.target.stage import MysqlStaged, Rows
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Merger(common.Merger[_Set]):
                 if rows.num_rows
             }
         else:
-            assert isinstance(change, StagedHere), "staged on another vendor's slave"
+            assert isinstance(change, MysqlStaged), "staged on another vendor's slave"
             staged = dict(change.sets)
         compared = change.compared and not safe and bool(change.key)
         return [
@@ -156,8 +156,8 @@ class Merger(common.Merger[_Set]):
         key = {name: f"c{each.columns.index(name) + 1}" for name in each.key}
         same = " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in key.items())
         for index in each.target.uniques_beside(each.key):
-            meets = " AND ".join(f"t.{quoted(name)} = s.c{each.columns.index(name) + 1}" for name in index.columns)
-            look = f"SELECT 1 FROM {each.target.place} t JOIN {each.rows.place} s ON {meets} WHERE NOT ({same}) LIMIT 1"
+            equal = " AND ".join(f"t.{quoted(name)} = s.c{each.columns.index(name) + 1}" for name in index.columns)
+            look = f"SELECT 1 FROM {each.target.place} t JOIN {each.rows.place} s ON {equal} WHERE NOT ({same}) LIMIT 1"
             if set(index.columns) <= set(each.columns) and self.session.run(look).fetchone():
                 raise Collision(each.target.table, f"another row has a unique value ({index.name})", unique=True)
         columns = ", ".join(name for name, _ in each.values())

@@ -105,9 +105,9 @@ class Replayer(replay.Replayer[SlaveTable]):
             if any(change.new.get(name) is None for name in index.columns):
                 continue
             words = _Words(target)
-            meets = words.equal({name: change.new[name] for name in index.columns})
+            equal = words.equal({name: change.new[name] for name in index.columns})
             other = f"NOT ({words.equal(key)}) AND NOT ({words.equal(mine)})"
-            text = f"SELECT {_texts(target, change.key)} FROM {_place(target)} t WHERE {meets} AND {other}"
+            text = f"SELECT {_texts(target, change.key)} FROM {_place(target)} t WHERE {equal} AND {other}"
             for row in self.session.run(text, words.values).fetchall():
                 shown = tuple(target.column(name).shown(text) for name, text in zip(change.key, row, strict=True))
                 found[shown] = DisplacedRow(change, shown)

@@ -32,7 +32,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class StagedHere(Staged):
+class MysqlStaged(Staged):
     """Net changes in stage tables of the slave."""
 
     sets: Mapping[str, Rows] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, 
 
 def put(
     connection: Session, changes: NetChanges, target: SlaveTable, *, prefix: Prefix, epoch: int, number: str
-) -> StagedHere:
+) -> MysqlStaged:
     """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there.
 
     In autocommit. Raises `ValueUnfit`, `ColumnMissing`.
@@ -73,7 +73,7 @@ def put(
             place = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
             session.run(f"DROP TABLE IF EXISTS {place}")
             sets[kind] = _filled(session, "TABLE", place, changes, kind, target)
-    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
+    return MysqlStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
 
 
 def drop(connection: Session, prefix: Prefix, *, below: int) -> int:

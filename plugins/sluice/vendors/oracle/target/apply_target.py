@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from sluice import sql_files
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import CommitRefused
 from sluice.database.conflicts import RowStays as row_stays  # noqa: N813
-from sluice.database.conflicts import Unsettled
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -56,7 +56,7 @@ def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int)
     return stage.drop(connection, prefix, below=below)
 
 
-def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
+def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
     """None: what was deferred to the commit says so by itself."""
     return None
 

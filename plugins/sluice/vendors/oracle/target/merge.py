@@ -24,7 +24,7 @@ from sluice.vendors.oracle.session import Value, binds_of, native
 from sluice.vendors.oracle.target import stage
 from sluice.vendors.oracle.target.drift import differing
 from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, found_under, unfit
-from sluice.vendors.oracle.target.stage import Row, StagedHere
+from sluice.vendors.oracle.target.stage import OracleStaged, Row
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Merger(common.Merger[_Set]):
                 if rows.num_rows:
                     sources[kind] = tuple(rows.column_names), lambda rows=rows: stage.parts_of(rows)  # type: ignore[misc]
         else:
-            assert isinstance(change, StagedHere), "staged on another vendor's slave"
+            assert isinstance(change, OracleStaged), "staged on another vendor's slave"
             for kind, staged in change.sets.items():
                 sources[kind] = (
                     staged.columns,

@@ -34,7 +34,7 @@ class StageTable:
 
 
 @dataclass(frozen=True)
-class StagedHere(Staged):
+class OracleStaged(Staged):
     """Net changes in stage tables of the slave."""
 
     sets: Mapping[str, StageTable] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[Ro
         yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in found]
 
 
-def put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> StagedHere:
+def put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> OracleStaged:
     """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there. In autocommit."""
     session, sets = native(connection), {}
     for kind, rows in changes.by_kind.items():
@@ -64,7 +64,7 @@ def put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int,
             name = f"{prefix.lower}stage_{epoch}_{number}_{kind}"
             _drop(session, _present(session, name))
             sets[kind] = _filled(session, quoted(name), rows)
-    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
+    return OracleStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
 
 
 def drop(connection: Session, prefix: Prefix, *, below: int) -> int:

@@ -1,16 +1,16 @@
-"""Changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
+"""Follows changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
 
     alterer = Alterer(connection, merger.targets)
     alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .defined, .former
     alterer.truncate(tables)
 
-Everything happens in the caller's transaction. What is there already is left alone, so that an item
-may come twice. Columns are matched by their number in the master's definitions, which a rename
-keeps, and changed on the slave by name; columns that only the slave has stay as they are.
+Everything runs in the caller's transaction. What exists already is left alone, so an item may be applied twice. Columns
+are matched by their number in the master's definitions, which a rename keeps, and changed on the slave by name; columns
+that only the slave has stay unchanged.
 
-Expressions of the master run on the slave with the rights of Sluice's account there. So none is evaluated for rows that
-are there unless the slave trusts it (`sluice.vendors.postgres.expressions`): a column comes without its default, its
-values arrive as changes, and NOT NULL is set as soon as they are there (`settle`).
+Expressions of the master run on the slave with the rights of Sluice's account there. So none is evaluated for existing
+rows unless the slave trusts it (`sluice.vendors.postgres.expressions`): a column is added without its default, its
+values arrive as changes, and NOT NULL is set when they have arrived (`complete_columns`).
 """
 
 import contextlib
@@ -71,9 +71,9 @@ class DefinitionRefused(Terminal):
 
 
 class Alterer:
-    """Alters one slave over one connection. `targets` forgets what it knew of the tables.
+    """Alters tables of one slave over one session, after which `targets` forgets what it knew of them.
 
-    `trusted`: whatever expression the master brings may be run. `of_master`: the master's types; None: they are these.
+    `trusted`: any expression of the master may be run. `of_master`: the master's types; None: the same as the slave's.
     `lossy`: the slave's `lossy_columns`.
     """
 
@@ -94,7 +94,7 @@ class Alterer:
         self._not_null = NotNull(connection)
 
     def apply(self, item: DefinitionChange) -> None:
-        """Does what is missing, in either mode.
+        """Makes the change, as far as the slave does not have it.
 
         Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
         then.
@@ -111,22 +111,22 @@ class Alterer:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
-    def _translated(self, found: TableDefinition) -> TableDefinition:
-        """A definition of the master's in the types of this server. Raises `DefinitionRefused`."""
+    def _translated(self, definition: TableDefinition) -> TableDefinition:
+        """The master's definition with this server's types. Raises `DefinitionRefused`."""
         if self._of_master is None:
-            return found
+            return definition
         columns = []
-        for column in found.shape.replicated:
+        for column in definition.shape.replicated:
             made = column_types.column_type(self._of_master.logical(column.type))
-            if made.fit is not Fit.EXACT and not allows(self._lossy, found.table, column.name):
-                raise DefinitionRefused(found.table, f"{column.name} {made.type}", made.lost)
+            if made.fit is not Fit.EXACT and not allows(self._lossy, definition.table, column.name):
+                raise DefinitionRefused(definition.table, f"{column.name} {made.type}", made.lost)
             columns.append(replace(column, type=made.type))
-        return replace(found, shape=replace(found.shape, columns=tuple(columns)))
+        return replace(definition, shape=replace(definition.shape, columns=tuple(columns)))
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
-        """Makes the enums and adds the labels that the items bring: a transaction that adds a label may not use it.
+        """Makes new enums and adds new labels of the items, because a transaction that adds a label may not use it.
 
-        To be called in a transaction before that of the items; a second time it does nothing. Raises as `apply`.
+        Call it in a transaction before that of the items; a second call does nothing. Raises as `apply`.
         """
         names = enums.Names()
         for item in items:
@@ -137,15 +137,15 @@ class Alterer:
             for enum in item.defined.enums if item.defined is not None else ():
                 names.add(enum)
                 known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]
-                there = next(((one, present) for one, present in known if present is not None), None)
-                if there is None:
+                existing = next(((one, present) for one, present in known if present is not None), None)
+                if existing is None:
                     self._do(item.table, enums.creation(enum))
                 else:
-                    for statement in enums.additions(*there, names):
+                    for statement in enums.additions(*existing, names):
                         self._do(item.table, statement)
 
     def release(self, table: TableName) -> None:
-        """Drops the foreign keys between the table and others: its rows stay as they are while those change."""
+        """Drops the foreign keys between the table and others, because its rows are no longer replicated."""
         for key in tables.foreign_keys(self.connection, [table]):
             if key.parent != key.child:
                 child = quoted(key.child.schema, key.child.name)
@@ -153,7 +153,7 @@ class Alterer:
         self.targets.forget()
 
     def rename_labels(self, item: DefinitionChange) -> None:
-        """Nothing: a label is its type's, and is renamed there."""
+        """Does nothing: `apply` renames labels in the type."""
 
     def complete_columns(self, changed: Collection[TableName]) -> None:
         """After a window's rows are written: added columns become NOT NULL in the tables `changed` once no row lacks
@@ -163,7 +163,7 @@ class Alterer:
             self.targets.forget()
 
     def truncate(self, tables: Sequence[TableName]) -> None:
-        """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
+        """Empties the tables; by DELETE, children first, where foreign keys or privileges forbid TRUNCATE."""
         order = self.targets.order(dict.fromkeys(tables))
         try:
             self._try(f"TRUNCATE {', '.join(self.targets[table].only for table in order)}")
@@ -172,7 +172,7 @@ class Alterer:
                 self._do(table, f"DELETE FROM {self.targets[table].only}")
 
     def delete_where(self, item: DefinitionChange) -> None:
-        """Deletes the rows that went with a partition. Raises as `apply`."""
+        """Deletes the rows of a dropped partition. Raises as `apply`."""
         condition = self._condition(item)
         if condition is not None:
             self._do(item.table, f"DELETE FROM {self.targets[item.table].only} WHERE {condition}")
@@ -190,7 +190,10 @@ class Alterer:
         return [tuple(row) for row in rows]
 
     def _condition(self, item: DefinitionChange) -> str | None:
-        """What the rows that go meet; None without the table. Hash partitions are found by tables partitioned alike."""
+        """The condition of the rows to delete; None without the table.
+
+        For hash partitions it uses temporary tables that are partitioned in the same way.
+        """
         if self._shape(item.table) is None:
             return None
         if item.action is not Action.DELETE_WHERE:
@@ -207,14 +210,14 @@ class Alterer:
             by_hand=False,
         )
         for number, key in item.bound.hashes:
-            alike = f"sluice_hash_{number}"
-            self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{alike}")
-            self._do(item.table, f"CREATE TEMPORARY TABLE {alike} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
-            condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{alike}'::regclass")
+            temporary = f"sluice_hash_{number}"
+            self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{temporary}")
+            self._do(item.table, f"CREATE TEMPORARY TABLE {temporary} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
+            condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{temporary}'::regclass")
         return condition
 
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
-        """Deletes the rows of these keys; how many."""
+        """Deletes the rows with these keys. Returns how many."""
         shape, target = self._shape(table), self.targets[table]
         if shape is None or not shape.key or not keys:
             return 0
@@ -274,7 +277,7 @@ class Alterer:
             self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
 
     def _follow_enums(self, old: TableDefinition, new: TableDefinition) -> None:
-        """Types and labels are renamed; what is new of them is there already (`prepare`)."""
+        """Renames types and labels; `prepare` has made new ones."""
         for enum in new.enums:
             present = enums.labels(self.connection, enum)
             moved = enums.moves(old, enum) if present is None else None
@@ -293,10 +296,10 @@ class Alterer:
                 if not reason:
                     self._try(statement)
             except psycopg.ProgrammingError as error:
-                # A function or sequence that only the master has; replicated values never need it.
+                # A function or sequence that only the master has. Replicated values do not need the default.
                 reason = in_one_line(error)
             if reason:
-                # Not the former one either, nor the value of the older rows with which the column was added.
+                # Neither the former default stays, nor the value with which the column was added for older rows.
                 with contextlib.suppress(psycopg.ProgrammingError):
                     self._try(f"ALTER TABLE {name} ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
                 log.warning(
@@ -308,14 +311,14 @@ class Alterer:
                 )
 
     def _examine_changes(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
-        """Raises `ExpressionRefused` for what `plan` would have evaluated and the slave does not trust."""
+        """Raises `ExpressionRefused` where `plan` would evaluate expressions that the slave does not trust."""
         before = {column.position: column for column in old.shape.columns}
-        there = {column.name: column for column in have.columns}
+        present = {column.name: column for column in have.columns}
         name = quoted(new.table.schema, new.table.name)
         version = native(self.connection).info.server_version
         for column in new.shape.columns:
             previous = before.get(column.position)
-            own = (there.get(previous.name) if previous else None) or there.get(column.name)
+            own = (present.get(previous.name) if previous else None) or present.get(column.name)
             if own is None:
                 statement = f"ALTER TABLE {name} ADD COLUMN {column_clause.clause(column, version)}"
                 self._examine_columns(new, [column], statement)
@@ -333,7 +336,7 @@ class Alterer:
                     self._examine_columns(new, [column], statement)
 
     def _examine_columns(self, wanted: TableDefinition, made: Sequence[Column], statement: str) -> None:
-        """Of columns `made` for the definition `wanted`: their types' checks, and the expressions of generated ones."""
+        """Examines the checks of the types of columns `made` for `wanted`, and the expressions of generated ones."""
         try:
             reason = self._examiner.types([column.type for column in made])
         except psycopg.Error as error:
@@ -381,7 +384,7 @@ class Alterer:
             self._do(old, f"ALTER TABLE {name} SET SCHEMA {quoted(new.schema)}")
 
     def _drop_key(self, table: TableName, old: TableDefinition) -> None:
-        """The slave's primary key, when it is the one the master had."""
+        """Drops the slave's primary key where it is the master's former one."""
         row = self.connection.execute(
             "SELECT x.conname, array_agg(a.attname::text) FROM pg_catalog.pg_constraint x "
             "JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = ANY (x.conkey) "
@@ -401,7 +404,7 @@ class Alterer:
             raise self._refused(table, statement, error) from error
 
     def _try(self, statement: str) -> None:
-        """With the transaction as it was when it fails."""
+        """Runs a statement in a savepoint: a failure leaves the transaction usable."""
         with native(self.connection).transaction(_SAVEPOINT):
             self.connection.execute(statement.encode())
 

@@ -1,7 +1,7 @@
-"""How a slave's table comes from one definition of the master's to the next: the clauses of ALTER TABLE. Pure.
+"""Plans the clauses of ALTER TABLE that change a slave's table from one definition of the master to the next. Pure.
 
-No expression of the master is evaluated for rows that are there, but those of generated columns and casts. A column
-comes without its default, its values arrive as changes; until then a check says that it is to become NOT NULL.
+No expression of the master is evaluated for existing rows, except those of generated columns and casts. A column is
+added without its default, as its values arrive as changes; until then a check marks it as becoming NOT NULL.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,8 @@ from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.target import column_clause
 
 PENDING = "sluice_not_null_"
-"""Begins the name of a check on a column that is to become NOT NULL; the column's number on the master follows."""
+"""The beginning of the name of a check on a column that becomes NOT NULL; the column's number on the master follows.
+"""
 
 
 def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: int) -> list[str]:

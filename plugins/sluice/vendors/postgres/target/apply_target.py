@@ -24,7 +24,7 @@ transactional_ddl = True
 
 
 class Merger(merge.Merger):
-    """With what else applies changes over the same session."""
+    """Merges, and makes the replayer and the alterer over the same session."""
 
     def replayer(self) -> Replayer:
         return Replayer(self.connection, self.targets, cascades=self.cascades)

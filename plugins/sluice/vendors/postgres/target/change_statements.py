@@ -1,4 +1,4 @@
-"""One change of a row as statements, in normal and in safe mode.
+"""Turns one change of a row into statements, in normal and in safe mode.
 
 | change | normal mode, each must touch one row | safe mode |
 |---|---|---|
@@ -6,19 +6,18 @@
 | UPDATE, key kept | update by key | displace, update by key, insert if absent |
 | UPDATE, key changed | update by old key, key included | displace, rename, update by new key, insert if absent |
 | DELETE | delete by key | delete by key |
-| partial UPDATE: some columns are not known | as above | rename, update by new key; a missing row is told |
+| partial UPDATE: some columns are not known | as above | rename, update by new key; a missing row is reported |
 
-*Displace* removes other rows that hold a unique value which the new row needs, and tells their keys:
-most were changed later on the master, and that change brings them back; the caller of a replay restores
-the others. Unique values that are checked at the commit displace nobody, unless that check has failed.
-REPLACE is an update where the row is there. *Rename* gives the row at the old key the new one; where
-that is taken, the old row is a leftover and goes.
+*Displace* deletes other rows that have a unique value which the new row needs, and returns their keys: most were
+changed later on the master, and that change inserts them again; the caller of a replay restores the others. Unique
+values that the commit checks displace no rows, unless that check has failed. *Rename* gives the row at the old key the
+new one; where another row has that, the row at the old key is obsolete and is deleted.
 
-A row that lives on is never deleted and inserted again while foreign keys or triggers act on the delete: a
-change that would need that is refused with the reason.
+A row that the master has is never deleted and inserted again while foreign keys or triggers act on the delete: a change
+that would need that is refused with the reason.
 
-A keyless row is named by all its columns, and one copy is meant. In safe mode an UPDATE of one changes
-a copy where there is one, else inserts.
+A keyless row is named by all its columns, and one copy is meant. In safe mode an UPDATE changes a copy where there is
+one, and inserts otherwise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,35 +33,37 @@ from sluice.vendors.postgres.target.unique import Unique
 
 Row = Mapping[str, str | None]
 
-_HELD = "row {} holds a unique value that it needs, and cannot go and come back"
-_LEFTOVER = "its new key is taken, and the row under its former one, {}, cannot go"
-_IDENTITY = "it changes an identity column that is GENERATED ALWAYS, and row {} cannot go and come back with the value"
+_VALUE_TAKEN = "row {} holds a unique value that it needs, and cannot be deleted and inserted again"
+_KEY_TAKEN = "its new key is taken, and the row under its former one, {}, cannot be deleted"
+_IDENTITY = (
+    "it changes an identity column that is GENERATED ALWAYS, and row {} cannot be deleted and inserted with the value"
+)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A text with `$1`… and its parameters."""
+    """A statement with `$1`… and its parameters."""
 
     text: str
     parameters: tuple[Any, ...]
     counted: bool
     """It must touch exactly one row."""
     displaces: bool = False
-    """Its result are the keys, arrays of texts, of rows that it took away and that must come back."""
+    """It returns the keys, as arrays of texts, of rows that it deleted and that must be restored."""
     refuses: str = ""
-    """Why the change is refused when there is any result: `{}` stands for the key of that row."""
+    """Where it returns a row, the change is refused for this reason; `{}` stands for the row's key."""
 
 
 def _affects_statement(column: SlaveColumn) -> bool:
-    """Whether it matters for the statements that a change leaves the column as it is."""
+    """Whether the statements differ where a change leaves the column as it is."""
     return column.identity == "a" or column.follows
 
 
 class Rewriter:
-    """Rewrites changes, one mode and one table definition long; texts are made once for each form of change."""
+    """Makes the statements of changes, in one mode and under one definition; each form of change is made once."""
 
     def __init__(self, *, safe: bool, cascades: bool, deferrable: bool = False):
-        """`deferrable`: whether unique values that are checked at the commit displace as well."""
+        """`deferrable`: whether unique values that the commit checks displace rows as well."""
         self._safe = safe
         self._cascades = cascades
         self._deferrable = deferrable
@@ -82,7 +83,7 @@ class Rewriter:
         )
         form = (change.table, change.action, tuple(new), tuple(old), kept, images)
         if form not in self._forms:
-            # Values stand for themselves: `n` or `o`, new or old, and the column's name.
+            # Symbols instead of values: `n` or `o`, for new or old, and the column's name.
             symbolic = replace(
                 change,
                 new={name: f"n{name}" for name in new},
@@ -107,13 +108,13 @@ class Rewriter:
 
 
 def strict(change: RowChange, target: SlaveTable, *, images: bool, cascades: bool) -> list[Statement]:
-    """Normal mode. `images`: the row must also look as the master's did. Raises `ColumnMissing`."""
+    """The statements of normal mode. `images`: the row must have the old image's values. Raises `ColumnMissing`."""
     if change.action is Action.INSERT:
         return [_insert(target, change.new)]
     old = change.old if not change.key else compared(change, target, cascades) if images else change.key_of(change.old)
     if change.action is Action.DELETE:
         if cascades and target.owned:
-            # A foreign key may have taken it along already.
+            # A foreign key may have deleted the row already.
             return [_delete(change, target, change.key_of(old), counted=False)]
         return [_delete(change, target, old)]
     if _sets_identity(change, target):
@@ -121,7 +122,7 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool, cascades: boo
         refused = [_found(change, target, change.key_of(old), _IDENTITY)] if _stays(change, target, cascades) else []
         return [*refused, _delete(change, target, old), _insert(target, change.new)]
     if cascades:
-        # What it leaves as it is a foreign key may have changed already; the change that tells of it follows.
+        # A foreign key may already have set columns that this change leaves alone; their change follows.
         new = {
             name: value
             for name, value in change.new.items()
@@ -134,7 +135,7 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool, cascades: boo
 
 
 def compared(change: RowChange, target: SlaveTable, cascades: bool, row: Row | None = None) -> dict[str, str | None]:
-    """What of the row's former values (or of `row`) the slave must hold: its key, and what no other hand may change."""
+    """The former values (or those of `row`) that the slave's row must have: the key, and columns no cascade sets."""
     return {
         name: value
         for name, value in (change.old if row is None else row).items()
@@ -143,7 +144,7 @@ def compared(change: RowChange, target: SlaveTable, cascades: bool, row: Row | N
 
 
 def _sets_identity(change: RowChange, target: SlaveTable) -> bool:
-    """Whether it gives another value to a column that only the database itself may update."""
+    """Whether it changes a column that only the database itself may update."""
     return any(
         target.column(name).identity == "a" and change.old.get(name, value) != value
         for name, value in change.new.items()
@@ -151,14 +152,15 @@ def _sets_identity(change: RowChange, target: SlaveTable) -> bool:
 
 
 def _stays(change: RowChange, target: SlaveTable, cascades: bool) -> bool:
-    """Whether a row may not go and come instead: others would act on that, or values of its own not come back."""
+    """Whether the row must not be deleted and inserted again: something would notice, or the slave's own values are
+    lost."""
     return (cascades and target.watched) or target.has_own(tuple(change.new))
 
 
 def safe(change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, cascades: bool) -> list[Statement]:
-    """Safe mode: whatever of it was applied before, the end is the same. Raises `ColumnMissing`.
+    """The statements of safe mode: their result is the same wherever the slave is. Raises `ColumnMissing`.
 
-    `uniques`: of those that displace.
+    `uniques`: those that displace rows.
     """
     if change.action is Action.DELETE:
         return [_delete(change, target, change.key_of(change.old), counted=False)]
@@ -193,7 +195,7 @@ def safe(change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, ca
 
 
 def _safe_partial(change: RowChange, target: SlaveTable, new_key: Row, *, guarded: bool) -> list[Statement]:
-    """Of a row that is not there only a part is known: the caller finds out whether it must be."""
+    """A missing row is returned, as only a part of it is known: the caller decides whether the slave must have it."""
     old_key = change.key_of(change.old)
     parameters = Parameters(target)
     texts = ", ".join(f"{parameters.add(name, value)}::text" for name, value in new_key.items())
@@ -218,7 +220,7 @@ class Parameters:
         return f"${len(self.values)}::{self.target.column(name).plain}"
 
     def equal(self, row: Row, letter: str = "t") -> str:
-        """The key of `letter` is `row`'s."""
+        """The condition that the key of `letter` is that of `row`."""
         terms = []
         for name, value in row.items():
             column = self.target.column(name)
@@ -227,16 +229,14 @@ class Parameters:
         return " AND ".join(terms)
 
     def same(self, row: Row) -> str:
-        """`t` equals `row` in all its columns, by text."""
+        """The condition that `t` equals `row` in all its columns, by text."""
         known = {name: value for name, value in row.items() if not self.target.column(name).generated}
-        ours = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, known))
-        theirs = ", ".join(
-            f"{self.add(name, value)}::{self.target.column(name).sized}" for name, value in known.items()
-        )
-        return f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'
+        present = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, known))
+        given = ", ".join(f"{self.add(name, value)}::{self.target.column(name).sized}" for name, value in known.items())
+        return f'(ROW({present})::text) COLLATE "C" = (ROW({given})::text) COLLATE "C"'
 
     def differences(self, row: Row) -> list[str]:
-        """For each column of `row` the condition that `t` holds another value."""
+        """For each column of `row` the condition that `t` has another value."""
         return [
             f"NOT ({merge_statements.same_value(self.target.column(name), self.add(name, value))})"
             for name, value in row.items()
@@ -251,7 +251,7 @@ def _row_condition(change: RowChange, parameters: Parameters, row: Row) -> str:
     target = parameters.target
     if not change.key:
         match = parameters.same(row)
-        # Both sub-selects take the same first copy: nothing changes in between.
+        # Both sub-selects take the same first copy, as they are in one statement.
         first = f"FROM {target.only} t WHERE {match} ORDER BY t.tableoid, t.ctid LIMIT 1"
         return " AND ".join(f"t.{system} = ANY (ARRAY(SELECT t.{system} {first}))" for system in ("tableoid", "ctid"))
     key = parameters.equal(change.key_of(row))
@@ -296,15 +296,15 @@ def _update(change: RowChange, target: SlaveTable, row: Row, which: Row, *, coun
     ]
     where = _row_condition(change, parameters, which)
     if not assignments:
-        # Nothing but the key, or an identity that only the database sets: the row must be there all the same.
+        # No column to set but the key, or an identity that only the database sets: only check that the row exists.
         return parameters.done(f"SELECT FROM {target.only} t WHERE {where}", counted=counted)
     return parameters.done(f"UPDATE {target.only} t SET {', '.join(assignments)} WHERE {where}", counted=counted)
 
 
 def _update_unless_done(change: RowChange, target: SlaveTable, old: Row, *, images: bool) -> Statement:
-    """The slave's own foreign key may have led the row to its new key already: then that is the row, and must look so.
+    """Updates the row at the old key, or at the new one where the slave's foreign key has changed it already.
 
-    Of the two keys one is taken and one free, whichever came first.
+    Exactly one of the two keys must have a row.
     """
     parameters = Parameters(target)
     chosen = [column for _, column in merge_statements.writable(target, tuple(change.new)) if column.identity != "a"]
@@ -317,14 +317,14 @@ def _update_unless_done(change: RowChange, target: SlaveTable, old: Row, *, imag
     def free(key: Row) -> str:
         return f"NOT EXISTS (SELECT FROM {target.only} n WHERE {parameters.equal(key, 'n')})"
 
-    waits = f"{_row_condition(change, parameters, old)} AND {free(new_key)}"
-    done = f"{_row_condition(change, parameters, new)} AND {free(old_key)}"
-    text = f"UPDATE {target.only} t SET {assignments} WHERE {waits} OR {done}"
+    not_yet = f"{_row_condition(change, parameters, old)} AND {free(new_key)}"
+    already = f"{_row_condition(change, parameters, new)} AND {free(old_key)}"
+    text = f"UPDATE {target.only} t SET {assignments} WHERE {not_yet} OR {already}"
     return parameters.done(text, counted=True)
 
 
 def _update_or_insert(change: RowChange, target: SlaveTable) -> Statement:
-    """One copy of a keyless row becomes the new one, or that comes: so rows that refer to it keep it."""
+    """Updates one copy of a keyless row, or inserts it. An update keeps the row for those that refer to it."""
     parameters = Parameters(target)
     chosen = [column for _, column in merge_statements.writable(target, tuple(change.new))]
     values = [parameters.add(column.name, change.new[column.name]) for column in chosen]
@@ -354,7 +354,7 @@ def _delete(
 
 
 def _found(change: RowChange, target: SlaveTable, which: Row, refuses: str, *, unless: str | None = None) -> Statement:
-    """Instead of deleting a row that must stay: the change is refused where there is one."""
+    """Finds a row that must not be deleted; where there is one, the change is refused."""
     parameters = Parameters(target)
     where = _unless(change, parameters, which, unless)
     text = f"SELECT {_key_texts(change, target)} FROM {target.only} t WHERE {where}"
@@ -372,9 +372,9 @@ def _key_texts(change: RowChange, target: SlaveTable) -> str:
 
 
 def _rename(change: RowChange, target: SlaveTable, old_key: Row, new_key: Row, *, guarded: bool) -> list[Statement]:
-    """The row at the old key goes to the new one; where that is taken already, it is a leftover and goes.
+    """Gives the row at the old key the new one; where that is taken, deletes the row at the old key.
 
-    `guarded`: it may not go.
+    `guarded`: it must not be deleted.
     """
     parameters = Parameters(target)
     assignments = ", ".join(
@@ -389,18 +389,18 @@ def _rename(change: RowChange, target: SlaveTable, old_key: Row, new_key: Row, *
         text = f"UPDATE {target.only} t SET {assignments} WHERE {old} AND NOT {taken}"
         result.append(parameters.done(text, counted=False))
     parameters = Parameters(target)
-    # Two texts may be one key (1.0 and 1.00): then it is the row itself.
+    # Two texts may be the same key (1.0 and 1.00): then it is the row itself.
     where = f"{parameters.equal(old_key)} AND NOT ({parameters.equal(new_key)})"
     if guarded:
         text = f"SELECT {_key_texts(change, target)} FROM {target.only} t WHERE {where}"
-        result.append(parameters.done(text, counted=False, refuses=_LEFTOVER if assignments else _IDENTITY))
+        result.append(parameters.done(text, counted=False, refuses=_KEY_TAKEN if assignments else _IDENTITY))
     else:
         result.append(parameters.done(f"DELETE FROM {target.only} t WHERE {where}", counted=False))
     return result
 
 
 def _displace(change: RowChange, target: SlaveTable, unique: Unique, *, guarded: bool) -> Statement:
-    """`guarded`: rows in the way may not go."""
+    """Deletes other rows that have a unique value of the new row. `guarded`: they must not be deleted."""
     parameters = Parameters(target)
     row = ", ".join(
         f"{parameters.add(name, value)} AS {quoted(name)}"
@@ -415,9 +415,9 @@ def _displace(change: RowChange, target: SlaveTable, unique: Unique, *, guarded:
             for number, name in enumerate(change.key, start=1)
         )
 
-    mine = own(change.key_of(change.new))
+    own_row = own(change.key_of(change.new))
     if change.old:
-        mine = f"{mine} OR {own(change.key_of(change.old))}"
+        own_row = f"{own_row} OR {own(change.key_of(change.old))}"
     keys_of = _key_texts(change, target)
     text = sql_files.render(
         "postgres",
@@ -431,6 +431,6 @@ def _displace(change: RowChange, target: SlaveTable, unique: Unique, *, guarded:
         predicate=unique.predicate or "true",
         key=keys,
         equal=unique.equal,
-        own=mine,
+        own=own_row,
     )
-    return parameters.done(text, counted=False, displaces=not guarded, refuses=_HELD if guarded else "")
+    return parameters.done(text, counted=False, displaces=not guarded, refuses=_VALUE_TAKEN if guarded else "")

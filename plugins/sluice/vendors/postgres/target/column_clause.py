@@ -7,15 +7,14 @@ from sluice.vendors.postgres.connection import quoted
 def clause(column: Column, version: int, *, default: str | None = None, identity: str = "") -> str:
     """`"name" type …`. A generated column's expression is its `default`.
 
-    `version`: the slave's server version. `default`: an expression for rows that give no value.
-    `identity`: options of an identity's sequence. Identity columns are BY DEFAULT here, whatever the
-    master says, since the values come from there.
+    `version`: the slave's server version. `default`: an expression for rows that give no value. `identity`: options of
+    an identity's sequence. Identity columns are BY DEFAULT on the slave, because their values come from the master.
     """
     parts = [quoted(column.name), column.type]
     if column.collation:
         parts.append(f"COLLATE {column.collation}")
     if column.generated:
-        # Before version 18 there are none but stored ones; what they hold is the same.
+        # Before version 18 all generated columns are stored; their values are the same.
         stored = column.generated == "s" or version < 180000
         parts.append(f"GENERATED ALWAYS AS ({column.default}) {'STORED' if stored else 'VIRTUAL'}")
     elif column.identity:

@@ -1,26 +1,26 @@
-"""Why a set of changes does not fit the slave's rows: the errors, and the queries that find the rows."""
+"""Errors with which a slave refuses rows."""
 
 from collections.abc import Callable
 
 import psycopg
 
-from sluice.database.conflicts import Unsettled
+from sluice.database.conflicts import CommitRefused
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.errors import reason
 
 _REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0")
-"""Classes of SQLSTATEs, besides data (22) and constraints (23), with which a slave refuses rows: what its triggers and
-views raise, and its limits, such as that of an index's rows."""
+"""Classes of SQLSTATEs, besides data (22) and constraints (23), with which a slave refuses rows: errors of its triggers
+and views, and limits, such as the size of an index's row."""
 
 
 def refuses(error: psycopg.Error) -> bool:
-    """Whether the slave refused rows for what they are; some of them may be welcome."""
+    """Whether the slave refused rows because of their values; it may accept others."""
     return (error.sqlstate or "").startswith(_REFUSING)
 
 
-def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
-    """What a driver's error at a commit says of the slave's rows; None where it is about something else.
+def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
+    """The conflict that a driver's error at a commit reports; None for other errors.
 
     `hides`: whether a table has masked columns.
     """
@@ -36,4 +36,4 @@ def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -
         found = reason(error, hidden=True)
     constraint = quoted(diag.schema_name, diag.constraint_name)
     unique = error.sqlstate != "23503"
-    return Unsettled(table, constraint, expected[error.sqlstate], found.rstrip("."), unique=unique)
+    return CommitRefused(table, constraint, expected[error.sqlstate], found.rstrip("."), unique=unique)

@@ -1,11 +1,10 @@
-"""Indexes and constraints beyond the key, made on a PostgreSQL slave after the load, while changes are applied.
+"""Makes indexes and constraints beside the key on a PostgreSQL slave after the load, while changes are applied.
 
-Nothing here holds the apply up for long: indexes are built concurrently, constraints are added NOT
-VALID and then validated, and each statement that needs a strong lock waits for it a short while
-only, then gives way and tries again.
+The apply never waits for long: indexes are built concurrently, constraints are added NOT VALID and then validated, and
+a statement that needs a strong lock waits only briefly, gives up, and is tried again.
 
-Foreign keys take no action on the slave, whatever they do on the master: what the master cascades
-arrives as changes of its own. They are deferrable, so that the apply may write in any order.
+Foreign keys take no action on the slave, whatever they do on the master, because the master's cascades arrive as
+changes. They are deferrable, so that the apply may write in any order.
 """
 
 import logging
@@ -33,19 +32,19 @@ log = logging.getLogger("sluice.load")
 
 LOCK_TIMEOUT = "2s"
 TRIES = 60
-"""How often a statement that needs a strong lock gives way before it gives up."""
+"""How often a statement that needs a strong lock is tried."""
 
-# What a person may mend, or live without: a function or operator that the slave lacks, a name that is taken, no
-# privilege, rows of the slave's own that violate it. Everything else (disk full, lost connection) is an error.
+# Classes of failures that a person may mend or accept: a missing function or operator, a taken name, a missing
+# privilege, rows of the slave's own that violate a constraint. All others (disk full, lost connection) are errors.
 _LEFT_OUT = ("42", "23", "0A", "22")
 
-_ONLY_THERE = "the master has none, and the apply stops at the first row of the master's that does not meet it"
-_PLAIN_ONLY_THERE = "the master has none of that name, and every change on the slave pays for it"
+_SURPLUS = "the master has none, and the apply stops at the first row of the master's that does not meet it"
+_SURPLUS_INDEX = "the master has none of that name, and every change on the slave pays for it"
 _DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
 
 
 def definition(wanted: Constraint) -> str:
-    """As ADD CONSTRAINT takes it on a slave."""
+    """The definition for ADD CONSTRAINT on a slave."""
     if wanted.parent is None:
         return str(wanted.check)
     columns = ", ".join(quoted(column) for column in wanted.columns or [])
@@ -59,7 +58,7 @@ def definition(wanted: Constraint) -> str:
 
 
 def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
-    """All indexes of `tables`, primary keys' included."""
+    """All indexes of `tables`, also those of primary keys."""
     rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return [Index(TableName(schema, name), *values) for schema, name, *values in rows]
 
@@ -78,7 +77,7 @@ def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constr
 
 
 def keys(connection: Session, tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:
-    """Of each table that has a key its index's name, and its kind: `p` primary, `u` constraint, `i` index alone."""
+    """Table with a key → the key's index, and its kind: `p` primary key, `u` unique constraint, `i` unique index."""
     rows = connection.execute(sql_files.render("postgres", "table_keys"), catalog.pairs(tables)).fetchall()
     return {TableName(schema, name): (index, kind) for schema, name, index, kind in rows}
 
@@ -90,10 +89,10 @@ def complete_indexes(
     *,
     trusted: bool = False,
 ) -> Completed:
-    """Makes the indexes, unique and exclusion constraints that the slave lacks; over an autocommit connection.
+    """Makes the indexes, unique and exclusion constraints that the slave lacks, over a session in autocommit.
 
-    One left invalid by an earlier, interrupted try is made again. `stopped` is asked before each. `trusted`: whatever
-    their expressions call.
+    Makes an index again that an interrupted try left invalid. `stopped` is called before each. `trusted`: any
+    expression may be run.
     """
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
@@ -114,7 +113,7 @@ def complete_constraints(
 ) -> Completed:
     """Makes the checks and foreign keys that the slave lacks, and validates those it has not validated.
 
-    Only foreign keys to `replicated` tables: rows of others are not there. `trusted`: whatever the checks call.
+    Only foreign keys to `replicated` tables, as the slave lacks rows of others. `trusted`: any expression may be run.
     """
     examiner = Examiner(connection, trusted=trusted)
     done = Completed()
@@ -135,7 +134,7 @@ def lacking(
     constraints_of_master: Sequence[Constraint],
     replicated: Collection[TableName],
 ) -> list[Lack]:
-    """What `complete_indexes` and `complete_constraints` would make, with the statements. Changes nothing."""
+    """What `complete_indexes` and `complete_constraints` would make, with the statements; makes nothing."""
     known = set(replicated)
     found: list[tuple[Index | Constraint, list[str]]] = [
         (wanted, index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
@@ -157,35 +156,35 @@ def surplus(
     constraints_of_master: Sequence[Constraint],
     tables: Sequence[TableName],
 ) -> list[Lack]:
-    """What constrains `tables` on the slave and not on the master, under that name or another. Changes nothing.
+    """What constrains `tables` on the slave and not on the master, under any name; drops nothing.
 
-    Other indexes that only the slave has come last, as notes: its readers may want them.
+    Other indexes that only the slave has come last, as notes: its readers may need them.
     """
     names = {(one.table, one.name) for one in indexes_of_master} | {
         (one.table, one.name) for one in constraints_of_master
     }
     unique = {(one.table, one.rest) for one in indexes_of_master if one.unique}
     defined = {(one.table, definition(one)) for one in constraints_of_master}
-    there = indexes(connection, tables)
+    present = indexes(connection, tables)
     constraining: list[Index | Constraint] = [
-        own for own in there if own.constrains and not own.primary and (own.table, own.rest) not in unique
+        own for own in present if own.constrains and not own.primary and (own.table, own.rest) not in unique
     ]
     constraining += [own for own in constraints(connection, tables) if (own.table, definition(own)) not in defined]
     return [
-        Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
+        Lack("", _name_of(own), _SURPLUS, _drop(own), Severity.WARNING)
         for own in constraining
-        # A column that waits for its values has a check of ours.
+        # Except Sluice's own check of a column that waits for its values.
         if (own.table, own.name) not in names and not own.name.startswith(PENDING)
     ] + [
         Lack(
             "",
             _name_of(own),
-            _PLAIN_ONLY_THERE,
+            _SURPLUS_INDEX,
             None,
             Severity.NOTE,
             remedy=f"Unless it is wanted there: {_drop(own)};",
         )
-        for own in there
+        for own in present
         if not own.constrains and (own.table, own.name) not in names
     ]
 
@@ -197,13 +196,13 @@ def _drop(own: Index | Constraint) -> str:
 
 
 def _lacking_indexes(connection: Session, master: Sequence[Index]) -> Iterator[tuple[Index, Index | None]]:
-    """Those that the slave lacks, and what it has instead: an invalid one, or an index without the constraint."""
+    """The indexes that the slave lacks, with what it has instead: an invalid index, or one without the constraint."""
     tables = list(dict.fromkeys(index.table for index in master))
-    there = {(index.table, index.name): index for index in indexes(connection, tables)}
+    present = {(index.table, index.name): index for index in indexes(connection, tables)}
     for wanted in master:
         if wanted.primary or not wanted.valid:
             continue
-        own = there.get((wanted.table, wanted.name))
+        own = present.get((wanted.table, wanted.name))
         if not (own and own.valid and (own.constraint_kind or not wanted.constraint_kind)):
             yield wanted, own
 
@@ -211,11 +210,11 @@ def _lacking_indexes(connection: Session, master: Sequence[Index]) -> Iterator[t
 def _lacking_constraints(
     connection: Session, master: Sequence[Constraint]
 ) -> Iterator[tuple[Constraint, Constraint | None]]:
-    """Those that the slave lacks, or has not validated; checks first."""
+    """The constraints that the slave lacks or has not validated, checks first, with what the slave has."""
     tables = list(dict.fromkeys(constraint.table for constraint in master))
-    there = {(constraint.table, constraint.name): constraint for constraint in constraints(connection, tables)}
+    present = {(constraint.table, constraint.name): constraint for constraint in constraints(connection, tables)}
     for wanted in sorted(master, key=lambda constraint: constraint.kind):
-        own = there.get((wanted.table, wanted.name))
+        own = present.get((wanted.table, wanted.name))
         if wanted.validated and not (own and own.validated):
             yield wanted, own
 
@@ -226,10 +225,10 @@ def _name_of(wanted: Index | Constraint) -> str:
 
 
 def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
-    """Drops from the slave what `complete_indexes` and `complete_constraints` will make again; over autocommit.
+    """Drops what `complete_indexes` and `complete_constraints` make again later, over a session in autocommit.
 
-    Only what is the same as on the master, name and definition, and never the key. Where this
-    account may not, it stays. Returns what was dropped.
+    Only what has the same name and definition on the master, and never the key. Skips what this account may not drop.
+    Returns what it dropped.
     """
     tables = list(dict.fromkeys(index.table for index in master))
     own_references = {
@@ -256,7 +255,7 @@ def strip(connection: Session, master: Sequence[Index], constraints_of_master: S
     dropped = []
     for table, name, statement in statements:
         try:
-            patiently(connection, statement)
+            run_with_retries(connection, statement)
             dropped.append(f"{name} on {table}")
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DependentObjectsStillExist) as error:
             log.info("%s on %s stays during the load: %s", name, table, in_one_line(error))
@@ -268,7 +267,7 @@ def _drop_constraint(table: TableName, name: str) -> str:
 
 
 def untrusted(examiner: Examiner, table: TableName, expressions: Sequence[str]) -> str:
-    """Why a table of the slave's should not evaluate them; empty where it may. Raises psycopg's errors."""
+    """Why the slave's table must not evaluate the expressions; empty where it may. Raises psycopg's errors."""
     row = [f"LIKE {quoted(table.schema, table.name)}"]
     return next((why for one in expressions if (why := examiner.evaluated(one, row, table.name))), "")
 
@@ -278,24 +277,24 @@ def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | 
     _examine(examiner, wanted, statements)
     for statement in statements:
         if statement.startswith("ALTER "):
-            patiently(connection, statement)
+            run_with_retries(connection, statement)
             continue
         try:
             connection.execute(statement.encode())
         except psycopg.errors.DuplicateTable:
-            raise  # the name is another object's
+            raise  # another object has the name
         except psycopg.Error:
             if not connection.closed:
-                # What a failed build leaves behind would still be checked by every write.
+                # Every write would still maintain the invalid index of a failed build.
                 connection.execute(_drop_index(wanted).encode())
             raise
 
 
 def index_statements(wanted: Index, own: Index | None) -> list[str]:
-    """What makes it, each in a transaction of its own. `own`: what the slave has in its place."""
+    """The statements that make it, each for a transaction of its own. `own`: what the slave has in its place."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     if wanted.constraint_kind == "x":
-        # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
+        # It cannot be built concurrently. Deferred, so that the apply may write rows in any order.
         deferred = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
         return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {deferred}"]
     statements = []
@@ -320,7 +319,7 @@ def _constraint(connection: Session, examiner: Examiner, wanted: Constraint, own
     statements = constraint_statements(wanted, own)
     _examine(examiner, wanted, statements)
     for statement in statements:
-        patiently(connection, statement)
+        run_with_retries(connection, statement)
 
 
 def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequence[str]) -> None:
@@ -330,7 +329,7 @@ def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequenc
 
 
 def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
-    """What makes it and checks the rows, each in a transaction of its own."""
+    """The statements that make it and check the rows, each for a transaction of its own."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     validate = f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}"
     if own:
@@ -338,8 +337,8 @@ def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[st
     return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition(wanted)} NOT VALID", validate]
 
 
-def patiently(connection: Session, statement: str) -> None:
-    """Runs DDL that needs a strong lock, giving way to the apply again and again."""
+def run_with_retries(connection: Session, statement: str) -> None:
+    """Runs DDL that needs a strong lock: waits for it only briefly, so that the apply goes on, and tries again."""
     for left in range(TRIES, -1, -1):
         try:
             with connection.transaction():

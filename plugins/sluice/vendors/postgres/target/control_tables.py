@@ -1,4 +1,4 @@
-"""What Sluice keeps on a PostgreSQL slave, for the stores of `sluice.control`."""
+"""Sluice's own tables on a PostgreSQL slave, for the stores of `sluice.control`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +49,7 @@ class PostgresTables:
             self.connection.execute(sql_files.render("postgres", "rejects_upgrade", **self._names))
 
     def await_durable(self) -> None:
-        """Commits of the apply are seen before they are on the disk where its role's `synchronous_commit` is off."""
+        """Waits for the log: with `synchronous_commit = off` commits are visible before they are on the disk."""
         row = self.connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
         assert row is not None
         self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})

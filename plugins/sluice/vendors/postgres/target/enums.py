@@ -1,8 +1,8 @@
-"""Enums of a slave follow the master's: types that are new, labels that were added, labels that were renamed.
+"""Statements by which enums of a slave follow the master's: new types, added labels, renamed labels.
 
-A label can be used only after the transaction that added it. So labels are added before the window that
-tells of them, in a transaction of their own: one too many harms nothing, and adding one again is
-nothing. So are types made that the slave lacks. They are renamed in the window's transaction, at their place in it.
+A label can be used only after the transaction that added it. So new types and labels are made before their window, in a
+transaction of their own: an early label does no harm, and adding it again does nothing. Renames are made in the
+window's transaction, at their place in it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from sluice.vendors.postgres.connection import literal, quoted
 
 
 def labels(connection: Session, enum: EnumType) -> list[str] | None:
-    """The labels of the slave's type of that name, in their order; None without such an enum."""
+    """The labels of the slave's enum of that name, in order; None where there is none."""
     row = connection.execute(
         "SELECT ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid "
         "ORDER BY e.enumsortorder) FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace "
@@ -24,13 +24,13 @@ def labels(connection: Session, enum: EnumType) -> list[str] | None:
 
 
 def creation(enum: EnumType) -> str:
-    """The statement that makes the type."""
+    """The statement that creates the type."""
     values = ", ".join(literal(label) for _, label in enum.labels)
     return f"CREATE TYPE {quoted(enum.schema, enum.name)} AS ENUM ({values})"
 
 
 class Names:
-    """What the types and labels of a window have been called so far; the slave has them under one of these names."""
+    """All names that the types and labels of a window have had; the slave has each under one of them."""
 
     def __init__(self) -> None:
         self._labels: dict[int, dict[str, None]] = {}
@@ -51,42 +51,41 @@ class Names:
 
 
 def additions(enum: EnumType, present: Sequence[str], names: Names) -> list[str]:
-    """The statements that add to the slave's labels `present` those that it lacks, each beside its neighbour."""
-    there = list(present)
+    """The statements that add the labels that the slave's `present` ones lack, each beside its neighbour."""
+    labels = list(present)
     statements: list[str] = []
     before: str | None = None
     for number, label in enum.labels:
-        mine = next((one for one in names.of_label(number) if one in there), None)
-        if mine is None:
-            place = (
-                f" AFTER {literal(before)}" if before is not None else f" BEFORE {literal(there[0])}" if there else ""
-            )
+        existing = next((one for one in names.of_label(number) if one in labels), None)
+        if existing is None:
+            first = f" BEFORE {literal(labels[0])}" if labels else ""
+            place = f" AFTER {literal(before)}" if before is not None else first
             name = quoted(enum.schema, enum.name)
             statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(label)}{place}")
-            there.insert(there.index(before) + 1 if before is not None else 0, label)
-            mine = label
-        before = mine
+            labels.insert(labels.index(before) + 1 if before is not None else 0, label)
+            existing = label
+        before = existing
     return statements
 
 
 def renames(old: TableDefinition, enum: EnumType, present: Iterable[str]) -> list[str]:
-    """The statements that rename the slave's labels as the master's were."""
-    there = set(present)
+    """The statements that rename the slave's labels as the master's were renamed."""
+    labels = set(present)
     former = _former(old)
     waiting = [(former.get(number, label), label) for number, label in enum.labels]
     statements: list[str] = []
-    # A label may take the name that another one leaves.
-    while ready := [(was, label) for was, label in waiting if was in there and label not in there]:
+    # A label may get the former name of another one.
+    while ready := [(was, label) for was, label in waiting if was in labels and label not in labels]:
         for was, label in ready:
             statements.append(
                 f"ALTER TYPE {quoted(enum.schema, enum.name)} RENAME VALUE {literal(was)} TO {literal(label)}"
             )
-            there = there - {was} | {label}
+            labels = labels - {was} | {label}
     return statements
 
 
 def moves(old: TableDefinition, enum: EnumType) -> tuple[EnumType, list[str]] | None:
-    """The type as it was called before, and the statements that give it its new name; None where it kept its name."""
+    """The type under its former name, and the statements that rename it; None where it kept its name."""
     numbers = {number for number, _ in enum.labels}
     was = next((type_ for type_ in old.enums if numbers & {number for number, _ in type_.labels}), None)
     if was is None or (was.schema, was.name) == (enum.schema, enum.name):
@@ -100,5 +99,5 @@ def moves(old: TableDefinition, enum: EnumType) -> tuple[EnumType, list[str]] | 
 
 
 def _former(old: TableDefinition) -> dict[int, str]:
-    """The former labels by their numbers."""
+    """Number → former label."""
     return {number: label for type_ in old.enums for number, label in type_.labels}

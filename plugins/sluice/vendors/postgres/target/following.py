@@ -1,7 +1,7 @@
-"""How a PostgreSQL slave follows the master's indexes, constraints and comments (`sluice.database.following`).
+"""Makes a PostgreSQL slave follow the master's indexes, constraints and comments (`sluice.database.following`).
 
-Nothing here holds readers of the slave up for long: indexes are built and dropped concurrently, constraints are added
-NOT VALID and then validated, and what needs a strong lock gives way again and again.
+Readers of the slave never wait for long: indexes are built and dropped concurrently, constraints are added NOT VALID
+and then validated, and a statement that needs a strong lock gives up soon and is tried again.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -70,7 +70,7 @@ def make(connection: Session, wanted: Described, replicated: Sequence[TableName]
                 sequences.make_free(connection, wanted)
     else:
         with _reasons():
-            constraints.patiently(connection, statement(wanted))
+            constraints.run_with_retries(connection, statement(wanted))
 
 
 def drop(connection: Session, defined: Defined) -> None:
@@ -80,7 +80,7 @@ def drop(connection: Session, defined: Defined) -> None:
         if text.startswith("DROP INDEX CONCURRENTLY"):
             connection.execute(text.encode())  # never in a transaction
         else:
-            constraints.patiently(connection, text)
+            constraints.run_with_retries(connection, text)
 
 
 def drop_at_once(connection: Session, defined: Defined) -> None:
@@ -99,7 +99,7 @@ def rename(connection: Session, defined: Defined, name: str) -> None:
     else:
         text = f"ALTER TABLE {table} RENAME CONSTRAINT {old} TO {new}"
     with _reasons():
-        constraints.patiently(connection, text)
+        constraints.run_with_retries(connection, text)
 
 
 def statement(wanted: Described) -> str:
@@ -135,13 +135,13 @@ def drop_statement(connection: Session, defined: Defined) -> str:
 
 
 def _in_order(found: list[View]) -> list[View]:
-    """Each after those that it reads."""
+    """The views, each after those that it reads."""
     names = {view.name for view in found}
     return replicated(found, {read for view in found for read in view.reads} - names)
 
 
 def _is_index(connection: Session, defined: Defined) -> bool:
-    """Whether the slave has it as an index alone."""
+    """Whether the slave has it as an index without a constraint."""
     own = (index for index in constraints.indexes(connection, [defined.table]) if index.name == defined.name)
     return any(not index.constraint_kind for index in own)
 
@@ -157,11 +157,11 @@ def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
                 connection.execute(f"{statement(wanted)} NOT VALID".encode())
-                # Nothing of it has run: it is examined before a value meets it.
+                # NOT VALID: the check has not run yet, and is examined before any value is checked.
                 reason = Examiner(connection, trusted=trusted).types([domain])
                 if reason:
                     raise NotMade(reason)
-        constraints.patiently(connection, f"{_alter(wanted)} VALIDATE CONSTRAINT {name}")
+        constraints.run_with_retries(connection, f"{_alter(wanted)} VALIDATE CONSTRAINT {name}")
 
 
 def _alter(wanted: DomainCheck) -> str:

@@ -117,8 +117,8 @@ class _Slave:
         yield from self._of_captures()
         yield from self._of_tables()
         if not session_settings.may_silence(self.connection):
-            met = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
-            yield silence_lacking(self.account, [str(key) for key in met if key.child_loaded])
+            keys = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
+            yield silence_lacking(self.account, [str(key) for key in keys if key.child_loaded])
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()

@@ -1,8 +1,8 @@
-"""The texts of the statements that merge net changes into one table of the slave.
+"""Makes the statements that merge net changes into one table of the slave.
 
-Pure functions of the table, the changes' columns and the source to select from; the wording is in
-`include/sql/postgres/merge_*.sql`. `s` is the source with its columns `c1`…, `k1`…, `b1`… as
-`NetChanges` describes them, `t` the slave's table.
+Pure functions of the table, the changes' columns and the source to select from; the texts are in
+`include/sql/postgres/merge_*.sql`. `s` is the source with the columns `c1`…, `k1`…, `b1`… of `NetChanges`, `t` the
+slave's table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ def update(target: SlaveTable, columns: Sequence[str], source: str, match: str, 
     pairs = [(column, f"s.c{number}") for number, column in writable(target, columns) if column.identity != "a"]
     chosen = [(column, value) for column, value in pairs if column.name not in skip]
     if not chosen:
-        # Nothing but the key, or an identity that only the database sets: the rows are counted all the same.
+        # No column to set but the key, or an identity that only the database sets: only count the rows.
         return f"SELECT FROM {target.only} t, {source} s WHERE {match}"
     assignments = ", ".join(f"{column.quoted} = {value}" for column, value in chosen)
     return sql_files.render(
@@ -31,7 +31,7 @@ def update(target: SlaveTable, columns: Sequence[str], source: str, match: str, 
 def insert(
     target: SlaveTable, columns: Sequence[str], source: str, condition: str = "true", order: Sequence[str] = ()
 ) -> str:
-    """`order`: places of the source to sort by."""
+    """`order`: columns of the source to sort by."""
     chosen = writable(target, columns)
     return sql_files.render(
         "postgres",
@@ -46,7 +46,7 @@ def insert(
 
 
 def absent(target: SlaveTable, match: str) -> str:
-    """The condition of an insert that only brings rows that are not there yet."""
+    """The condition that the slave has no such row."""
     return f"NOT EXISTS (SELECT FROM {target.only} t WHERE {match})"
 
 
@@ -57,7 +57,7 @@ def remove(target: SlaveTable, columns: Sequence[str], source: str) -> str:
 
 
 def same_key(target: SlaveTable, key: Sequence[str], places: Sequence[str]) -> str:
-    """The slave's row has the key that stands in the source's columns `places`."""
+    """The condition that the slave's row has the key in the source's columns `places`."""
     return " AND ".join(
         f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.{place}"
         for column, place in ((target.column(name), place) for name, place in zip(key, places, strict=True))
@@ -65,42 +65,45 @@ def same_key(target: SlaveTable, key: Sequence[str], places: Sequence[str]) -> s
 
 
 def same_row(target: SlaveTable, columns: Sequence[str], letter: str = "c") -> str:
-    """The slave's row equals the source's in every column; NULL equals NULL; also for types without equality."""
+    """The condition that the slave's row equals the source's in every column, NULL being equal to NULL.
+
+    Also for types without equality.
+    """
     numbered = writable(target, columns)
-    # Equality of columns that cannot be NULL lets the planner hash, merge or use an index; the texts decide.
+    # Equality of NOT NULL columns lets the planner hash, merge or use an index; the texts decide.
     narrowing = [
         f"t.{column.quoted} {column.equals} s.{letter}{number}"
         for number, column in numbered
         if column.not_null and column.hashable and column.equals
     ]
-    ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
-    theirs = ", ".join(f"s.{letter}{number}::{column.sized}" for number, column in numbered)
-    return " AND ".join([*narrowing, f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'])
+    present = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
+    given = ", ".join(f"s.{letter}{number}::{column.sized}" for number, column in numbered)
+    return " AND ".join([*narrowing, f'(ROW({present})::text) COLLATE "C" = (ROW({given})::text) COLLATE "C"'])
 
 
 def same_images(images: Iterable[tuple[SlaveColumn, str]]) -> list[str]:
-    """The slave's row is the former one: one condition a column. `images`: columns and the places of former values."""
+    """One condition a column: the slave's row has the former value. `images`: columns, and where those values are."""
     return [same_value(column, f"s.{place}") for column, place in images]
 
 
-def same_value(column: SlaveColumn, theirs: str) -> str:
-    """The slave's value is `theirs`, as its column would hold it; NULL is NULL.
+def same_value(column: SlaveColumn, value: str) -> str:
+    """The condition that the slave's value is `value`, as its column would store it; NULL is equal to NULL.
 
-    Values are equal when the type says so (1.0 is 1.00), texts when all their bytes are, and values of a
-    type that cannot tell when their texts are. None of these conditions serves as a join's: the key does that.
+    Values are equal by their type (1.0 is 1.00), texts by all their bytes, values of a type without equality by their
+    texts. No join uses these conditions: the key does that.
     """
-    ours, theirs = f"t.{column.quoted}::{column.plain}", f"{theirs}::{column.sized}"
+    present, value = f"t.{column.quoted}::{column.plain}", f"{value}::{column.sized}"
     if not column.hashable:
-        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::text) COLLATE "C"'
+        return f'({present}::text) COLLATE "C" IS NOT DISTINCT FROM ({value}::text) COLLATE "C"'
     if column.textual:
-        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::{column.plain}::text) COLLATE "C"'
+        return f'({present}::text) COLLATE "C" IS NOT DISTINCT FROM ({value}::{column.plain}::text) COLLATE "C"'
     if column.equals == "OPERATOR(pg_catalog.=)":
-        return f"{ours} IS NOT DISTINCT FROM {theirs}"
-    return f"(({ours} {column.equals} {theirs}) IS TRUE OR {ours} IS NULL AND {theirs} IS NULL)"
+        return f"{present} IS NOT DISTINCT FROM {value}"
+    return f"(({present} {column.equals} {value}) IS TRUE OR {present} IS NULL AND {value} IS NULL)"
 
 
 def found(target: SlaveTable, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
-    """Rows of the source that match another number of rows than they should. With copies: fewer only."""
+    """A query for rows of the source that match another number of rows than expected. With copies: fewer only."""
     return sql_files.render(
         "postgres",
         "merge_found",
@@ -114,7 +117,7 @@ def found(target: SlaveTable, shown: Sequence[str], source: str, match: str, *, 
 
 
 def existing(target: SlaveTable, shown: Sequence[str], source: str, match: str) -> str:
-    """A row of the source whose key is taken on the slave."""
+    """A query for a row of the source whose key the slave already has."""
     texts = ", ".join(f"s.{name}::text" for name in shown)
     return f"SELECT ARRAY[{texts}]::text[] FROM {source} s JOIN {target.only} t ON {match} LIMIT 1"
 
@@ -122,7 +125,7 @@ def existing(target: SlaveTable, shown: Sequence[str], source: str, match: str) 
 def differing(
     target: SlaveTable, images: Sequence[tuple[SlaveColumn, str]], shown: Sequence[str], source: str, match: str
 ) -> str:
-    """Rows that look otherwise than they should. `images`: columns and where their former values stand."""
+    """A query for rows that differ from their former values. `images`: columns, and where those values are."""
     same = same_images(images)
     return sql_files.render(
         "postgres",
@@ -139,9 +142,9 @@ def differing(
 
 
 def writable(target: SlaveTable, columns: Sequence[str]) -> list[tuple[int, SlaveColumn]]:
-    """The columns that get a value here, with their numbers in the source. Raises `ColumnMissing`.
+    """The columns to write, with their numbers in the source. Raises `ColumnMissing`.
 
-    A column that this slave generates is computed by it, whatever the master says.
+    Columns that the slave generates are not written.
     """
     numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
     return [(number, column) for number, column in numbered if not column.generated]

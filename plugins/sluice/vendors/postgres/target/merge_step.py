@@ -1,4 +1,4 @@
-"""A step of a merge: rows of one table, and the way in which they are brought to it."""
+"""A step of a merge: rows of one table, and how they are applied."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +9,15 @@ from sluice.vendors.postgres.target.stage import Rows, Source
 
 SMALL_ROWS = 2_000
 SMALL_BYTES = 1 << 20
-"""Up to here rows travel as parameters of the statement: no stage table, one round trip for all tables."""
+"""Up to this size rows are sent as parameters of the statement: no stage table, one round trip for all tables."""
 
-# Kinds of steps: those that go first, children before parents; then the others, parents before children.
+# Kinds of steps: first those that delete, children before parents; then the others, parents before children.
 FIRST = ("delete", "remove")
 THEN = ("update", "move", "upsert", "insert")
 # The kind of step that each table of `NetChanges` becomes, in normal and in safe mode.
 STRICT = {"deletes": "delete", "updates": "update", "moves": "move", "inserts": "insert"}
 SAFE = {"deletes": "delete", "updates": "upsert", "inserts": "upsert"}
-# What messages call it.
+# The action in messages.
 ACTION = {
     "delete": "DELETE",
     "remove": "DELETE",
@@ -30,7 +30,7 @@ ACTION = {
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One set of rows of one table, to be brought to it in one way."""
+    """One set of rows of one table, applied by one kind of statement."""
 
     kind: str
     """delete, remove (copies), update, move, upsert (update, then insert what is absent), insert."""
@@ -41,7 +41,7 @@ class MergeStep:
     counted: bool
     """Whether it must touch exactly `rows.count` rows."""
     compared: bool
-    """Whether each of those must look as it did on the master."""
+    """Whether each of those must have the old image's values."""
     cascades: bool
     """Foreign keys of the slave act in this session."""
 
@@ -58,14 +58,14 @@ class MergeStep:
 
     @property
     def key_places(self) -> list[str]:
-        """Where in the source the key stands under which the slave holds the row."""
+        """The source's columns with the key under which the slave has the row."""
         if "k1" in self.rows.names:
             return [f"k{number}" for number in range(1, len(self.key) + 1)]
         return [f"c{self.columns.index(name) + 1}" for name in self.key]
 
     @property
     def images(self) -> list[tuple[SlaveColumn, str]]:
-        """The columns that are compared, and where in the source their former values stand."""
+        """The columns that are compared, and the source's columns with their former values."""
         if not self.compared:
             return []
         numbered = ((self.target.column(name), f"b{number}") for number, name in enumerate(self.columns, start=1))

@@ -1,6 +1,6 @@
-"""The slave's tables as changes are applied to them.
+"""The slave's tables, as the apply needs to know them.
 
-targets = Targets(connection)          # one a session; remembers what it read
+targets = SlaveTables(connection)      # one a session; remembers what it read
 targets.load(tables)                   # one statement for all that are not known yet
 targets[table].column("id").type
 targets.forget(table)                  # after DDL
@@ -28,32 +28,32 @@ class SlaveColumn:
     type: str
     """As DDL writes it, length and domain included."""
     plain: str
-    """The type below domains and without length, for casts that must not cut anything off."""
+    """The type below domains, without length: a cast to it cuts nothing off."""
     sized: str
-    """The type below domains with its length: a cast to it makes of a value what the column would hold."""
+    """The type below domains, with its length: a cast to it gives the value that the column would store."""
     not_null: bool
     identity: str
     generated: str
     equals: str | None
     """Equality as `OPERATOR(schema.=)`, None when the type has none (json, xml, point)."""
     hashable: bool
-    """Whether a hash join can work with `equals`."""
+    """Whether a hash join can use `equals`."""
     textual: bool
-    """Whether a collation decides over its equality."""
+    """Whether equality depends on a collation."""
     castable: bool
     """Whether a cast from text reads every value as the type's input function does."""
     key: int
     follows: bool
-    """Whether a foreign key changes it by itself when the row it refers to changes or goes."""
+    """Whether a foreign key changes it when the row that it refers to is changed or deleted."""
 
     @property
     def quoted(self) -> str:
         return quoted(self.name)
 
     def comparable(self, cascades: bool) -> bool:
-        """Whether a value other than the master's former one proves a local change on the slave.
+        """Whether a value that is not the master's former one proves a local change on the slave.
 
-        Not where the slave generates it, nor, with `cascades`, where a foreign key may have been quicker.
+        It does not where the slave generates the value, nor, with `cascades`, where a foreign key may have changed it.
         """
         return not self.generated and not (cascades and self.follows)
 
@@ -76,7 +76,7 @@ class SlaveTable(ColumnsByName[SlaveColumn]):
 
     @property
     def only(self) -> str:
-        """For UPDATE and DELETE: changes of a child arrive under the child's own name."""
+        """The name in UPDATE and DELETE: changes of an inheriting table have that table's own name."""
         return self.quoted if self.partitioned else f"ONLY {self.quoted}"
 
 
@@ -86,7 +86,7 @@ class SlaveTables(KnownTables[SlaveTable]):
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
         super().__init__(connection, mask)
         self._foreign_keys: dict[TableName, list[ForeignKey]] = {}
-        """By the table that refers to others."""
+        """By the referring table."""
 
     def load(self, tables: Iterable[TableName]) -> None:
         wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
@@ -121,7 +121,7 @@ class SlaveTables(KnownTables[SlaveTable]):
         return [key for table in wanted for key in self._foreign_keys[table]]
 
     def owners(self, table: TableName) -> Collection[TableName]:
-        """The tables whose rows take those of `table` along when they go; it may be among them."""
+        """The tables whose deleted rows cascade to `table`; it may be among them."""
         return {key.parent for key in self.foreign_keys([table]) if key.takes_along}
 
     def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:

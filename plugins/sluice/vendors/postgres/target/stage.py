@@ -1,8 +1,8 @@
-"""Bringing rows to the slave: as arrays within a statement, as a stage table, as COPY.
+"""Sends rows to the slave: as arrays within a statement, through a stage table, or by COPY.
 
-A source is what a statement can select from. `Arrays` sends the values as parameters: no table, one
-round trip, the way of small windows. `Relation` is one or more stage tables with the slave's own
-column types: a temporary one of this session, or unlogged ones that several writers fill.
+A source is what a statement can select from. `Arrays` sends the values as parameters: no table and one round trip, for
+small windows. `Relation` is one or more stage tables with the slave's column types: a temporary one of this session, or
+unlogged ones that several writers fill.
 """
 
 import re
@@ -25,7 +25,7 @@ from sluice.vendors.postgres.target.slave_tables import SlaveColumn, SlaveTable
 
 _COPY_ROWS = 100_000
 _COPY_BYTES = 16 << 20
-"""A COPY is written in pieces of about so many rows and bytes."""
+"""The size of the pieces that a COPY is written in, about."""
 _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
 
@@ -51,21 +51,21 @@ Source = Arrays | Relation
 
 @dataclass(frozen=True)
 class Rows:
-    """One set of rows on its way: here as Arrow, or in a stage table."""
+    """One set of rows to apply: as Arrow in this process, or in a stage table."""
 
     names: tuple[str, ...]
     count: int
-    """Rows of the slave they stand for (copies counted)."""
+    """How many rows of the slave they are, copies counted."""
     arrow: pa.Table | None = None
     relation: str | None = None
 
     def only(self, letters: str) -> "Rows":
-        """With the columns of these letters alone."""
+        """Only the columns with these letters."""
         names = tuple(name for name in self.names if name[0] in letters)
         return Rows(names, self.count, None if self.arrow is None else self.arrow.select(names), self.relation)
 
     def named(self, sources: Mapping[str, str]) -> "Rows":
-        """With the columns `sources` names: each new name and the name it has here."""
+        """Only the columns in `sources`: new name → present name."""
         names = tuple(sources)
         if names == self.names and names == tuple(sources.values()):
             return self
@@ -75,27 +75,27 @@ class Rows:
         return Rows(names, self.count, relation=f"(SELECT {chosen} FROM {self.relation} r)")
 
     def deleted(self, key: Sequence[str], images: Sequence[str]) -> "Rows":
-        """The same rows as `deletes`: `key` says which columns are k1, …; `images` which `b` are wanted."""
+        """The rows as deletes: `key` names the columns for k1, …; `images` the `b` columns to keep."""
         sources = {f"k{number}": name for number, name in enumerate(key, start=1)}
         return self.named({**sources, **{name: self.image(name) for name in images}})
 
     def image(self, name: str) -> str:
-        """Where the former value `name` (`b3`) stands: an old image that does not differ is the new one."""
+        """The column with the former value `name` (`b3`): where it does not differ, that of the new value."""
         return name if name in self.names else f"c{name[1:]}"
 
 
 @dataclass(frozen=True)
-class StagedHere(Staged):
+class PostgresStaged(Staged):
     """Net changes in unlogged stage tables of the slave."""
 
     relations: dict[str, Rows] = field(default_factory=dict)
-    """For each kind of `KINDS` that has rows: where they lie."""
+    """The stage table of each kind of `KINDS` that has rows."""
 
 
 def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
-    """The rows of each kind, wherever they lie."""
+    """The rows of each kind, staged or not."""
     if isinstance(changes, Staged):
-        assert isinstance(changes, StagedHere), "staged on another vendor's slave"
+        assert isinstance(changes, PostgresStaged), "staged on another vendor's slave"
         return {kind: [changes.relations[kind]] if kind in changes.relations else [] for kind in KINDS}
     return {
         kind: [Rows(tuple(table.column_names), expected(table), arrow=table)] if table.num_rows else []
@@ -103,19 +103,19 @@ def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
     }
 
 
-def joined(found: Sequence[Rows]) -> list[Rows]:
-    """The same rows of one kind in as few sets as possible: one here, one in stage tables."""
-    names = tuple(dict.fromkeys(name for rows in found for name in rows.names))
-    alike = [rows.named({name: rows.image(name) if name[0] == "b" else name for name in names}) for rows in found]
-    here = [rows for rows in alike if rows.relation is None]
-    there = [rows for rows in alike if rows.relation is not None]
+def joined(sets: Sequence[Rows]) -> list[Rows]:
+    """The rows of one kind in at most two sets: one in this process, one in stage tables."""
+    names = tuple(dict.fromkeys(name for rows in sets for name in rows.names))
+    alike = [rows.named({name: rows.image(name) if name[0] == "b" else name for name in names}) for rows in sets]
+    local = [rows for rows in alike if rows.relation is None]
+    staged = [rows for rows in alike if rows.relation is not None]
     result = []
-    if here:
-        table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
-        result.append(Rows(names, sum(rows.count for rows in here), arrow=table))
-    if there:
-        union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation} r" for rows in there)
-        result.append(Rows(names, sum(rows.count for rows in there), relation=f"({union})"))
+    if local:
+        table = local[0].arrow if len(local) == 1 else pa.concat_tables([rows.arrow for rows in local])
+        result.append(Rows(names, sum(rows.count for rows in local), arrow=table))
+    if staged:
+        union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation} r" for rows in staged)
+        result.append(Rows(names, sum(rows.count for rows in staged), relation=f"({union})"))
     return result
 
 
@@ -130,7 +130,7 @@ def labels(
 
 
 def arrays(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> Arrays:
-    """`rows` as parameters, cast to the slave's types without lengths: assignment then checks those."""
+    """`rows` as parameters, cast to the slave's types without lengths, which the assignment checks."""
     names = rows.column_names
     casts = ", ".join(
         f"u.{name}::{'bigint' if column is None else column.plain} AS {name}"
@@ -144,7 +144,7 @@ def arrays(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> Arrays:
 def temporary(
     connection: Session, name: str, rows: pa.Table, target: SlaveTable, typed: Sequence[SlaveColumn | None]
 ) -> Relation:
-    """`rows` in a temporary table that the end of the transaction drops. Raises `ValueUnfit`."""
+    """Puts `rows` into a temporary table that ends with the transaction. Raises `ValueUnfit`."""
     relation = f"pg_temp.{quoted(name)}"
     connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({_definition(rows, typed)}) ON COMMIT DROP")
     copy(connection, relation, rows, target, typed)
@@ -160,14 +160,13 @@ def put(
     schema: str,
     epoch: int,
     number: str,
-) -> StagedHere:
-    """Net changes into unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing what is there.
+) -> PostgresStaged:
+    """Writes net changes to unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing them.
 
-    `number` names the share and the table (letters, digits, underscores). On a connection in
-    autocommit: PostgreSQL (18 and before) does not start again after a crash that comes soon after
-    a transaction that had created an unlogged table was rolled back, because the table's empty file
-    is left and its "init" file is restored. So each table is there for good before rows come.
-    Raises `ValueUnfit`, `ColumnMissing`.
+    `number` names the share and the table (letters, digits, underscores). The connection must be in autocommit, so that
+    each table is committed before rows come: after the rollback of a transaction that created an unlogged table,
+    PostgreSQL (up to 18) may not start again after a crash, because the table's empty file is left and its "init" file
+    is restored. Raises `ValueUnfit`, `ColumnMissing`.
     """
     relations: dict[str, Rows] = {}
     for kind, rows in changes.by_kind.items():
@@ -181,11 +180,11 @@ def put(
         )
         copy(connection, relation, rows, target, typed)
         relations[kind] = Rows(tuple(rows.column_names), expected(rows), relation=relation)
-    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, relations)
+    return PostgresStaged(changes.table, changes.columns, changes.key, changes.changes, changes.compared, relations)
 
 
 def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-    """Drops the stage tables of a prefix of epochs under `below`; how many. The caller commits."""
+    """Drops a prefix's stage tables of epochs under `below`. Returns how many. The caller commits."""
     found = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relkind = 'r' AND c.relpersistence = 'u' AND starts_with(c.relname, %s)",
@@ -199,7 +198,7 @@ def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int
 
 
 def expected(rows: pa.Table) -> int:
-    """How many rows of the slave these rows stand for."""
+    """How many rows of the slave these are, copies counted."""
     return int(pc.sum(rows.column("copies")).as_py() or 0) if "copies" in rows.column_names else int(rows.num_rows)
 
 
@@ -211,9 +210,9 @@ def copy(
     typed: Sequence[SlaveColumn | None],
     columns: str = "",
 ) -> int:
-    """`rows` into `relation` (quoted; `columns` in parentheses when not all) by COPY; how many came in.
+    """Copies `rows` into `relation` (quoted; `columns` in parentheses where not all). Returns how many.
 
-    Raises `ValueUnfit` for a value that the type refuses, psycopg's errors for all else.
+    Raises `ValueUnfit` for a value that the type refuses, otherwise psycopg's errors.
     """
     cursor = native(connection).cursor()
     try:
@@ -227,7 +226,7 @@ def copy(
 
 
 def copy_text(rows: pa.Table) -> memoryview:
-    """Rows in COPY's text format. Exact: NULL is `\\N`, and no data can end the stream, as `\\.` in CSV may."""
+    """Rows in COPY's text format, in which NULL is distinct (`\\N`) and no data can end the stream, as in CSV."""
     columns = [_escaped(column) for column in rows.itercolumns()]
     if len(columns) == 1:
         lines = columns[0].fill_null("\\N")
@@ -241,12 +240,12 @@ def copy_text(rows: pa.Table) -> memoryview:
 
 
 def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> ValueUnfit:
-    """What the server's complaint about a COPY says: it names line and column."""
+    """The value that a COPY failed at: the server's error names line and column."""
     reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
     match = _CONTEXT.search(error.diag.context or "")
     if match is None:
         return ValueUnfit(target.table, reason, column=error.diag.column_name)
-    # Whatever the server's language: a line's number, then a column's name, then a colon or comma.
+    # In any language of the server: the line's number, the column's name, a colon or comma.
     rest = match[2] or ""
     names = [(label, number) for number, label in enumerate(rows.column_names)]
     names += [(column.name, number) for number, column in enumerate(typed) if column]
@@ -261,7 +260,7 @@ def unfit(error: psycopg.Error, target: SlaveTable, rows: pa.Table, typed: Seque
 
 
 def _definition(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> str:
-    # An old image need not pass the checks of a domain, nor those of a length: it is only compared.
+    # An old image is only compared, so it gets a type without the checks of a domain or a length.
     return ", ".join(
         f"{name} {'bigint' if column is None else column.plain if name[0] == 'b' else column.type}"
         for name, column in zip(rows.column_names, typed, strict=True)
@@ -269,7 +268,7 @@ def _definition(rows: pa.Table, typed: Sequence[SlaveColumn | None]) -> str:
 
 
 def _array(column: pa.ChunkedArray) -> str:
-    """A text[] literal. Of up to some thousand values Python makes it faster than Arrow's kernels."""
+    """A text[] literal. For up to some thousand values Python is faster than Arrow's kernels."""
     texts = ["NULL" if value is None else f'"{value}"' for value in column.to_pylist()]
     literal = ",".join(texts)
     if "\\" in literal or literal.count('"') > 2 * (len(column) - column.null_count):
@@ -283,7 +282,7 @@ def _protected(text: str) -> str:
 
 def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = column.cast(_TEXT)
-    # Looked for in all of them at once, which is some fifty times faster than in one after the other.
+    # Search all texts at once, which is some fifty times faster than one after the other.
     data = [bytes(_data(chunk)) for chunk in (texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts])]
     for plain, coded in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
         if any(plain.encode() in each for each in data):
@@ -292,7 +291,7 @@ def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _data(texts: pa.Array) -> memoryview:
-    """All texts of an array, one behind the other. Those of NULLs, if there are any, are among them."""
+    """The bytes of all texts of an array, including what NULLs may have."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return memoryview(b"")

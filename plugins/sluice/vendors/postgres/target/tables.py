@@ -1,12 +1,11 @@
-"""Tables of a PostgreSQL slave: defined as on the master, made where absent, emptied.
+"""Creates, empties and drops tables of a PostgreSQL slave.
 
-What a slave's table is: the master's columns in their order with types, collations, NOT NULL,
-identity, generation expressions and defaults, and its key. Not: comments, ownership, privileges,
-storage parameters, user triggers. A partitioned table becomes a plain one of the same name, and a
-table of an inheritance tree stands for itself: the changes of all partitions arrive under the
-root's name, and a partition added or dropped on the master needs nothing on the slave. Identity
-columns are BY DEFAULT, since the values come from the master. Indexes and constraints beyond the
-key come after the load (`sluice.vendors.postgres.target.constraints`).
+A slave's table has the master's columns in their order, with types, collations, NOT NULL, identity, generation
+expressions and defaults, and the key. It does not have comments, ownership, privileges, storage parameters or user
+triggers. A partitioned table becomes a plain one of the same name, because the changes of all partitions have the
+root's name; a partition added or dropped on the master needs nothing on the slave. A table of an inheritance tree is
+replicated for itself. Identity columns are BY DEFAULT, because their values come from the master. Indexes and other
+constraints are made after the load (`sluice.vendors.postgres.target.constraints`).
 """
 
 import logging
@@ -17,7 +16,7 @@ from hashlib import sha256
 import psycopg
 
 from sluice import sql_files
-from sluice.database.load import ForeignKeyMet
+from sluice.database.load import TouchingForeignKey
 from sluice.database.schema import SequenceDefinition, TableDefinition
 from sluice.database.session import Session
 from sluice.model.names import TableName
@@ -32,17 +31,15 @@ from sluice.vendors.postgres.types import create_schema
 log = logging.getLogger("sluice.load")
 
 TRUNCATED_TOGETHER = 100
-"""Tables one TRUNCATE takes: each needs locks for itself, its indexes and TOAST, and a server has only so many."""
-
-
+"""The most tables of one TRUNCATE: each needs locks, also for its indexes and TOAST, and a server has few."""
 LONGEST = 63
-"""Bytes of a name; a server cuts what is longer."""
+"""The most bytes of a name; a server cuts longer ones."""
 LOCK_TIMEOUT = "30s"
-"""How long emptying waits for readers of the slave before it says so."""
+"""How long emptying waits for readers of the slave before it fails."""
 
 
 def define(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
-    """The definitions of those of `tables` that exist on the master, in that order."""
+    """The definitions of those of `tables` that exist on the master, in the given order."""
     shapes = catalog.shapes(connection, tables)
     keys = constraints.keys(connection, tables)
     behind: dict[TableName, list[SequenceDefinition]] = {}
@@ -69,12 +66,12 @@ def define(connection: Session, tables: Sequence[TableName]) -> list[TableDefini
 def create(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
     """Makes an absent table, in the caller's transaction.
 
-    A default that the slave cannot have, because it calls a function that is missing there or that it does not trust,
-    is left out and logged: replicated values never need it. `trusted`: whatever expressions call. Raises
-    `ExpressionRefused`; the transaction is lost then.
+    A default that the slave cannot have, because it calls a function that is missing or not trusted, is left out and
+    logged: replicated values never need it. `trusted`: any expression may be run. Raises `ExpressionRefused`; the
+    transaction is lost then.
     """
     examiner = Examiner(connection, trusted=trusted)
-    shape, name = definition.shape, quoted(definition.table.schema, definition.table.name)
+    name = quoted(definition.table.schema, definition.table.name)
     schema_made = create_schema(connection, definition.table.schema)
     definition = _with_sequences_beside(definition)
     shape = definition.shape
@@ -92,7 +89,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
     key = ", ".join(quoted(column.name) for column in shape.key)
     key_name = quoted(definition.key_name) if definition.key_name else ""
     if key_name and catalog.exists(connection, f"{quoted(definition.table.schema)}.{key_name}"):
-        # Of a table that left, was kept, and had this one's name before: the server chooses another one.
+        # A kept table, which had this one's name before, has the index's name: the server chooses another one.
         key_name = ""
     if definition.key_name and definition.key_kind in "pu":
         word = "PRIMARY KEY" if definition.key_kind == "p" else "UNIQUE"
@@ -119,9 +116,9 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
 
 
 def _with_sequences_beside(definition: TableDefinition) -> TableDefinition:
-    """Its sequences in the schema of the table, which may be elsewhere than on the master: the server wants them there.
+    """Moves its sequences to the schema of the table, which may be another than on the master, as the server demands.
 
-    One of a table with another name has a name after it: two tables may have come from two schemas.
+    A sequence of a renamed table is named after it, as two tables of one name may come from two schemas.
     """
     table = definition.table
     if table.on_master == table:
@@ -142,14 +139,14 @@ def _with_sequences_beside(definition: TableDefinition) -> TableDefinition:
 
 
 def _shortened(name: str) -> str:
-    """A name that the server takes, another one for each `name`."""
+    """A name that the server accepts, a different one for each `name`."""
     if len(name.encode()) <= LONGEST:
         return name
     return f"{name.encode()[: LONGEST - 17].decode(errors='ignore')}_{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def create_scratch(connection: Session, like: TableShape) -> TableName:
-    """Makes a temporary table with these columns; one a session."""
+    """Makes a temporary table of this session with these columns; one a session."""
     name = "sluice_scratch"
     columns = ", ".join(
         f"{quoted(column.name)} {column.type}" + (f" COLLATE {column.collation}" if column.collation else "")
@@ -161,27 +158,27 @@ def create_scratch(connection: Session, like: TableShape) -> TableName:
 
 
 def drop(connection: Session, table: TableName) -> None:
-    """Removes a table that this update made, in the caller's transaction."""
+    """Drops a table that this update made, in the caller's transaction."""
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())
 
 
 def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
-    """Deletes all rows of these tables of the slave, over an autocommit connection.
+    """Deletes all rows of these tables of the slave, over a session in autocommit.
 
-    Tables that refer to one another go together, others in groups. Where the account may not
-    TRUNCATE, rows are deleted. Raises psycopg's errors; nothing is cascaded to other tables.
+    Tables that refer to each other are truncated together, others in groups. Uses DELETE where the account may not
+    TRUNCATE. Cascades to no other table. Raises psycopg's errors.
     """
     only = {shape.table: "" if shape.partitioned else "ONLY " for shape in shapes}
     tables = list(only)
-    met = foreign_keys(connection, tables)
-    bound = {table for key in met for table in (key.child, key.parent) if key.child_loaded and key.parent_loaded}
+    keys = foreign_keys(connection, tables)
+    bound = {table for key in keys for table in (key.child, key.parent) if key.child_loaded and key.parent_loaded}
     groups = [[table for table in tables if table in bound]]
     free = [table for table in tables if table not in bound]
     groups += [free[start : start + TRUNCATED_TOGETHER] for start in range(0, len(free), TRUNCATED_TOGETHER)]
     for group in groups:
         if not group:
             continue
-        # Tables that inherit from one are replicated on their own, or none of our business.
+        # ONLY: tables that inherit from one are replicated for themselves, or not at all.
         names = [only[table] + quoted(table.schema, table.name) for table in group]
         try:
             with connection.transaction():
@@ -194,23 +191,23 @@ def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
                     connection.execute(f"DELETE FROM {name}".encode())
 
 
-def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[TouchingForeignKey]:
     """The slave's foreign keys from or to any of `tables`."""
     rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), catalog.pairs(tables)).fetchall()
     return [
-        ForeignKeyMet(TableName(schema, child), name, TableName(other, parent), own, theirs)
-        for schema, child, name, other, parent, own, theirs in rows
+        TouchingForeignKey(TableName(schema, child), name, TableName(other, parent), child_loaded, parent_loaded)
+        for schema, child, name, other, parent, child_loaded, parent_loaded in rows
     ]
 
 
 def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-    """Those of `tables` that keep more unique than their primary key."""
+    """Those of `tables` that have unique indexes beside the primary key."""
     rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
 
 
 def filled(connection: Session, table: TableName) -> bool:
-    """Whether the slave has such a table, with rows."""
+    """Whether the table exists on the slave and has rows."""
     if catalog.shape(connection, table) is None:
         return False
     row = connection.execute(f"SELECT EXISTS (SELECT FROM {quoted(table.schema, table.name)})".encode()).fetchone()
@@ -218,7 +215,7 @@ def filled(connection: Session, table: TableName) -> bool:
 
 
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Names of `tables` that the slave uses for something else, such as a view, and for what."""
+    """Those of `tables` whose name the slave uses for another object, such as a view → what it is."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
     taken = {TableName(schema, name): what for schema, name, what in rows}
     too_long = f"a name of more than {LONGEST} bytes, which no table has"
@@ -227,14 +224,14 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """What this account may not do with existing tables of the slave, per table, e.g. `INSERT, DELETE`."""
+    """Table → privileges that this account lacks on it, e.g. `INSERT, DELETE`."""
     wanted = list(tables)
     rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()
     return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
 
 
 def analyze(connection: Session, table: TableName) -> None:
-    """Statistics for the slave's planner, which has never seen these rows."""
+    """Gathers statistics of the new rows for the slave's planner."""
     connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
 
 

@@ -1,4 +1,4 @@
-"""What must be unique in a slave's table, beside the key."""
+"""Unique indexes and exclusion constraints of a slave's table, beside the key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class Unique:
     predicate: str | None
     nulls_equal: bool
     columns: tuple[str, ...] | None
-    """The columns, when nothing else is in it."""
+    """The columns, where it has no expressions."""
     deferrable: bool
-    """Checked at the commit, where the session defers constraints."""
+    """Whether the commit checks it, where the session defers constraints."""
 
     def is_key(self, key: Sequence[str]) -> bool:
         return self.columns is not None and self.predicate is None and set(self.columns) == set(key)
@@ -35,7 +35,7 @@ class Unique:
 
     @property
     def equal(self) -> str:
-        """Row `o` and row `n` cannot both be in the table."""
+        """The condition that the rows `o` and `n` cannot both be in the table."""
         terms = []
         for number, operator in enumerate(self.operators, start=1):
             term = f"o.e{number} {operator} n.e{number}"
@@ -44,7 +44,7 @@ class Unique:
 
 
 def read(connection: Session, table: TableName) -> list[Unique]:
-    """All of `table`, oldest first."""
+    """All unique indexes and exclusion constraints of `table`, oldest first."""
     rows = psycopg.RawCursor(native(connection)).execute(
         sql_files.render("postgres", "unique_keys"), [table.schema, table.name]
     )

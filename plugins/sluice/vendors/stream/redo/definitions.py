@@ -107,7 +107,7 @@ class Definitions:
                     yield Change(Action.DIFFER, table, reason=MISREAD)
                 continue
             if self._last.get(table) is not found:
-                yield from self._meet(table, found)
+                yield from self._describe(table, found)
             try:
                 change = found.change(payload)
             except Unfit as reason:
@@ -149,7 +149,7 @@ class Definitions:
             self._readers[text, unit] = found
         return found
 
-    def _meet(self, table: TableName, reader: TableReader) -> Iterator[Change]:
+    def _describe(self, table: TableName, reader: TableReader) -> Iterator[Change]:
         """The table's description is another one than that of its last change, or the first."""
         former = self.tables.get(table)
         if former is None:
