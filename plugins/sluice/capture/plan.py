@@ -1,4 +1,4 @@
-"""What must be done so that TABLES says what the configuration says: a pure decision."""
+"""Plans the steps that bring TABLES to what the configuration says; pure, without a database."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Add:
 
 @dataclass(frozen=True)
 class Alter:
-    """Capture the table otherwise than before."""
+    """Change how the table is captured."""
 
     table: TableName
     actions: frozenset[str]
     trigger: str
     debug: bool
     changes: tuple[str, ...]
-    """In words, e.g. `actions IUD become IU`."""
+    """The differences in words, e.g. `actions IUD become IU`."""
 
     def __str__(self) -> str:
         return f"alter {self.table}: {', '.join(self.changes)}"
@@ -38,7 +38,7 @@ class Alter:
 
 @dataclass(frozen=True)
 class Repair:
-    """Make the table's triggers again where they are not as they should be."""
+    """Make the table's triggers again, because they have `faults`."""
 
     table: TableName
     faults: tuple[str, ...]
@@ -73,8 +73,8 @@ Step = Add | Alter | Repair | Reorder | Remove
 def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTable]) -> list[Step]:
     """The steps from `registered` to `configured`, in the order in which they are to be taken.
 
-    `configured` comes ordered by sequence. Nothing is planned for a table that is as it should be.
-    A registered table keeps its trigger's name unless the configuration gives another one.
+    Plans nothing for a table that needs no change. A registered table keeps the name of its trigger unless the
+    configuration gives another one.
     """
     wanted = list(configured)
     have = {entry.table: entry for entry in registered}
@@ -97,7 +97,7 @@ def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTab
 
 
 def _in_load_order(wanted: list[ResolvedTable], have: dict[TableName, RegisteredTable]) -> list[ResolvedTable]:
-    """By sequence; among equal ones the registered first, as they are, then the new: that moves the fewest."""
+    """By sequence; within one the registered in their present order, then the new, which moves the fewest tables."""
     return sorted(
         wanted,
         key=lambda entry: (

@@ -1,6 +1,6 @@
-"""Changes of the master become changes of the slave: what a window brings of one table.
+"""Transforms the changes of one table in a window to changes of the slave's table.
 
-The row before and the row after a change are transformed alike, and compared:
+The row before and the row after each change are transformed and compared:
 
 | before | after | on the slave |
 |---|---|---|
@@ -25,19 +25,20 @@ from sluice.transform.table_transform import Flags, Places, Rows, TableTransform
 
 @dataclass(frozen=True)
 class _RowsOfChanges:
-    """The rows before and after some changes, one below the other, on both sides."""
+    """The rows before and after some changes, in one list, on the master and on the slave."""
 
     names: tuple[str, ...]
     master: list[pa.Array]
     """One array a column of `names`."""
     slave: Rows
     before: Places
-    """Of each change the place of the row before it, -1 where the slave has none."""
+    """For each change the place of the row before it in the list; -1 where the slave does not have it."""
     after: Places
+    """The same for the row after it."""
 
     @property
     def stays(self) -> Flags:
-        """Which changes have a row on the slave before and after them."""
+        """Which changes have a row on the slave both before and after them."""
         return (self.before >= 0) & (self.after >= 0)
 
     def of(self, changes: Places) -> "_RowsOfChanges":
@@ -45,12 +46,12 @@ class _RowsOfChanges:
         return replace(self, before=self.before[changes], after=self.after[changes])
 
     def taken(self, places: Places) -> list[pa.Array]:
-        """The slave's columns of the rows at `places` that are there."""
+        """The slave's columns of the rows at `places`, without the places -1."""
         return [_taken(column, places[places >= 0]) for column in self.slave.columns]
 
 
 def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) -> pa.Table:
-    """The changes of one table (`sluice.database.items`), with their old images, as the slave gets them.
+    """Transforms the changes of one table (`sluice.database.items`), which have their old images.
 
     Raises `RowNotTransformed`, `MalformedContent`.
     """
@@ -61,7 +62,7 @@ def of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec) 
     except MixedShapes:
         if items.num_rows == 1:
             raise
-        # The definition changed among them: rows of one shape after the other.
+        # The definition changed within the window: each change is transformed alone.
         parts = [_of_slave(items.slice(place, 1), transform, images) for place in range(items.num_rows)]
         return pa.concat_tables(parts)
 
@@ -77,12 +78,12 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
     names = tuple(images.row(sample.as_py()))
     new = images.columns(_taken(contents, after), names)
     changed = np.flatnonzero(updates[after])
-    # An UPDATE without an old image makes a row anew that a change of the definition changed: it stays in `where`.
-    laid = pc.fill_null(_taken(oldcontents, np.flatnonzero(updates)), "")
-    turned = images.overlay([_taken(column, changed) for column in new], names, laid)
-    gone = images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
+    # An UPDATE without an old image rewrites a row after a change of the definition; `where` keeps it as before.
+    old_images = pc.fill_null(_taken(oldcontents, np.flatnonzero(updates)), "")
+    updated_from = images.overlay([_taken(column, changed) for column in new], names, old_images)
+    deleted = images.columns(_taken(oldcontents, np.flatnonzero(deletes)), names)
     # One pass of the engine for all images.
-    pools = [pa.concat_arrays(three) for three in zip(new, turned, gone, strict=True)]
+    pools = [pa.concat_arrays(three) for three in zip(new, updated_from, deleted, strict=True)]
     actions = pa.concat_arrays(
         [
             _whole(items, "action").take(pa.array(places))
@@ -92,7 +93,7 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
     rows = transform.rows(names, pools, actions)
     place_after, place_before = (np.full(items.num_rows, -1, np.int64) for _ in range(2))
     place_after[after] = np.arange(len(after))
-    place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(turned[0]) if turned else 0)
+    place_before[np.flatnonzero(updates)] = len(after) + np.arange(len(updated_from[0]) if updated_from else 0)
     place_before[np.flatnonzero(deletes)] = len(after) + int(updates.sum()) + np.arange(int(deletes.sum()))
     if rows.kept is not None:
         place_before, place_after = (
@@ -105,23 +106,23 @@ def _of_slave(items: pa.Table, transform: TableTransform, images: RowImageCodec)
 def _written(
     items: pa.Table, transform: TableTransform, images: RowImageCodec, rows: _RowsOfChanges, plain: frozenset[str]
 ) -> pa.Table:
-    """The items anew, without those that change nothing on the slave.
+    """The items with the slave's rows, without those that change nothing on the slave.
 
-    `plain`: columns of the master whose values need no protection in a content.
+    `plain`: columns of the master whose values need no escapes in a content.
     """
     unprotected = transform.untouched(plain)
     stays = rows.stays
     differs = _differences(rows.slave, rows.before[stays], rows.after[stays])
-    silent = np.asarray(pc.is_null(_whole(items, "oldcontent"))) & stays
+    without_old = np.asarray(pc.is_null(_whole(items, "oldcontent"))) & stays
     same = np.zeros(items.num_rows, dtype=bool)
-    same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, silent[stays]])]] = True
+    same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
     left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
     rows = rows.of(left)
     there, gone = rows.after >= 0, rows.stays[rows.before >= 0]
     names, key = rows.slave.names, transform.key()
     contents = images.written(names, rows.taken(rows.after), plain=unprotected)
     kept = ~same[np.flatnonzero(stays)]
-    # An UPDATE's old image names what it changed, and the key; a DELETE's the whole row.
+    # The old image of an UPDATE has the key and the changed columns; that of a DELETE the complete row.
     only: list[pa.Array | None] = []
     for name, flags in zip(names, differs, strict=True):
         named = np.ones(len(gone), dtype=bool)
@@ -130,11 +131,11 @@ def _written(
         only.append(None if named.all() else pa.array(named))
     old = images.written(names, rows.taken(rows.before), only, unprotected)
     result = items.take(pa.array(left))
-    words = np.where(rows.stays, "UPDATE", np.where(there, "INSERT", "DELETE"))
+    actions = np.where(rows.stays, "UPDATE", np.where(there, "INSERT", "DELETE"))
     columns = {
-        "action": pa.array(words, TEXT),
+        "action": pa.array(actions, TEXT),
         "content": _in_place(contents, there),
-        "oldcontent": pc.if_else(pa.array(silent[left]), pa.scalar(None, TEXT), _in_place(old, rows.before >= 0)),
+        "oldcontent": pc.if_else(pa.array(without_old[left]), pa.scalar(None, TEXT), _in_place(old, rows.before >= 0)),
         "guid": _guids(result, transform, rows),
     }
     for label, values in columns.items():
@@ -143,7 +144,7 @@ def _written(
 
 
 def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
-    """For each column in which of the rows that stay it differs."""
+    """For each column: which of the rows that stay differ in it."""
     found = []
     for column in rows.columns:
         one, other = _taken(column, before), _taken(column, after)
@@ -154,7 +155,7 @@ def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
 
 
 def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> pa.Array:
-    """The keys as texts. An UPDATE that changed the key has none; half of it, where one image is left out, has one."""
+    """The keys as texts. An UPDATE of the key has none, but gets one where it becomes an INSERT or a DELETE."""
     guids = _whole(items, "guid")
     halves = np.flatnonzero(np.asarray(pc.is_null(guids)) & ~rows.stays)
     if not len(halves):
@@ -170,12 +171,12 @@ def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> 
 
 def _taken(column: pa.Array, places: Places) -> pa.Array:
     if len(places) and int(places[-1]) - int(places[0]) == len(places) - 1 and (np.diff(places) == 1).all():
-        return column.slice(int(places[0]), len(places))  # mostly: nothing is copied
+        return column.slice(int(places[0]), len(places))  # the usual case, which copies nothing
     return column.take(pa.array(places))
 
 
 def _in_place(texts: pa.Array, there: Flags) -> pa.Array:
-    """`texts` where one is `there`, NULL elsewhere."""
+    """The `texts` in the places that are `there`, NULL in the others."""
     places = np.cumsum(there) - 1
     return texts.take(pa.array(places, pa.int64(), mask=~there))
 

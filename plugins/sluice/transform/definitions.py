@@ -1,4 +1,4 @@
-"""Definitions of the master's tables as the slave gets them."""
+"""Transforms the definitions of the master's tables to those of the slave's."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ __all__ = ["Definition", "change_of_slave", "of_slave", "vanished"]
 
 
 def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:
-    """A table that is made for a load."""
+    """The definition of a table that a load makes."""
     own = {name: change for name, change in transform.rule.columns if not isinstance(change, Renamed)}
     sequences = tuple(
         replace(each, column=_renamed(transform.rule, each.column))
@@ -24,7 +24,7 @@ def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDef
 
 
 def change_of_slave(definition: Definition, transform: TableTransform) -> Definition:
-    """What an item of a change of definition brings."""
+    """The definition in an item of a change of definition."""
     names = {column.name for column in transform.shape.columns}
     missing = {
         _renamed(transform.rule, name): value
@@ -42,7 +42,7 @@ def _renamed(rule: Transformation, name: str) -> str:
 
 
 def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence[str]:
-    """Columns with a line under `columns` that the master gave another name, of which no line says the same."""
+    """Columns with a line under `columns` that the master has renamed, where the new name has no such line."""
     places = {column.position: column.name for column in now.shape.columns}
     found = []
     for name, change in rule.columns:

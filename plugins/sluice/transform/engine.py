@@ -1,7 +1,7 @@
 """The engine that computes expressions: DuckDB over Arrow, in this process.
 
-It sees the columns that expressions use and nothing else: no file, no network, no extension that is not built in. One
-thread, so that rows keep their order; times are of UTC, so that an expression gives the same everywhere.
+It reads only the columns that expressions use: no files, no network, no extensions beyond the built-in ones. It has one
+thread, so that rows keep their order, and the time zone UTC, so that expressions give the same on all machines.
 """
 
 import json
@@ -27,11 +27,11 @@ _OPTIONS: dict[str, str | bool | int | float | list[str]] = {
 
 
 class EngineRefused(Exception):
-    """The engine cannot compute something; the text says why, in one line."""
+    """The engine cannot compute an expression; the text gives the reason in one line."""
 
 
 class Engine:
-    """One connection, made when it is first used; not for two threads at once."""
+    """One connection, opened at its first use; only one thread may use it."""
 
     @cached_property
     def _connection(self) -> "DuckDBPyConnection":
@@ -43,7 +43,7 @@ class Engine:
         return made
 
     def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
-        """In another process it is one of its own."""
+        """A copy in another process has its own connection."""
         return Engine, ()
 
     def syntax(self, text: str) -> dict[str, object]:
@@ -69,7 +69,7 @@ class Engine:
         return [_whole(column) for column in found.columns]
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        """What a query without rows of a table gives. Raises `EngineRefused`."""
+        """The rows of a query that reads no table. Raises `EngineRefused`."""
         with _refusals():
             return self._connection.execute(query).fetchall()
 
@@ -81,14 +81,14 @@ class Function:
         self.kind = kind
         """`scalar`, `aggregate`, `macro`, …"""
         self.stable = stability == "CONSISTENT"
-        """Whether it gives the same for the same row at any time."""
+        """Whether it always gives the same for the same row."""
         self.definition = definition
-        """Of a macro."""
+        """The text of a macro; None for others."""
 
 
 @cache
 def functions() -> dict[str, tuple[Function, ...]]:
-    """All functions of the engine by name, in small letters."""
+    """Lower-case name → the engine's functions of that name."""
     found: dict[str, list[Function]] = {}
     query = "SELECT function_name, function_type, stability, macro_definition FROM duckdb_functions()"
     for name, kind, stability, definition in Engine().rows(query):
@@ -100,7 +100,7 @@ def functions() -> dict[str, tuple[Function, ...]]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Errors of DuckDB leave as `EngineRefused`."""
+    """Raises errors of DuckDB as `EngineRefused`."""
     import duckdb
 
     try:
@@ -110,7 +110,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _line(message: str) -> str:
-    """The first line of what the engine says, without the kind of its error."""
+    """The first line of an error of the engine, without its kind."""
     first = message.strip().splitlines()[0]
     return first.split("Error: ", 1)[-1]
 

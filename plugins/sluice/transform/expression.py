@@ -1,7 +1,7 @@
-"""Expressions of the configuration, read and judged before any table is known.
+"""Reads expressions of the configuration and checks them without a table.
 
-An expression is one value of one row: over its columns alone, and the same whenever it is computed. So what was loaded,
-what is applied and what is compared agree.
+An expression gives one value for one row. It uses only columns of the row, and always gives the same, so that loads,
+applies and comparisons agree.
 """
 
 import difflib
@@ -18,24 +18,24 @@ _REFUSED = {
     "LAMBDA": "it holds a function of its own: write it out",
     "POSITIONAL_REFERENCE": "it names a column by its number: write its name",
 }
-"""By the class of a part of the syntax tree."""
+"""Class of a part of the syntax tree → why it is refused."""
 
 
 class ExpressionInvalid(Exception):
-    """What is wrong with an expression, and what to do."""
+    """An expression is refused; the text gives the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One that was read."""
+    """An expression that was read."""
 
     text: str
     columns: tuple[str, ...]
-    """Those that it uses, as it spells them."""
+    """The columns that it uses, as written there."""
 
 
 def read(text: str, engine: Engine) -> Expression:
-    """Raises `ExpressionInvalid`."""
+    """Parses and checks an expression. Raises `ExpressionInvalid`."""
     try:
         tree = engine.syntax(text)
     except EngineRefused as error:
@@ -55,12 +55,12 @@ def read(text: str, engine: Engine) -> Expression:
                 raise ExpressionInvalid(f"{'.'.join(names)}: write a column's name alone, without its table")
             columns[names[0]] = None
         elif kind == "FUNCTION" and not part["is_operator"]:
-            _judge(str(part["function_name"]), engine)
+            _check_function(str(part["function_name"]), engine)
     return Expression(text, tuple(columns))
 
 
 def _only_value(tree: dict[str, object]) -> object:
-    """The one value that the text is. Raises `ExpressionInvalid` for a statement around it."""
+    """The syntax tree of the single value. Raises `ExpressionInvalid` where the text is more than that."""
     statements = tree["statements"]
     assert isinstance(statements, list)
     node = statements[0]["node"]
@@ -75,7 +75,7 @@ def _only_value(tree: dict[str, object]) -> object:
 
 
 def _parts(node: object) -> Iterator[dict[str, object]]:
-    """The parts of a tree."""
+    """All parts of a syntax tree that have a class."""
     if isinstance(node, dict):
         if "class" in node:
             yield node
@@ -86,8 +86,8 @@ def _parts(node: object) -> Iterator[dict[str, object]]:
             yield from _parts(child)
 
 
-def _judge(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
-    """Raises `ExpressionInvalid` where a function is none of one row, or gives other values at other times."""
+def _check_function(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
+    """Raises `ExpressionInvalid` where a function uses other rows, or gives other values at other times."""
     known = functions()
     found = known.get(name.lower())
     if found is None:
@@ -96,7 +96,7 @@ def _judge(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
     for function in found:
         if function.kind in ("macro", "table_macro") and function.definition is not None:
             if name not in within:
-                _judge_macro(name, function.definition, engine, within)
+                _check_macro(name, function.definition, engine, within)
         elif function.kind != "scalar":
             raise ExpressionInvalid(f"{name}() is no function of one row: take it out")
         elif not function.stable:
@@ -106,7 +106,7 @@ def _judge(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
             )
 
 
-def _judge_macro(name: str, definition: str, engine: Engine, within: tuple[str, ...]) -> None:
+def _check_macro(name: str, definition: str, engine: Engine, within: tuple[str, ...]) -> None:
     try:
         tree = engine.syntax(definition)
     except EngineRefused as error:
@@ -115,4 +115,4 @@ def _judge_macro(name: str, definition: str, engine: Engine, within: tuple[str, 
         if part.get("class") == "SUBQUERY":
             raise ExpressionInvalid(f"{name}() is no function of one row: take it out")
         if part.get("class") == "FUNCTION" and not part["is_operator"]:
-            _judge(str(part["function_name"]), engine, (*within, name))
+            _check_function(str(part["function_name"]), engine, (*within, name))

@@ -1,4 +1,4 @@
-"""Which indexes and constraints of the master fit a slave that has tables otherwise than the master has them."""
+"""Which indexes and constraints of the master a slave with transformed tables can have."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ Made = TypeVar("Made")
 
 @dataclass
 class Fitting(Generic[Made]):
-    """Those that the slave gets, and of the others what they are and why not."""
+    """Those that the slave gets, and the others, each with its description and the reason."""
 
     kept: list[Made] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
 
 def of_master(found: OfMaster, pair: Pair) -> OfMaster:
-    """Those of all that a master has; nothing of a column that the slave has otherwise."""
+    """Those of the master's that the slave can have."""
     kept = {one: source for one, source in found.made_from.items() if not why_not(source, pair)}
     return OfMaster(found.tables, kept)
 
@@ -51,7 +51,7 @@ def why_not(described: Described, pair: Pair) -> str:
 
 
 def indexes(master: Sequence[Index], pair: Pair) -> Fitting[Index]:
-    """Those over columns that the slave has as the master has them."""
+    """Which indexes the slave can have: those over untransformed columns."""
     found: Fitting[Index] = Fitting()
     for index in master:
         if why := why_not(index, pair):
@@ -62,7 +62,7 @@ def indexes(master: Sequence[Index], pair: Pair) -> Fitting[Index]:
 
 
 def constraints(master: Sequence[Constraint], pair: Pair) -> Fitting[Constraint]:
-    """Those that the slave's rows meet wherever the master's do."""
+    """Which constraints the slave can have: those that its rows satisfy wherever the master's do."""
     found: Fitting[Constraint] = Fitting()
     for constraint in master:
         if why := why_not(constraint, pair):
@@ -91,7 +91,7 @@ def _of_constraint(constraint: Constraint, pair: Pair) -> str:
 
 
 def _changed(rule: Transformation | None, columns: Iterable[str]) -> str:
-    """What becomes of those of `columns` that the slave has otherwise."""
+    """What the rule does with those of `columns` that it transforms."""
     if rule is None:
         return ""
     return "; ".join(f"{name} {rule.by_name[name]}" for name in columns if name in rule.by_name)

@@ -1,7 +1,7 @@
-"""Net changes of the master become net changes of the slave: one pass of the engine for all rows of a table.
+"""Transforms the net changes of a table, in one pass of the engine for all rows.
 
-Not the changes of a key are transformed, but what remains of them: the row before the window, and the row after it.
-Columns that reach the slave as they are, under whatever name, are handed on untouched.
+Of each key only the row before the window and the row after it are transformed. Columns that the slave has unchanged,
+also under another name, are not copied.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,22 +22,22 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Image:
-    """Rows of the master at one time; once transformed, the slave's."""
+    """Rows before or after the window; the master's, once transformed the slave's."""
 
     action: Action
-    """What brings or takes them."""
+    """The action that changes them."""
     count: int
     columns: dict[str, pa.ChunkedArray]
     """By name."""
     kept: Flags
-    """Which of them the slave has."""
+    """Which of the rows the slave has."""
 
 
 def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare: bool) -> NetChanges:
-    """The net changes of one table with a key, as the slave gets them; `compare`: with the old images.
+    """Transforms the net changes of one table that has a key; `compare`: the result has the old images.
 
-    `net`: with the old images, the key's columns among them, where `compare`, and where there is a `where`; not in safe
-    mode, in which all goes that the slave must not have, whatever was there before. Raises `RowNotTransformed`,
+    `net` must have the old images, including the columns of the key, where `compare` is set or the transformation
+    filters; not in safe mode, which deletes every row that the slave must not have. Raises `RowNotTransformed`,
     `TransformationInvalid`.
     """
     if not net.rows:
@@ -61,7 +61,7 @@ def of_slave(net: NetChanges, transform: TableTransform, *, safe: bool, compare:
         made.deletes(made.key_of(updated), updated_was, updated_was.kept & ~updated.kept),
         made.deletes(made.key_of(moved) if safe else moved_from, moved_was, moved_was.kept & ~moved.kept),
     ]
-    if safe:  # the slave may have any state of the window already
+    if safe:  # the slave may already have any state within the window
         deletes.append(made.deletes(made.key_of(inserted), inserted, ~inserted.kept))
     inserts = [
         made.inserts(inserted, inserted.kept),
@@ -85,20 +85,20 @@ def _after(net: NetChanges, action: Action, table: pa.Table) -> _Image:
 
 
 def _before(net: NetChanges, action: Action, table: pa.Table, known: bool) -> _Image:
-    """`known`: whether there are old images; else it has no columns."""
+    """`known`: whether there are old images; without them the result has no columns."""
     columns = _values(net, table, "c") | _values(net, table, "b") if known else {}
     return _Image(action, table.num_rows, columns, np.ones(table.num_rows, dtype=bool))
 
 
 def _values(net: NetChanges, table: pa.Table, letter: str) -> dict[str, pa.ChunkedArray]:
-    """The columns of the table that the letter stands for, by name."""
+    """The values in the table's columns with this letter, by name."""
     there = set(table.column_names) if table.num_rows else ()
     places = ((name, f"{letter}{number}") for number, name in enumerate(net.columns, start=1))
     return {name: table.column(place) for name, place in places if place in there}
 
 
 def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTransform) -> Iterator[_Image]:
-    """The same with the slave's columns, and which rows it has."""
+    """Transforms the images in one pass."""
     there = [image for image in images if image.columns]
     if not there:
         yield from images
@@ -148,7 +148,7 @@ def _unequal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Makes the tables of `NetChanges`: of the rows that are chosen."""
+    """Makes the tables of `NetChanges` of the chosen rows."""
 
     names: tuple[str, ...]
     key: tuple[str, ...]
@@ -161,7 +161,7 @@ class _Tables:
         return _chosen(self._values("c", image), chosen)
 
     def deletes(self, key: Sequence[pa.ChunkedArray], image: _Image, chosen: Flags) -> pa.Table:
-        """`key`: under which the slave holds the rows."""
+        """`key`: the keys that the rows have on the slave."""
         columns = _numbered("k", key)
         if self.compare:
             columns |= self._values("b", image)
@@ -177,7 +177,7 @@ class _Tables:
         return _chosen(columns, chosen)
 
     def _values(self, letter: str, image: _Image) -> dict[str, pa.ChunkedArray]:
-        """The columns of an image by their places; old ones without those of the key."""
+        """The columns of an image, named by their numbers; those of old images without the key."""
         return {
             f"{letter}{number}": image.columns[name]
             for number, name in enumerate(self.names, start=1)

@@ -1,4 +1,4 @@
-"""Rows on their way from the master to the slave, as CSV in pieces that are cut anywhere."""
+"""Transforms a stream of CSV from the master, whose pieces may end within a row."""
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,12 @@ from sluice.transform.table_transform import TableTransform
 
 
 class TransformedRows:
-    """The slave's rows, with a header, in `RowFormat.CSV`; an empty piece for each empty one. To be iterated once."""
+    """Yields the slave's rows, with a header, in `RowFormat.CSV`; an empty piece for each empty one. Iterable once."""
 
     def __init__(self, pieces: Iterable[bytes | memoryview], names: Sequence[str], transform: TableTransform):
-        """`pieces`: the master's, with a header, of the columns `names`."""
+        """`pieces`: the master's rows of the columns `names`, with a header."""
         self.rows = 0
-        """How many the slave gets, once all pieces were taken."""
+        """How many rows the slave gets; known after the last piece."""
         self.columns = [column.name for column in transform.shape.replicated]
         self._pieces = pieces
         self._names = names

@@ -1,4 +1,4 @@
-"""The transformation of one table, bound to its columns: rows of the master in, rows of the slave out."""
+"""The transformation of one table: makes the slave's rows of the master's."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,12 +27,12 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 Texts: TypeAlias = pa.Array | pa.ChunkedArray
 MOST_NAMED = 100
-"""Rows that are looked for where some cannot be transformed: where more fail, it is no matter of rows."""
+"""The most rows that an error names: where more fail, the rows are not the cause."""
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 class TransformationInvalid(Terminal):
-    """What the configuration says of a table does not fit the table; `problems` holds one sentence each."""
+    """A rule of the configuration does not fit its table; `problems` holds a sentence for each fault."""
 
     def __init__(self, table: TableName, rule: Transformation, problems: Sequence[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
@@ -43,9 +43,9 @@ class TransformationInvalid(Terminal):
 
 
 class RowNotTransformed(Terminal):
-    """Rows for which an expression cannot be computed, or a user exit fails.
+    """An expression cannot be computed for some rows, or a user exit fails for them.
 
-    Their values are not shown: they may be what the slave must not get.
+    The text does not show their values, as these may be secret from the slave.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowNotTransformed(Terminal):
         reason: str,
         remedy: str,
     ):
-        """`keys`: the master's, by column; none where no row is at fault by itself. `what` fails for them."""
+        """`keys`: of the rows on the master, by column; empty where no single row fails. `what` fails for them."""
         shown = [", ".join(f"{name} = {value!r}" for name, value in mask.row(table, key).items()) for key in keys]
         rows = f"the row {shown[0] or '(without a key)'}" if shown else "rows that come together"
         more = f" and {counted(len(shown) - 1, 'more row')}" if len(shown) > 1 else ""
@@ -69,80 +69,83 @@ class RowNotTransformed(Terminal):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the slave."""
+    """Transformed rows."""
 
     names: tuple[str, ...]
     columns: list[pa.Array]
-    """Texts, one array a column; of all rows that were given."""
+    """Texts, one array a column; also of rows that the slave does not get."""
     kept: Flags | None
-    """Which of them the slave has; None: all."""
+    """Which of the rows the slave gets; None: all."""
 
     def of_slave(self) -> list[pa.Array]:
-        """The columns without the rows that the slave has not."""
+        """The columns of the rows that the slave gets."""
         if self.kept is None:
             return self.columns
         mask = pa.array(self.kept)
         return [column.filter(mask) for column in self.columns]
 
 
-class TableTransform:
-    """Made by `bind`."""
+@dataclass(frozen=True)
+class CheckedRule:
+    """A rule of the configuration that fits its table."""
 
-    def __init__(
-        self,
-        rule: Transformation,
-        master: TableShape,
-        shape: TableShape,
-        read: Mapping[str, Expression],
-        kinds: Mapping[str, LogicalType],
-        results: Mapping[str, LogicalType],
-        engine: Engine,
-        mask: Mask,
-        user_exit: UserExit | None,
-    ):
-        """`read`: the expressions, by column, `where` under the empty name. `kinds`: of the master's columns."""
-        self.rule = rule
-        self.master = master
+    rule: Transformation
+    master: TableShape
+    column_types: Mapping[str, LogicalType]
+    """Of the master's columns."""
+    expressions: Mapping[str, Expression]
+    """By column; `where` under the empty name."""
+    results: Mapping[str, LogicalType]
+    """The types of the expressions, by column."""
+
+
+class TableTransform:
+    """Transforms rows of one table of the master to the slave's; made by `bind`."""
+
+    def __init__(self, checked: CheckedRule, shape: TableShape, engine: Engine, mask: Mask, user_exit: UserExit | None):
+        self.rule = checked.rule
+        self.master = checked.master
         self.shape = shape
-        """The table as the slave has it."""
+        """The slave's table."""
         self._engine = engine
         self._mask = mask
         self._exit = user_exit
-        self.used = list(dict.fromkeys(name for each in read.values() for name in each.columns))
+        expressions = checked.expressions
+        self.used = list(dict.fromkeys(name for each in expressions.values() for name in each.columns))
         """The master's columns that expressions use."""
-        self._needed = {*self.used, *(column.name for column in master.key)}
-        self.filters = "" in read or user_exit is not None
-        """Whether there may be rows that the slave has not."""
-        self._where = "" in read
-        self._computed = [name for name in read if name]
-        selected = [types.to_text(results[name], f"({read[name].text}\n)") for name in self._computed]
+        self._needed = {*self.used, *(column.name for column in self.master.key)}
+        self._where = "" in expressions
+        self.filters = self._where or user_exit is not None
+        """Whether the slave may lack rows of the master."""
+        self._computed = [name for name in expressions if name]
+        selected = [types.to_text(checked.results[name], f"({expressions[name].text}\n)") for name in self._computed]
         if self._where:
-            selected.append(f"coalesce(({read[''].text}\n), false)")
-        self._query = f"SELECT {', '.join(selected)} FROM ({typed_query(self.used, kinds)})" if selected else ""
+            selected.append(f"coalesce(({expressions[''].text}\n), false)")
+        source = typed_query(self.used, checked.column_types)
+        self._query = f"SELECT {', '.join(selected)} FROM ({source})" if selected else ""
 
     def with_engine(self, engine: Engine) -> "TableTransform":
-        """The same for another thread."""
+        """A copy for another thread, with the engine of that thread."""
         other = copy(self)
         other._engine = engine
         return other
 
     def untouched(self, names: Iterable[str]) -> frozenset[str]:
-        """The slave's names of those of the master's columns that reach it as they are."""
-        found = list(names)
-        return frozenset(name for name, source in self.sources(found) if source is not None)
+        """The slave's names of those of the master's columns whose values are not changed."""
+        return frozenset(name for name, source in self.sources(list(names)) if source is not None)
 
     def needs(self, name: str) -> bool:
-        """Whether the values of a column of the master's are wanted by `made`."""
+        """Whether `made` uses the values of this column of the master."""
         return self._exit is not None or name in self._needed
 
     def key(self) -> tuple[str, ...]:
-        """The key's columns on the slave."""
+        """The names of the key's columns on the slave."""
         return tuple(column.name for column in self.shape.key)
 
     def rows(self, names: Sequence[str], values: Sequence[pa.Array], actions: pa.Array | None = None) -> Rows:
-        """The slave's rows for rows of the master with the columns `names`, texts. `actions`: as of `made`.
+        """Transforms rows of the master, which have the columns `names`, as texts. `actions`: as of `made`.
 
-        Raises `RowNotTransformed`, `TransformationInvalid` where they lack a column that an expression uses.
+        Raises `RowNotTransformed`; `TransformationInvalid` where a column that an expression uses is missing.
         """
         by_name = dict(zip(names, values, strict=True))
         made, kept = self.made(by_name, len(values[0]) if values else 0, actions)
@@ -151,50 +154,51 @@ class TableTransform:
         return Rows(tuple(name for name, _ in sources), columns, kept)
 
     def sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
-        """The slave's columns for rows with the columns `names`, each with the master's one that it is as it is."""
-        found = self._sources(names)
-        return found if self._exit is None else [(name, None) for name, _ in found]
+        """The slave's columns for rows that have the columns `names`.
+
+        Each with the column of the master whose values it has unchanged; None where they are computed.
+        """
+        sources = self._sources(names)
+        return sources if self._exit is None else [(name, None) for name, _ in sources]
 
     def _sources(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
-        """The same before the user exit."""
-        found: list[tuple[str, str | None]] = []
+        """As `sources`, before the user exit."""
+        sources: list[tuple[str, str | None]] = []
         for name in names:
             change = self.rule.by_name.get(name)
             if change is None:
-                found.append((name, name))
+                sources.append((name, name))
             elif isinstance(change, Renamed):
-                found.append((change.name, name))
+                sources.append((change.name, name))
             elif not isinstance(change, Excluded):
-                found.append((name, None))
+                sources.append((name, None))
         own = (name for name, change in self.rule.columns if isinstance(change, Constant | Computed))
-        return [*found, *((name, None) for name in own if name not in names)]
+        return [*sources, *((name, None) for name in own if name not in names)]
 
     def made(
         self, by_name: Mapping[str, Texts], count: int, actions: pa.Array | None = None
     ) -> tuple[dict[str, pa.Array], Flags | None]:
-        """The values of the columns that are not as they are on the master, and which rows are kept; None: all.
+        """The values of the columns that the transformation computes, and which rows the slave gets; None: all.
 
-        `by_name`: `count` rows of the master, of the columns that are needed (`needs`) at least. `actions`: what brings
-        each of them, for a user exit; None: they are read. Raises as `rows`.
+        `by_name`: `count` rows of the master, at least with the columns that it `needs`. `actions`: the action of the
+        change of each row, for a user exit; None: the rows are read, without changes. Raises as `rows`.
         """
         constants = [(name, change) for name, change in self.rule.columns if isinstance(change, Constant)]
-        found = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
+        made = {name: pa.repeat(pa.scalar(change.text, TEXT), count) for name, change in constants}
         kept: Flags | None = None
         if self._query:
             self._expect_used(by_name)
-            # A row without any column is a row: rows are counted by this one.
+            # Without any column the rows could not be counted.
             used = {f"c{place}": by_name[name] for place, name in enumerate(self.used)} or {"c": pa.nulls(count, TEXT)}
             try:
                 columns = self._engine.computed(self._query, used)
             except EngineRefused:
                 raise self._not_computed(used, by_name, count) from None
             kept = np.asarray(columns.pop()) if self._where else None
-            found |= dict(zip(self._computed, columns, strict=True))
+            made |= dict(zip(self._computed, columns, strict=True))
         if self._exit is None:
-            return found, kept
-        before = {
-            name: found[name] if source is None else by_name[source] for name, source in self._sources([*by_name])
-        }
+            return made, kept
+        before = {name: made[name] if source is None else by_name[source] for name, source in self._sources([*by_name])}
         return self._through_exit(
             self._exit, before, by_name, np.ones(count, dtype=bool) if kept is None else kept, actions
         )
@@ -207,7 +211,7 @@ class TableTransform:
         kept: Flags,
         actions: pa.Array | None,
     ) -> tuple[dict[str, pa.Array], Flags]:
-        """What the exit makes of the slave's columns `before`, and of the rows that `where` has `kept`."""
+        """As `made`. `before`: the slave's columns before the exit; `kept`: the rows that `where` has kept."""
         places = np.flatnonzero(kept)
         columns = {name: _whole(column).take(pa.array(places)) for name, column in before.items()}
         doing = pa.repeat(pa.scalar(READ, TEXT), len(places)) if actions is None else actions.take(pa.array(places))
@@ -223,7 +227,7 @@ class TableTransform:
         after = np.full(len(kept), -1, np.int64)
         after[places[stay]] = np.arange(len(stay))
         chosen = pa.array(after, mask=after < 0)
-        # A row that is left out has its key all the same: by it the slave's row goes.
+        # A row that the exit drops keeps its key, by which the slave's row is deleted.
         keys = {name: _whole(before[name]) for name in self.key()}
         return {name: column.take(chosen) for name, column in made.items()} | keys, after >= 0
 
@@ -243,13 +247,13 @@ class TableTransform:
         def computed(low: int, high: int) -> object:
             return self._engine.computed(self._query, {name: column[low:high] for name, column in used.items()})
 
-        found = list(islice(_failing(computed, 0, count), MOST_NAMED))
+        failing = list(islice(_failing(computed, 0, count), MOST_NAMED))
         return RowNotTransformed(
             self.master.table,
-            self._keys(by_name, [place for place, _ in found]),
+            self._keys(by_name, [place for place, _ in failing]),
             self._mask,
             f"an expression of {self.rule.place} cannot be computed",
-            _VALUE.sub("…", str(found[0][1])) if found else "it fails",
+            _VALUE.sub("…", str(failing[0][1])) if failing else "it fails",
             "Write it so that it gives a value for this row as well (TRY_CAST gives NULL where CAST fails), or mend "
             "the row on the master.",
         )
@@ -262,12 +266,12 @@ class TableTransform:
         called: Callable[[int, int], object],
         error: ExitRefused,
     ) -> RowNotTransformed:
-        found = list(islice(_failing(called, 0, len(places)), MOST_NAMED))
-        first = found[0][1] if found else error
+        failing = list(islice(_failing(called, 0, len(places)), MOST_NAMED))
+        first = failing[0][1] if failing else error
         masked = self._mask.hides_any(self.master.table, (column.name for column in self.master.columns))
         return RowNotTransformed(
             self.master.table,
-            self._keys(by_name, [int(places[place]) for place, _ in found]),
+            self._keys(by_name, [int(places[place]) for place, _ in failing]),
             self._mask,
             f"the exit {user_exit.name} of {self.rule.place} fails",
             first.kind if masked and isinstance(first, ExitRefused) else str(first),
@@ -280,7 +284,7 @@ class TableTransform:
 
 
 def _failing(work: Callable[[int, int], object], low: int, high: int) -> Iterator[tuple[int, Exception]]:
-    """The rows between `low` and `high` for which `work` fails, each with the reason."""
+    """Yields the rows between `low` and `high` for which `work` fails, each with the error; halves the range."""
     try:
         work(low, high)
     except (EngineRefused, ExitRefused) as error:
@@ -297,7 +301,7 @@ def _whole(column: Texts) -> pa.Array:
 
 
 def typed_query(used: Sequence[str], kinds: Mapping[str, LogicalType], value: str = "") -> str:
-    """The query of the columns that expressions use, under their names; `value` in place of what is in `rows`."""
+    """A query of the columns that expressions use, from `rows`; where `value` is given, each column has this value."""
     columns = [
         f"{types.from_text(kinds[name], value or f'c{place}')} AS {_quoted(name)}" for place, name in enumerate(used)
     ]

@@ -1,4 +1,4 @@
-"""The transformations of one slave's tables by the master's definitions of now: for loads, comparisons and checks."""
+"""The transformations of one slave's tables for the master's present definitions: for loads, comparisons and checks."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from sluice.transform.table_transform import TableTransform, TransformationInval
 
 
 class Transforms:
-    """Of one slave; with an engine of its own, so not for two threads at once."""
+    """The transformations of one slave; it has an engine of its own, so only one thread may use it."""
 
     def __init__(self, replication: Replication, slave: SlaveConfig):
         self.replication = replication
@@ -25,7 +25,7 @@ class Transforms:
         self._engine: Engine | None = None
 
     def of(self, shape: TableShape, master: Session) -> TableTransform | None:
-        """The transformation of a table of the master; None where there is none. Raises `TransformationInvalid`."""
+        """The transformation of a table of the master, if it has one. Raises `TransformationInvalid`."""
         rule = self.replication.transformation(shape.table, self.slave)
         if rule is None:
             return None
@@ -40,7 +40,7 @@ class Transforms:
     def definitions(
         self, of_master: Sequence[TableDefinition], master: Session
     ) -> tuple[list[TableDefinition], list[str]]:
-        """The tables as the slave gets them, and what the configuration says wrongly of them."""
+        """The slave's definitions of the tables, and the faults of the configuration."""
         found: list[TableDefinition] = []
         problems: list[str] = []
         for definition in of_master:

@@ -1,8 +1,8 @@
-"""Between the texts of columns and the types in which expressions are computed.
+"""Converts between the texts of columns and the types in which expressions are computed.
 
-What no expression uses is never converted. A type that the engine cannot hold exactly (a number of unlimited digits, an
-interval, an array, a type of the database's own) comes to an expression as its text: a person casts it, and so says
-what may be lost.
+Only columns that expressions use are converted. Types that the engine cannot hold exactly (numbers of unlimited digits,
+intervals, arrays, types of the database's own) are given to expressions as texts; the writer of the expression casts
+them, and so decides what may be lost.
 """
 
 import re
@@ -59,7 +59,7 @@ def typed(kind: LogicalType) -> str:
 
 
 def from_text(kind: LogicalType, column: str) -> str:
-    """What makes the engine's value of a column's text."""
+    """The SQL that converts a column's text to the engine's value."""
     if kind.kind is Kind.BINARY:
         return f"unhex({column}[3:])"
     if kind.kind is Kind.CHAR:
@@ -71,7 +71,7 @@ def from_text(kind: LogicalType, column: str) -> str:
 
 
 def to_text(kind: LogicalType, value: str) -> str:
-    """What makes the text of a value, as databases read it."""
+    """The SQL that converts a value to a text that databases read."""
     if kind.kind is Kind.BINARY:
         return f"'\\x' || lower(hex({value}))"
     text = f"CAST({value} AS VARCHAR)"
@@ -79,7 +79,7 @@ def to_text(kind: LogicalType, value: str) -> str:
 
 
 def result(engine_type: str) -> LogicalType | None:
-    """What the values of an expression are; None for a type that no column has."""
+    """The logical type of the engine's type; None for a type that no column has."""
     decimal = _DECIMAL.match(engine_type)
     if decimal:
         return LogicalType(Kind.NUMBER, int(decimal[1]), int(decimal[2]))
@@ -87,7 +87,7 @@ def result(engine_type: str) -> LogicalType | None:
 
 
 def takes(column: LogicalType, value: LogicalType) -> bool:
-    """Whether an expression's values go into a column of the master's. What is too long for it, the slave refuses."""
+    """Whether a column of the master can hold an expression's values; the slave refuses those that are too long."""
     if column.kind in TEXTUAL and value.kind is Kind.TEXT:
         return True
     if Kind.FLOAT is column.kind is value.kind or Kind.JSON is column.kind is value.kind:

@@ -1,14 +1,15 @@
-"""User exits: functions of the configuration's owner that make the slave's rows, `exit: package.module:function`.
+"""User exits: functions that transform rows, named in the configuration by `exit: package.module:function`.
 
-Called with a `pyarrow.Table`: the slave's columns as texts, NULL as null, after `where` and `columns`, and two more.
+Sluice calls one with a `pyarrow.Table`. It has the slave's columns after `where` and `columns`, as texts, NULL as
+null, and two more:
 
 | column | holds |
 |---|---|
 | `sluice_row` | the number of the row in this call |
 | `sluice_action` | INSERT, UPDATE or DELETE of the row before or after a change; READ for loads and comparisons |
 
-The answer is such a table: with the slave's columns as texts and `sluice_row`, without the rows that the slave must not
-have. The key's values must come back as they were. The same row must give the same answer whenever it is asked for.
+The function returns such a table with the slave's columns as texts and `sluice_row`, without the rows that the slave
+must not have. It must not change the key, and must always return the same for the same row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,20 +25,20 @@ from sluice.user_function import imported, in_one_line
 
 ROW, ACTION = "sluice_row", "sluice_action"
 READ = "READ"
-"""The action of a row that no change brings."""
+"""The action of rows that are loaded or compared."""
 
 
 class ExitRefused(Exception):
-    """A call failed, or its answer cannot be used; the text says why, in one line."""
+    """A call failed, or its result cannot be used; the text gives the reason in one line."""
 
     def __init__(self, reason: str, raised: BaseException | None = None):
         super().__init__(reason)
         self.kind = f"{type(raised).__name__}, whose text is not shown" if raised is not None else reason
-        """The reason without anything that the function says itself: that may be values."""
+        """The reason without the text of the function's error, which may show values."""
 
 
 class UserExit:
-    """One function, imported in this process; in another process it is imported there, when it is first called."""
+    """One function, imported in this process; a copy in another process imports it at its first call."""
 
     def __init__(self, name: str):
         """Raises `FunctionMissing`."""
