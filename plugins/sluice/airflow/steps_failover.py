@@ -60,10 +60,9 @@ class NotIdentical(Terminal):
 def failover_of(task: TaskContext) -> Failover:
     """The failover of this run."""
     params = task.context["params"]
-    return Failover.named(
-        Pair.of(task.replication, task.slave.name, task.connections),
-        str(task.context["run_id"]),
-        Action(params["action"]),
+    pair = Pair.of(task.replication, task.slave.name, task.connections)
+    return replace(
+        Failover.named(pair, str(task.context["run_id"]), Action(params["action"])),
         reverse=bool(params["reverse"]),
         by=task.person("the DAG failover"),
         gap=int(params["sequence_gap"]),

@@ -36,22 +36,11 @@ class Failover(Pair):
     """In a forced failover: whether to continue although the master answers."""
 
     @classmethod
-    def named(
-        cls,
-        pair: Pair,
-        failover_id: str,
-        action: Action,
-        *,
-        reverse: bool = False,
-        by: str = "a person",
-        gap: int = 1000,
-        override: bool = False,
-    ) -> "Failover":
-        """Raises `NoDatabase` where the master is a recorded stream."""
+    def named(cls, pair: Pair, failover_id: str, action: Action) -> "Failover":
+        """The failover with the defaults of the form. Raises `NoDatabase` where the master is a recorded stream."""
         if pair.replication.master.stream:
             raise NoDatabase(pair.replication.master.stream.vendor)
-        parties = pair.replication, pair.slave, pair.master_info, pair.slave_info
-        return cls(*parties, failover_id, action, reverse, by, gap, override)
+        return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action)
 
     @property
     def application(self) -> str:

@@ -84,10 +84,8 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
                             executor,
                             changes,
                             targets[source.table],
-                            prefix=Prefix("DEMO_"),
-                            schema="public",
-                            epoch=3,
-                            number=f"{part}_{source.table.name}",
+                            "public",
+                            stage.stage_name(Prefix("DEMO_"), 3, f"{part}_{source.table.name}"),
                         )
                     )
             executor.commit()
@@ -111,9 +109,8 @@ def test_drift_in_staged_rows_is_named_too(slave: Any) -> None:
     at = filled(history)
     history.update(("3", "v3"), ("3", "new"))
     apply = merger(slave)
-    staged = stage.put(
-        slave, reduced(history, at), apply.targets[T], prefix=Prefix("DEMO_"), schema="public", epoch=1, number="0_0"
-    )
+    name = stage.stage_name(Prefix("DEMO_"), 1, "0_0")
+    staged = stage.put(slave, reduced(history, at), apply.targets[T], "public", name)
     with pytest.raises(Drift) as caught:
         apply.merge([staged])
     assert caught.value.key == {"id": "3"}
@@ -157,7 +154,7 @@ def test_staged_rows_whose_unique_values_change_places(slave: Any, safe: bool) -
     history.update(("0", "v0"), ("7", "v0"))
     history.insert("8", "v8")
     changes = reduced(history, at)
-    staged = stage.put(slave, changes, apply.targets[T], prefix=Prefix("DEMO_"), schema="public", epoch=1, number="0_0")
+    staged = stage.put(slave, changes, apply.targets[T], "public", stage.stage_name(Prefix("DEMO_"), 1, "0_0"))
     for _ in range(2 if safe else 1):
         apply.merge([staged], safe=safe)
         same(slave, history)

@@ -44,5 +44,5 @@ class Stager:
         self._targets.load(tables)
 
     def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
-        target = self._targets[changes.table]
-        return stage.put(self.connection, changes, target, prefix=prefix, schema=schema, epoch=epoch, number=number)
+        name = stage.stage_name(prefix, epoch, number)
+        return stage.put(self.connection, changes, self._targets[changes.table], schema, name)

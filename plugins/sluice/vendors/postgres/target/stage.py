@@ -151,29 +151,27 @@ def temporary(
     return Relation(relation)
 
 
-def put(
-    connection: Session,
-    changes: NetChanges,
-    target: SlaveTable,
-    *,
-    prefix: Prefix,
-    schema: str,
-    epoch: int,
-    number: str,
-) -> PostgresStaged:
-    """Writes net changes to unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing them.
+def stage_name(prefix: Prefix, epoch: int, number: str) -> str:
+    """The name of stage tables, without the kind of their rows.
 
-    `number` names the share and the table (letters, digits, underscores). The connection must be in autocommit, so that
-    each table is committed before rows come: after the rollback of a transaction that created an unlogged table,
-    PostgreSQL (up to 18) may not start again after a crash, because the table's empty file is left and its "init" file
-    is restored. Raises `ValueUnfit`, `ColumnMissing`.
+    `number` names the share and the table (letters, digits, underscores).
+    """
+    return f"{prefix.lower}stage_{epoch}_{number}"
+
+
+def put(connection: Session, changes: NetChanges, target: SlaveTable, schema: str, name: str) -> PostgresStaged:
+    """Writes net changes to unlogged tables of `schema`, replacing them; `name`: as of `stage_name`.
+
+    The connection must be in autocommit, so that each table is committed before rows come: after the rollback of a
+    transaction that created an unlogged table, PostgreSQL (up to 18) may not start again after a crash, because the
+    table's empty file is left and its "init" file is restored. Raises `ValueUnfit`, `ColumnMissing`.
     """
     relations: dict[str, Rows] = {}
     for kind, rows in changes.by_kind.items():
         if not rows.num_rows:
             continue
         typed = labels(target, changes.columns, changes.key, rows.column_names)
-        relation = quoted(schema, f"{prefix.lower}stage_{epoch}_{number}_{kind}")
+        relation = quoted(schema, f"{name}_{kind}")
         connection.execute(
             f"DROP TABLE IF EXISTS {relation};"
             f"CREATE UNLOGGED TABLE {relation} ({_definition(rows, typed)}) WITH (autovacuum_enabled = off)"
