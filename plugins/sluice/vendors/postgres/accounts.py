@@ -1,4 +1,4 @@
-"""Accounts, databases and what is in them, as the commands that set a replication up need them.
+"""Accounts, databases and their contents, for the commands that set up a replication.
 
 Sessions here are of an administrator or of the replication's own account, in autocommit mode.
 """
@@ -26,9 +26,9 @@ from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.session_settings import GRANTABLE_SETTINGS, silence_statement
 
 ADMINISTRATOR = "postgres"
-"""The account that a server has from the beginning."""
+"""The account that every server has initially."""
 MAINTENANCE = "postgres"
-"""The database that every server has, from which others are made."""
+"""The database that every server has, to connect to before others exist."""
 PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105
 ROUNDS = 4
 """What is granted may show what else is lacking, so often at most."""
@@ -64,7 +64,7 @@ def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError:
-        raise BadAddress("The URL", "it cannot be read", FORM) from None  # the driver's own words quote all of it
+        raise BadAddress("The URL", "it cannot be read", FORM) from None  # the driver's text quotes the URL
     if "password" in given:
         raise PasswordShown(given.get("host", "a server"), PASSWORDS)
     found = {"port": "5432", **usual, **given}
@@ -79,19 +79,19 @@ def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
 
 
 def password_used(connection: Session) -> str:
-    """What the server was given: from the caller, PGPASSWORD or the password file; empty where it asked for none."""
+    """The password of the session, from the caller, PGPASSWORD or the password file; empty where none was needed."""
     return native(connection).info.password if native(connection).pgconn.used_password else ""
 
 
 def password_places(info: ConnectionInfo) -> str:
-    """Where the password of `info`'s account is looked for, in words."""
+    """The places where the password of `info`'s account is searched, in words."""
     fields = (info.host, str(info.port), info.database, info.user)
     line = ":".join(field.replace("\\", "\\\\").replace(":", "\\:") for field in fields)
     return f"PGPASSWORD or ~/.pgpass (a line {line}:PASSWORD)"
 
 
 def account_help(role: str) -> str:
-    """What to do where an account is not there, or nobody knows its password."""
+    """What to do where an account does not exist, or its password is unknown."""
     name = role if re.fullmatch(r"[a-z_][a-z0-9_]*", role) else quoted(role)  # psql folds what has no quotes
     command = shlex.quote(f"\\password {name}")
     return (
@@ -101,27 +101,27 @@ def account_help(role: str) -> str:
 
 
 def is_logged_in(connection: Session, role: str) -> bool:
-    """Whether the account has a session on the server, in whatever database."""
+    """Whether the account has a session on the server, in any database."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE usename = %s)", role)
 
 
 def role_exists(connection: Session, role: str) -> bool:
-    """Whether the server knows the account."""
+    """Whether the account exists."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)", role)
 
 
 def is_superuser(connection: Session) -> bool:
-    """Whether the session's own account is one."""
+    """Whether the session's account is a superuser."""
     return _one(connection, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user")
 
 
 def database_exists(connection: Session, name: str) -> bool:
-    """Whether the server has the database."""
+    """Whether the database exists."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = %s)", name)
 
 
 def encoding(connection: Session) -> str:
-    """Of the session's database."""
+    """The encoding of the session's database."""
     row = connection.execute("SELECT pg_catalog.current_setting('server_encoding')").fetchone()
     assert row is not None
     return str(row[0])
@@ -138,24 +138,24 @@ def create_database(name: str, owner: str, encoding: str) -> str:
 
 
 def of_new_database(connection: Session, role: str, database: str) -> list[str]:
-    """Its owner lacks nothing there but that it may switch off triggers."""
+    """The statements for a new database: its owner lacks only the right to switch off triggers."""
     return [silence_statement(quoted(role), quoted(database), native(connection).info.server_version)]
 
 
 def set_password(connection: Session, role: str, password: str) -> None:
-    """The password leaves this process only as its hash: statements are logged by many servers."""
+    """Sets a password. Sends only its hash, because many servers log statements."""
     hashed = native(connection).pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
     connection.execute(f"ALTER ROLE {quoted(role)} PASSWORD '{hashed}'".encode())
 
 
 def run(connection: Session, statements: Iterable[str]) -> None:
-    """Statements as they were printed."""
+    """Runs statements, in the form in which they are printed."""
     for statement in statements:
         connection.execute(statement.encode())
 
 
 def mended(connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
-    """See `Accounts`: the statements are tried in a transaction, which is taken back."""
+    """See `Accounts`. Runs the statements in a transaction and rolls it back."""
     kept = [] if made else [create_role(role)]
     with native(connection).transaction(force_rollback=True):
         run(connection, kept)
@@ -172,7 +172,7 @@ def mended(connection: Session, role: str, made: bool, look: Callable[[], list[L
 
 @contextmanager
 def _acting_as(connection: Session, role: str) -> Iterator[None]:
-    """What is asked inside is answered for `role`."""
+    """Within the block the session has the privileges of `role`."""
     connection.execute(f"SET ROLE {quoted(role)}".encode())
     try:
         yield
@@ -182,19 +182,19 @@ def _acting_as(connection: Session, role: str) -> Iterator[None]:
 
 
 def inventory(connection: Session) -> list[Content]:
-    """What the database has, by schema, without Sluice's own tables."""
+    """The contents of the database by schema, without Sluice's tables."""
     own = catalog.pairs(sorted(own_tables(catalog.tables(connection))))
     rows = connection.execute(sql_files.render("postgres", "inventory"), own).fetchall()
     return [Content(schema, tables, count, tuple(owners)) for schema, tables, count, owners in rows]
 
 
 def event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Makes those of an installed prefix; the session's account must be a superuser."""
+    """Creates the event triggers of an installed prefix; the session's account must be a superuser."""
     connection.execute(sql_files.render("postgres", "event_triggers", prefix=prefix.lower, schema=quoted(schema)))
 
 
 def remove_event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Removes those of an installed prefix; the session's account must be a superuser."""
+    """Drops the event triggers of an installed prefix; the session's account must be a superuser."""
     connection.execute(
         sql_files.render("postgres", "event_triggers_remove", prefix=prefix.lower, schema=quoted(schema))
     )
@@ -213,14 +213,14 @@ def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool
 
 
 def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
-    """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
+    """Drops Sluice's tables of the slave; keeps the replicated tables."""
     names = {"prefix": prefix.lower, "schema": quoted(schema), "slave": literal(slave)}
     with connection.transaction():
         connection.execute(sql_files.render("postgres", "slave_uninstall", **names))
 
 
 def revokes(connection: Session, role: str) -> list[str]:
-    """The statements that take back every privilege that was granted to `role` in this database, and on settings."""
+    """The statements that revoke all privileges of `role` in this database, and on settings."""
     files = (
         ["revokes", "revokes_settings"] if native(connection).info.server_version >= GRANTABLE_SETTINGS else ["revokes"]
     )

@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalogue knows of tables."""
+"""Reads tables from PostgreSQL's catalogue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,10 +15,10 @@ _TRIES = 5
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
-    """The shape of each of `tables` that exists; absent ones are absent in the answer.
+    """The shapes of those of `tables` that exist, in one statement.
 
-    One statement whatever the number of tables. The key is the primary key, else the oldest
-    unique index that is immediate, plain and all NOT NULL; never one over a generated column.
+    The key is the primary key, otherwise the oldest unique index that is immediate, plain and all NOT NULL; never one
+    with a generated column.
     """
     wanted = list(dict.fromkeys(tables))
     rows = connection.execute(
@@ -30,7 +30,7 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     for schema, name, is_partitioned, *values in rows:
         table = TableName(schema, name)
         partitioned[table] = is_partitioned
-        # A table without columns comes back as one row without a column.
+        # A table without columns gives one row with NULLs.
         columns.setdefault(table, []).extend([Column(*values)] if values[0] is not None else [])
     return {table: TableShape(table, tuple(found), partitioned[table]) for table, found in columns.items()}
 
@@ -41,26 +41,29 @@ def shape(connection: Session, table: TableName) -> TableShape | None:
 
 
 def tables(connection: Session) -> list[TableName]:
-    """Every ordinary and partitioned table outside the system's schemas, partitions left out."""
+    """All ordinary and partitioned tables outside the system's schemas, without partitions."""
     rows = connection.execute(sql_files.render("postgres", "tables")).fetchall()
     return [TableName(schema, name) for schema, name in rows]
 
 
 def only(shape: TableShape) -> str:
-    """For FROM: the table without tables that inherit from it, which are replicated on their own."""
-    # A partitioned table has no rows of its own: its partitions are no tables of the replication.
+    """The table for FROM, without tables that inherit from it, which are replicated for themselves."""
+    # The rows of a partitioned table are in its partitions, which are not replicated for themselves.
     return f"{'' if shape.partitioned else 'ONLY '}{quoted(shape.table.schema, shape.table.name)}"
 
 
 def exists(connection: Session, relation: str) -> bool:
-    """Whether there is a relation of this quoted name."""
+    """Whether a relation of this quoted name exists."""
     row = connection.execute(sql_files.render("postgres", "relation_exists"), {"relation": relation}).fetchone()
     return bool(row and row[0])
 
 
-def settled(connection: Session, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
-    """The rows of a query of the catalogue. What goes while PostgreSQL writes its definition out is an internal error
-    to it: then the catalogue is read again."""
+def rows_with_retries(connection: Session, statement: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+    """The rows of a query of the catalogue.
+
+    Repeats it after an internal error, which PostgreSQL raises for an object that is dropped while it writes out the
+    object's definition.
+    """
     left = _TRIES
     while True:
         try:

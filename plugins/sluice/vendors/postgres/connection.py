@@ -33,7 +33,7 @@ CANONICAL: dict[str, str] = {
     "array_nulls": "on",
     "client_encoding": "UTF8",
 }
-"""Settings under which a value's text means the same in every session, on both databases."""
+"""Settings that make the texts of values equal in all sessions, on both databases."""
 
 PATIENT: dict[str, str] = {
     "statement_timeout": "0",
@@ -44,23 +44,23 @@ PATIENT: dict[str, str] = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-"""Whatever time-outs a role or server has: a large window takes as long as it takes. And the server lets go of a
-client whose machine is gone within a minute, with the locks it held."""
+"""Overrides time-outs of the role or server, because a large window may take long. The keepalives make the server end
+the session of a client whose machine is gone within a minute, and release its locks."""
 
 WRITING: dict[str, str] = {"default_transaction_read_only": "off"}
-"""A slave may be read-only for everybody else. A standby stays read-only all the same."""
+"""A slave may be read-only for all others. A standby stays read-only."""
 
 
 class PostgresSession(psycopg.Connection[Any]):
-    """A connection whose errors are those of `sluice.database.errors` (see `adopt`), with the server named."""
+    """A connection that raises the errors of `sluice.database.errors` (see `adopt`), which name the server."""
 
     vendor = "postgres"
     place = "the database"
     mask: tuple[str, ...] = ()
-    """Columns whose values no message may hold."""
+    """Columns whose values no message may show."""
 
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Everything that is sent to the server, or comes from it, goes through here."""
+        """Waits for the server; all that is sent or received passes through this method."""
         try:
             return super().wait(gen, interval, timeout)
         except psycopg.Error as error:
@@ -106,7 +106,7 @@ class PostgresSession(psycopg.Connection[Any]):
 
 
 def native(session: Session) -> psycopg.Connection[Any]:
-    """The driver's connection that a session on PostgreSQL is."""
+    """The session as the driver's connection."""
     connection: object = session
     assert isinstance(connection, psycopg.Connection), "a session of another vendor"
     return connection
@@ -114,7 +114,7 @@ def native(session: Session) -> psycopg.Connection[Any]:
 
 @contextmanager
 def classified(session: Session) -> Iterator[None]:
-    """For what is done over a session without the driver's own methods."""
+    """Raises errors of the driver as `PostgresSession` does, for calls that do not pass through its methods."""
     try:
         yield
     except psycopg.Error as error:
@@ -127,7 +127,7 @@ _APPLICATION_BYTES = 63
 
 
 def application_name(text: str) -> str:
-    """`text` as `pg_stat_activity` shows it: 63 printable bytes at most. Two long texts stay two."""
+    """`text` as `pg_stat_activity` shows it: at most 63 printable bytes, different for different texts."""
     if len(text) <= _APPLICATION_BYTES and text.isascii() and text.isprintable():
         return text
     shown = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
@@ -138,9 +138,9 @@ def application_name(text: str) -> str:
 def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, settings: dict[str, str] | None = None
 ) -> "PostgresSession":
-    """A connection under the canonical settings, notices off.
+    """Opens a session with the canonical settings, without notices.
 
-    `application` shows in `pg_stat_activity`. `settings` adds to or replaces canonical ones.
+    `pg_stat_activity` shows `application`. `settings` adds to the canonical ones or replaces them.
     Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     options = _options({**CANONICAL, **PATIENT, **WRITING, "client_min_messages": "error", **(settings or {})})
@@ -170,9 +170,9 @@ def connect(
 
 
 def end_with_client(connection: Session) -> None:
-    """From now on a statement ends soon after its client has died, also one that waits for a lock or makes an index.
+    """Makes the server end a statement soon after its client died, also while it waits for a lock or makes an index.
 
-    Where the server can tell: PostgreSQL from 14 on, and its system with it.
+    Has an effect on PostgreSQL from 14 on, where the operating system reports closed connections.
     """
     with contextlib.suppress(psycopg.errors.InvalidParameterValue):
         connection.execute(
@@ -181,7 +181,7 @@ def end_with_client(connection: Session) -> None:
 
 
 def uri(info: ConnectionInfo, application: str) -> str:
-    """The same connection as a URI, for the ADBC driver. It holds the password: never log it."""
+    """The connection as a URI, for the ADBC driver. It has the password: never log it."""
     options = _options({**CANONICAL, **PATIENT})
     parameters = {
         "application_name": application_name(application),
@@ -211,9 +211,9 @@ def literal(value: str | int | None) -> str:
 
 
 def _driver_options(info: ConnectionInfo) -> dict[str, str]:
-    """The connection's own, with what is due for TLS.
+    """The options of the connection, with those for TLS.
 
-    The authorities of the machine are those of Python: the driver brings an OpenSSL that looks for its own elsewhere.
+    The certificate authorities are those of Python, because the OpenSSL of the driver looks for them in other places.
     """
     options = {**info.options, "sslmode": info.tls_mode}
     if info.tls_mode.startswith("verify-") and "sslrootcert" not in options:
@@ -225,6 +225,6 @@ def _driver_options(info: ConnectionInfo) -> dict[str, str]:
 
 
 def _options(settings: dict[str, str]) -> str:
-    # In the `options` of a connection a backslash escapes spaces and itself. The encoding is a parameter of its own.
+    # In `options` a backslash escapes spaces and itself. The encoding is a separate parameter.
     escaped = {name: value.replace("\\", "\\\\").replace(" ", "\\ ") for name, value in settings.items()}
     return " ".join(f"-c {name}={value}" for name, value in escaped.items() if name != "client_encoding")

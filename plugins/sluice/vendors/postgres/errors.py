@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to Sluice, and what of them may be shown."""
+"""Maps PostgreSQL's errors to those of `sluice.database.errors`, with texts that may be shown."""
 
 import re
 from typing import Any
@@ -26,7 +26,7 @@ from sluice.model.mask import SECRET
 
 _CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
 _SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
-_PASSES = ("25006", "25P03", "25P04")
+_TEMPORARY = ("25006", "25P03", "25P04")
 """Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
 _UNREACHABLE = ("08", "57P")
 _INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
@@ -47,35 +47,37 @@ _KINDS: dict[str, type[DatabaseError]] = {
     "57014": Contended,
     "25P04": Contended,
 }
-"""What services tell from other failures, by SQLSTATE."""
+"""SQLSTATE → class of the errors that services handle."""
 _STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c", "xlog.c", "dsm_impl.c")
-"""Sources of the server that write files. A full disk has an SQLSTATE of its own (53100); an exhausted quota and a
-limit on files' sizes are internal errors (XX000) to PostgreSQL, told apart by where they rose: texts are translated."""
+"""Source files of the server that write files. A full disk has an SQLSTATE (53100); an exhausted quota and a limit on
+files' sizes are internal errors (XX000), recognized by their source file, because texts are translated."""
 
 
-_BESIDE_ANOTHER = ("simple_heap_update", "simple_heap_delete")
-"""Functions of the server that refuse to write a row of the catalogue which another session has just written (XX000):
-two GRANTs on one table, say, or a GRANT and an ALTER TABLE. The other transaction has ended by then."""
+_CONCURRENT_WRITES = ("simple_heap_update", "simple_heap_delete")
+"""Functions of the server that refuse to write a row of the catalogue that another session has just written (XX000),
+e.g. two GRANTs on one table, or a GRANT and an ALTER TABLE. The other transaction has ended by then."""
 
 
 def classify(error: BaseException, place: str) -> SluiceError:
-    """What an error of a driver means. `place` names the server for the message. Sluice's error comes back as it is."""
+    """Sluice's error for one of a driver; an error of Sluice unchanged. `place` names the server in the message."""
     if isinstance(error, SluiceError):
         return error
-    kind, message = _judged(error, place)
+    kind, message = _kind_and_message(error, place)
     return kind(message)
 
 
 def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
-    """Makes an error of the driver one of `sluice.database.errors` as well: services react to what it means, and this
-    package still sees what the server said. `mask`: the columns whose values no text may hold.
+    """Changes the class of a driver's error to one that is also an error of `sluice.database.errors`.
+
+    So services can catch it, and this package can still read the server's fields. `mask`: the columns whose values no
+    text may show.
     """
     if isinstance(error, DatabaseError):
         return
     vars(error)["mask"] = mask
-    kind, message = _judged(error, place)
+    kind, message = _kind_and_message(error, place)
     vars(error).update(message=message, place=place, reason=in_one_line(error))
-    error.args = (message,)  # a traceback, or who prints the error's parts, shows what may be shown
+    error.args = (message,)  # so that tracebacks show nothing secret
     error.__class__ = _both(type(error), kind)
 
 
@@ -87,7 +89,7 @@ def _both(of_driver: type[psycopg.Error], kind: type[DatabaseError]) -> type[psy
         return str(error.message)
 
     def reduced(error: object) -> tuple[type[DatabaseError], tuple[str]]:
-        """It travels without what only the driver knows."""
+        """Pickles without the fields of the driver."""
         return kind, (str(error),)
 
     if (of_driver, kind) not in _BOTH:
@@ -96,18 +98,18 @@ def _both(of_driver: type[psycopg.Error], kind: type[DatabaseError]) -> type[psy
     return _BOTH[of_driver, kind]
 
 
-def _judged(error: BaseException, place: str) -> tuple[type[DatabaseError], str]:
-    """Its kind, and the message."""
+def _kind_and_message(error: BaseException, place: str) -> tuple[type[DatabaseError], str]:
+    """The class for the error, and its message."""
     sqlstate = getattr(error, "sqlstate", None)
     text = in_one_line(error)
-    # What libpq says by itself, in the middle of a COPY for instance, is of no finer class.
+    # Errors that libpq itself raises, e.g. during a COPY, have no subclass.
     by_libpq = (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
     )
     if by_libpq and sqlstate is None:
         return _without_sqlstate(text, place)
     code = sqlstate or ""
-    if code in _PASSES or (code == "55000" and "recovery" in text):
+    if code in _TEMPORARY or (code == "55000" and "recovery" in text):
         return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
     if code.startswith(_REFUSED):
         return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
@@ -121,21 +123,21 @@ def _judged(error: BaseException, place: str) -> tuple[type[DatabaseError], str]
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
         remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
         return StatementInterrupted, f"{place}: {_sentence(text)} {remedy}"
-    if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_function in _BESIDE_ANOTHER:
+    if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_function in _CONCURRENT_WRITES:
         return Contended, f"{place}: {text}"
     return _KINDS.get(code, StatementFailed), f"{place}: {text} (SQLSTATE {sqlstate or 'none'})"
 
 
 _PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
-"""The piece of a statement that PostgreSQL shows below its message, with the caret under the place."""
+"""The part of a statement that PostgreSQL shows below its message, with a caret."""
 
 
 _OF_ROWS = ("21", "22", "23", "2F", "38", "39", "44", "45", "P0")
-"""Classes of SQLSTATEs of errors that rows cause, and whose texts quote their values."""
+"""Classes of SQLSTATEs of errors that values in rows cause; their texts quote these values."""
 
 
 def of_rows(error: psycopg.Error) -> bool:
-    """Whether rows caused it."""
+    """Whether values in rows caused the error."""
     return (error.sqlstate or "").startswith(_OF_ROWS)
 
 

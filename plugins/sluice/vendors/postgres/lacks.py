@@ -1,4 +1,4 @@
-"""What the account or the server of either side lacks: from facts of the catalogue to `Lack`s. Pure."""
+"""Makes `Lack`s of facts of the catalogue about the account or the server of either side. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,13 +13,13 @@ from sluice.vendors.postgres.sequences import quoted_name
 from sluice.vendors.postgres.session_settings import silence_statement
 
 BESIDE_LOADERS = 6
-"""Connections that a replication has on each server besides those of the loaders of an initial update."""
+"""The connections of a replication on each server, without those of the loaders of an initial update."""
 CLOCKS_APART = 2.0
-"""Seconds between clocks that nobody minds."""
+"""Seconds by which clocks may differ."""
 _OWNABLE = frozenset({"TABLE", "VIEW", "SEQUENCE", "ROUTINE"})
-"""Kinds of objects that Sluice makes."""
+"""The kinds of objects that Sluice creates."""
 SHOWN = 8
-"""Names that a sentence lists."""
+"""The most names that a sentence lists."""
 
 
 def found(
@@ -31,7 +31,7 @@ def found(
     by: str = ADMINISTRATOR,
     remedy: str = "",
 ) -> Lack:
-    """A lack whose side is not said yet."""
+    """A lack without its side."""
     return Lack("", what, why, statement, severity, by, remedy)
 
 
@@ -46,7 +46,7 @@ def by_owner(owner: str) -> str:
 
 
 def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Lack]:
-    """What any account needs on either side.
+    """What every account needs on either side.
 
     `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: what the configuration says.
     """
@@ -112,7 +112,7 @@ def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
 
 
 def superuser_found(account: Account, allowed: bool) -> Lack:
-    """The account is a superuser or may become the like."""
+    """The account is a superuser, or may become a similar role."""
     what = "is a superuser" if account.superuser else f"may become {listed(account.powers)}"
     remedy = "Make an account that has just what is needed (docs/privileges.md), and let the Airflow connection name it"
     return found(
@@ -137,7 +137,7 @@ def connect_lacking(database: str, role: str) -> Lack:
 
 
 def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> list[Lack]:
-    """Privileges that the account lacks on schemas that are there. `needs`: schema → privilege → what needs it."""
+    """Privileges that the account lacks on existing schemas. `needs`: schema → privilege → what needs it."""
     lacks = []
     for schema in schemas:
         if schema.owner is None:
@@ -158,12 +158,12 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
 
 
 def schema_absent(role: str, schema: Schema, why: str) -> Lack:
-    """A schema that the account `role` may not make by itself."""
+    """A schema that does not exist and that the account `role` may not create."""
     return found(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
 
 
 def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
-    """Sluice's own objects must belong to its account `role`."""
+    """Objects with Sluice's names that do not belong to its account `role`."""
     lacks = []
     if former := [each for each in objects if each.owned_by_superuser and each.kind in _OWNABLE]:
         lacks.append(
@@ -178,7 +178,7 @@ def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
             found(
                 f"the ownership of {listed([each.quoted for each in others])}",
                 f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
-                # An object that somebody prepared stays dangerous under any owner: its triggers, its privileges.
+                # A prepared object stays dangerous under any owner, by its triggers and privileges.
                 remedy=f"If {_owners(others)} was the account of the replication until now, an administrator gives "
                 f"each of them to the new one: {_owned_by(role, others)[0]}. If not, they are not Sluice's: drop them, "
                 "rename them, or let schema: name another schema.",
@@ -196,7 +196,7 @@ def _owned_by(role: str, objects: Sequence[Foreign]) -> list[str]:
 
 
 def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Lack]:
-    """Row level security acts on the account on these `tables`, quoted."""
+    """Row level security applies to the account on these `tables` (quoted)."""
     if not tables:
         return []
     return [
@@ -211,7 +211,7 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
 def sequences_lacking(
     sequences: Iterable[SequenceDefinition | FreeSequence], privileges: str, why: str, role: str
 ) -> list[Lack]:
-    """`privileges` that the account lacks on sequences, those of one owner together."""
+    """`privileges` that the account lacks on sequences, grouped by owner."""
     groups: dict[str, dict[str, None]] = {}
     for each in sequences:
         groups.setdefault(each.owner, {})[quoted_name(each)] = None
@@ -244,7 +244,7 @@ def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
 
 
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
-    """The server, or whatever is in front of it, refuses the account; `reason` is a sentence."""
+    """The server, or a proxy, refuses the account; `reason` is a sentence."""
     if "permission denied for database" in reason:
         return connect_lacking(quoted(info.database), quoted(info.user))
     return found("a connection", reason.rstrip("."), remedy="")

@@ -1,4 +1,4 @@
-"""The schema in which one side keeps Sluice's own objects: nobody else may make objects there, or own one of Sluice's.
+"""The schema of Sluice's objects on one side. Only its account may create objects there, or own one of Sluice's.
 
 Functions there run with the account's rights, and the account reads and writes tables there. An object that somebody
 else made under one of their names would be used as Sluice's own.
@@ -25,7 +25,7 @@ _USED = "an object that they make under one of Sluice's names would be used as i
 
 @dataclass(frozen=True)
 class OwnSchema:
-    """What Sluice keeps on one side, and where."""
+    """The names of Sluice's objects on one side, and their schema."""
 
     side: str
     """`master`, or `slave` and its name."""
@@ -36,7 +36,7 @@ class OwnSchema:
     """Names, after the prefix, of tables, views and sequences."""
     functions: tuple[str, ...] = ()
     captures: str | None = None
-    """How the names of functions of triggers begin, after the prefix; None: there are none."""
+    """The beginning of the names of trigger functions, after the prefix; None: there are none."""
 
     @classmethod
     def of_slave(cls, prefix: Prefix, schema: str, slave: str) -> "OwnSchema":
@@ -53,12 +53,12 @@ class OwnSchema:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Tables that are always together where the side was installed."""
+        """Tables that every installation of the side has."""
         return MASTER_MARKS if self.side == MASTER else SLAVE_MARKS
 
 
 class SchemaUnsafe(Terminal):
-    """The schema cannot hold Sluice's objects as it is; `lacks` says why."""
+    """The schema is not safe for Sluice's objects; `lacks` gives the reasons."""
 
     def __init__(self, own: OwnSchema, lacks: Sequence[Lack]):
         reasons = "\n".join(f"- {lack}" for lack in lacks)
@@ -70,7 +70,7 @@ class SchemaUnsafe(Terminal):
 
 
 class NotOwned(Terminal):
-    """A table of Sluice's is no table, or belongs to another account."""
+    """One of Sluice's tables is not a table, or belongs to another account."""
 
     def __init__(self, relation: str, owner: str, account: str):
         super().__init__(
@@ -81,7 +81,7 @@ class NotOwned(Terminal):
 
 
 class InstalledElsewhere(Terminal):
-    """What the configuration looks for is in another schema: the default was public before."""
+    """The objects are in another schema than the configuration names; the default was public before."""
 
     def __init__(self, own: OwnSchema, schemas: Sequence[str]):
         reason, remedy = elsewhere_reason(own, schemas), elsewhere_remedy(own, schemas)
@@ -90,7 +90,7 @@ class InstalledElsewhere(Terminal):
 
 
 def has(connection: Session, relation: str) -> bool:
-    """Whether one of Sluice's tables is there. `relation`: its quoted name. Raises `NotOwned`, psycopg's errors."""
+    """Whether one of Sluice's tables exists. `relation`: its quoted name. Raises `NotOwned`, psycopg's errors."""
     row = connection.execute(sql_files.render("postgres", "own_table"), {"relation": relation}).fetchone()
     if row is None:
         return False
@@ -101,13 +101,13 @@ def has(connection: Session, relation: str) -> bool:
 
 
 def expect_owned(connection: Session, own: OwnSchema) -> None:
-    """Passes where every object under Sluice's names is the account's own. Raises `SchemaUnsafe`, psycopg's errors."""
+    """Checks that the account owns all objects with Sluice's names. Raises `SchemaUnsafe`, psycopg's errors."""
     if wrong := of_foreign(privileges.role(connection), foreign(connection, own)):
         raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
 
 
 def expect_here(connection: Session, own: OwnSchema) -> None:
-    """Passes where the side is not installed in another schema. Call it where nothing is found.
+    """Checks that the side is not installed in another schema. Call it where this schema has nothing.
 
     Raises `InstalledElsewhere`.
     """
@@ -116,7 +116,7 @@ def expect_here(connection: Session, own: OwnSchema) -> None:
 
 
 def elsewhere(connection: Session, own: OwnSchema) -> list[str]:
-    """Other schemas that hold what the configuration, which names no schema, looks for in the default one."""
+    """Other schemas that have the objects, where the configuration names no schema."""
     if own.name != DEFAULT_SCHEMA:
         return []
     names = [own.prefix.lower + mark for mark in own.marks]
@@ -128,13 +128,13 @@ def elsewhere(connection: Session, own: OwnSchema) -> list[str]:
 
 
 def lacks(connection: Session, own: OwnSchema) -> list[Lack]:
-    """Why Sluice's objects cannot be there. A schema that is absent lacks nothing."""
+    """Why the schema is not safe for Sluice's objects. A schema that does not exist lacks nothing."""
     role = privileges.role(connection)
     return [*of_foreign(role, foreign(connection, own)), *_of_creators(connection, own, role)]
 
 
 def foreign(connection: Session, own: OwnSchema) -> list[privileges.Foreign]:
-    """Objects under Sluice's names that are not the account's own."""
+    """Objects with Sluice's names that another account owns."""
     start = own.prefix.lower
     return privileges.foreign(
         connection,
@@ -146,8 +146,8 @@ def foreign(connection: Session, own: OwnSchema) -> list[privileges.Foreign]:
 
 
 def secure(connection: Session, own: OwnSchema) -> None:
-    """Before objects are made or upgraded: the schema is there, safe, and every object under Sluice's names is the
-    account's own. Makes the schema where it is absent. Raises `SchemaUnsafe`, psycopg's errors."""
+    """Creates the schema where it is absent, and checks that it is safe and that the account owns all objects with
+    Sluice's names. To be called before objects are made or upgraded. Raises `SchemaUnsafe`, psycopg's errors."""
     (there,) = privileges.schemas(connection, [own.name])
     if there.owner is None:
         _make(connection, own, there)
@@ -156,13 +156,13 @@ def secure(connection: Session, own: OwnSchema) -> None:
 
 
 def elsewhere_reason(own: OwnSchema, schemas: Sequence[str]) -> str:
-    """A sentence without full stop."""
+    """Where the objects are, as a sentence without full stop."""
     what = "DbResources are" if own.side == MASTER else "CHECKPOINT is"
     return f"its {what} in the schema {listed(schemas)}; the configuration names no schema, which means {own.quoted}"
 
 
 def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
-    """What to write where."""
+    """The remedy: what to write into the configuration."""
     return (
         f"Nothing is lost and nothing was changed: write schema: {schemas[0]} for the {own.side} in the replication's "
         "file. "
@@ -173,7 +173,7 @@ def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
 def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> None:
     try:
         with connection.transaction():
-            # Two that make it at the same time would collide.
+            # Two sessions may create it at the same time.
             connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice schema'))")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
@@ -204,7 +204,7 @@ def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
     shared = rows[0][2] or own.name == "public"
     remedy = ""
     if shared:
-        # No program takes away what an application may need.
+        # An application may need it, so only a person may revoke it.
         inline = "; ".join(statements)
         remedy = (
             "It is not Sluice's alone: let schema: name one that is. Only where no application makes objects there, an "

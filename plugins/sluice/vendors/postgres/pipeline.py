@@ -1,4 +1,4 @@
-"""Many statements in one round trip."""
+"""Runs many statements in one round trip."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -20,15 +20,15 @@ class StatementsFailed(Exception):
 
 
 def send(connection: Session, statements: Iterable[tuple[str, Sequence[object]]]) -> list[int]:
-    """Rows touched by each statement; else as `run`."""
+    """The number of rows that each statement changed; otherwise as `run`."""
     return [cursor.rowcount for cursor in run(connection, statements)]
 
 
 def run(connection: Session, statements: Iterable[tuple[str, Sequence[object]]]) -> list[psycopg.RawCursor[Any]]:
-    """Runs `(text with $1…, parameters)` in order without waiting for each; a cursor with each result.
+    """Runs `(text with $1…, parameters)` in order without waiting for each. Returns a cursor with each result.
 
-    Each is prepared: its text should come again. Raises `StatementsFailed`; the transaction is
-    lost then, up to a savepoint set before.
+    All are prepared, so their texts should recur. Raises `StatementsFailed`; the transaction is lost then, up to an
+    earlier savepoint.
     """
     driver = native(connection)
     cursors: list[psycopg.RawCursor[Any]] = []
@@ -41,7 +41,7 @@ def run(connection: Session, statements: Iterable[tuple[str, Sequence[object]]])
                     cursor.execute(text, parameters, prepare=True)
                 pipeline.sync()
             except psycopg.Error:
-                # What was sent after the failed one answers that it was skipped; that is no news.
+                # The statements after the failed one fail because they were skipped.
                 with suppress(psycopg.Error):
                     pipeline.sync()
                 raise

@@ -40,7 +40,7 @@ class Account:
     database: str
     superuser: bool
     powers: tuple[str, ...]
-    """Roles that it may become, quoted, and that are superusers, or may run programs or reach files on the server."""
+    """Roles that it may become, quoted, that are superusers or may run programs or access files on the server."""
     may_connect: bool
     may_make_temporary: bool
     may_create: bool
@@ -66,22 +66,22 @@ class Account:
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema that is named somewhere."""
+    """A schema that the configuration or a table names."""
 
     name: str
     quoted: str
     owner: str | None
-    """None: there is no such schema."""
+    """None: the schema does not exist."""
     usage: bool
     create: bool
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, or a partition of one, on whichever level."""
+    """A table, or a partition of any level."""
 
     table: TableName
-    """The table that is replicated; of a partition the one it belongs to."""
+    """The replicated table; for a partition the table it belongs to."""
     partition: bool
     schema: str
     quoted: str
@@ -92,14 +92,14 @@ class Relation:
     owned_by_superuser: bool
     privileges: frozenset[str]
     rows_hidden: bool
-    """Row level security acts on the account."""
+    """Whether row level security applies to the account."""
     old_values_wanted: bool
-    """A publication asks for the old values of rows that change or go, and the table has no replica identity."""
+    """A publication needs the old values of updated or deleted rows, and the table has no replica identity."""
 
 
 @dataclass(frozen=True)
 class FuturePrivileges:
-    """What tables and sequences that an owner makes in a schema from now on will lack."""
+    """The privileges that an owner's future tables and sequences in a schema will lack."""
 
     schema: str
     quoted: str
@@ -110,10 +110,10 @@ class FuturePrivileges:
 
 @dataclass(frozen=True)
 class Foreign:
-    """An object of Sluice's that belongs to another account."""
+    """An object with one of Sluice's names that belongs to another account."""
 
     kind: str
-    """As ALTER takes it."""
+    """The kind of object, as ALTER names it."""
     quoted: str
     owner: str
     owned_by_superuser: bool
@@ -155,7 +155,7 @@ def schemas(connection: Session, names: Iterable[str]) -> list[Schema]:
 
 
 def relations(connection: Session, tables: Sequence[TableName]) -> list[Relation]:
-    """Those of `tables` that are there, and their partitions."""
+    """Those of `tables` that exist, and their partitions."""
     rows = connection.execute(sql_files.render("postgres", "preflight_tables"), catalog.pairs(tables)).fetchall()
     return [Relation(*(TableName(row[0], row[1]), *row[2:-3], frozenset(row[-3]), *row[-2:])) for row in rows]
 

@@ -1,8 +1,7 @@
-"""Rows out of a PostgreSQL table and into one, by COPY: passed through without looking inside.
+"""Copies rows from and to PostgreSQL tables by COPY, without parsing them.
 
-The server sends one message a row. Asking the driver's row iterator for each would cost more than
-the copy itself, so messages are taken from libpq directly and handed on in large pieces. Memory
-holds one piece, or one row where a row is larger.
+The server sends one message a row. The row iterator of the driver would take longer than the copy itself, so messages
+are read from libpq directly and joined to large pieces. Memory holds one piece, or one row where that is larger.
 """
 
 import io
@@ -22,13 +21,13 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres.connection import classified, native, quoted
 
 PIECE_BYTES = 128 * 1024
-"""Messages are joined up to this size before they are handed on."""
+"""Messages are joined up to this size."""
 LARGE_BYTES = 1024 * 1024
-"""A message above this size is handed on in slices of its own."""
+"""A larger message is passed on alone, in slices."""
 BEAT_SECONDS = 1.0
-"""After so long without a row a stream gives an empty piece."""
+"""After so long without a row a stream yields an empty piece."""
 KEPT_BYTES = 16 * 1024 * 1024
-"""Rows that are all taken before the first is written are in memory up to this size."""
+"""Rows that are read completely before the first is written are kept in memory up to this size."""
 _OPTIONS = {
     RowFormat.CSV: "(FORMAT csv, HEADER)",
     RowFormat.COPY_TEXT: "(FORMAT text)",
@@ -43,21 +42,21 @@ _STABLE = frozenset((
     "time with time zone", "time without time zone", "timestamp with time zone", "timestamp without time zone",
     "tsmultirange", "tsrange", "tstzmultirange", "tstzrange", "uuid", "xid8",
 ))  # fmt: skip
-"""Types whose binary form is the same in every database. The binary form of arrays, composites
-and ranges names types by oid: those of a database's own types differ from one to the next."""
+"""Types whose binary form is the same in every database. The binary form of arrays, composites and ranges has oids of
+types, which for user-defined types differ between databases."""
 
 
 def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-    """In which forms these columns of the master may be written to the same columns of `target`, best first."""
+    """The formats in which these columns of the master can be written to the same columns of `target`, best first."""
     binary = all(stable(column.type) and target.column(column.name).type == column.type for column in columns)
     others = [RowFormat.COPY_TEXT, RowFormat.CSV]
     return [RowFormat.COPY_BINARY, *others] if binary else others
 
 
 def stable(type_name: str) -> bool:
-    """Whether a type, as `format_type` writes it, has one binary form everywhere.
+    """Whether a type, as `format_type` writes it, has the same binary form in every database.
 
-    A type of a database's own carries its schema in the name, and so is none of those known here.
+    The name of a user-defined type has its schema, so it is not in the list.
     """
     plain = re.sub(r"\(\s*-?\d+(\s*,\s*-?\d+)?\s*\)", "", type_name).removesuffix("[]")
     plain = "interval" if plain.startswith("interval ") else plain
@@ -67,7 +66,7 @@ def stable(type_name: str) -> bool:
 class RowStream:
     """See `sluice.database.rows.RowStream`. The connection must be in a transaction.
 
-    An empty text of CSV is quoted, so that every value travels exactly.
+    CSV quotes empty texts, so they differ from NULL.
     """
 
     def __init__(self, connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None):
@@ -87,9 +86,9 @@ def write(
     pieces: Iterable[bytes | memoryview],
     row_format: RowFormat,
 ) -> int:
-    """Writes rows into `columns` of `table`, in the caller's transaction; how many.
+    """Writes rows into `columns` of `table`, in the caller's transaction. Returns how many.
 
-    What `pieces` raises ends the COPY and comes out as it is. Raises psycopg's errors.
+    An error of `pieces` ends the COPY and is raised unchanged. Raises psycopg's errors.
     """
     into_columns = f"({', '.join(map(quoted, columns))}) " if columns else ""
     statement = f"COPY {quoted(table.schema, table.name)} {into_columns}FROM STDIN {_OPTIONS[row_format]}"
@@ -102,10 +101,10 @@ def write(
 
 
 def clear(connection: Session, order: KeyOrder, block: Block) -> None:
-    """Deletes the slave's rows of a block, in the transaction that stores it: readers never miss them.
+    """Deletes the slave's rows of a block, in the transaction that stores it, so that readers never miss them.
 
-    Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or for a
-    block that is a whole table.
+    Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or for a block of a complete
+    table.
     """
     connection.execute(f"DELETE FROM {order.source} WHERE {order.within(block.lo, block.hi)}".encode())
 
@@ -113,7 +112,7 @@ def clear(connection: Session, order: KeyOrder, block: Block) -> None:
 def _kept(
     pieces: Generator[bytes | memoryview, None, int], taken: Callable[[], None]
 ) -> Generator[bytes | memoryview, None, int]:
-    """All pieces, once the last of them was taken; on disk where they are large. Returns the number of rows."""
+    """Yields the pieces after the last of them was read; keeps large ones on disk. Returns the number of rows."""
     with tempfile.SpooledTemporaryFile(KEPT_BYTES) as kept:
         while True:
             try:
@@ -130,7 +129,7 @@ def _kept(
 
 
 def _pieces(session: Session, statement: str) -> Generator[bytes | memoryview, None, int]:
-    """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting.
+    """Yields the data of a COPY TO STDOUT in pieces of about `PIECE_BYTES`; an empty one for each second of waiting.
 
     Returns the number of rows.
     """
@@ -142,7 +141,7 @@ def _pieces(session: Session, statement: str) -> Generator[bytes | memoryview, N
         take = connection.get_copy_data
         poll = select.poll()
         poll.register(connection.socket, select.POLLIN)
-        # Each message is copied and let go at once: thousands of them held for one join cost twice as much.
+        # Messages are copied at once; to keep thousands of them for one join would take twice as long.
         joined = io.BytesIO()
         put = joined.write
         size = 0
@@ -156,14 +155,14 @@ def _pieces(session: Session, statement: str) -> Generator[bytes | memoryview, N
                     joined = io.BytesIO()
                     put, size = joined.write, 0
             elif length > 0:
-                # A large row: joined with others, and sent as one, it would be in memory three times more.
+                # A large row: joined with others and sent as one piece it would take three times the memory.
                 yield joined.getvalue()
                 joined = io.BytesIO()
                 put, size = joined.write, 0
                 for start in range(0, length, LARGE_BYTES):
                     yield data[start : start + LARGE_BYTES]
             elif length == 0:
-                # Nothing complete yet: what arrives next may be the rest of a large row.
+                # No complete message yet.
                 if not poll.poll(BEAT_SECONDS * 1000):
                     yield b""
                 connection.consume_input()

@@ -1,4 +1,4 @@
-"""Parts of a PostgreSQL table that a person names: by keys, or by a condition in SQL."""
+"""Finds and deletes the parts of a PostgreSQL table that a user names, by keys or by an SQL condition."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ FETCHED_ROWS = 5_000
 
 
 def key_of(connection: Session, shape: TableShape, text: str) -> Key:
-    """A key as a person writes it: the value itself, or a JSON list of one value a key column; its canonical texts.
+    """The canonical texts of a key that a user wrote: the value itself, or a JSON list with a value for each column.
 
     Raises `SelectionInvalid`.
     """
@@ -55,14 +55,14 @@ def key_of(connection: Session, shape: TableShape, text: str) -> Key:
 
 
 def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
-    """Raises `SelectionInvalid` for a condition that this database does not understand, `NotEvaluated`."""
+    """Checks a condition. Raises `SelectionInvalid` where this database refuses it, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
     with _evaluating(where, table, place), connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         try:
-            # Names and types alone are looked up: nothing is executed that could put a value into an error. The
-            # protocol of prepared statements takes one statement only.
+            # PREPARE checks names and types and executes nothing, so no error shows a value. The protocol of prepared
+            # statements accepts only one statement.
             native(connection).execute(f"PREPARE sluice_where AS {statement}".encode(), prepare=True)
         except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
             raise SelectionInvalid(
@@ -73,9 +73,9 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
 
 
 def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
-    """The runs of neighbouring rows of the master for which `where` holds, in key order, between `lo` and `hi`.
+    """The runs of adjacent rows of the master for which `where` holds, in key order, between `lo` and `hi`.
 
-    Each ends where the next row begins for which it does not. Reads the table once. Raises `SelectionInvalid`.
+    Each ends at the next row for which it does not hold. Reads the table once. Raises `SelectionInvalid`.
     """
     keys = ", ".join(quoted(column.name) for column in order.shape.key)
     statement = sql_files.render(
@@ -100,7 +100,7 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
 
 
 def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
-    """The keys of the slave's rows for which `where` holds, some at a time. Raises `SelectionInvalid`."""
+    """Yields lists of the keys of the slave's rows for which `where` holds. Raises `SelectionInvalid`."""
     statement = sql_files.render("postgres", "key_matching", texts=_texts(order), source=order.source, where=where)
     some: list[Key] = []
     for row in _rows(connection, statement, order, where):
@@ -113,7 +113,7 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
 
 
 def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
-    """`keys` as the master orders them."""
+    """`keys` in the order of the master."""
     if len(keys) < 2:
         return list(keys)
     names = [f"k{number}" for number in range(1, len(shape.key) + 1)]
@@ -132,7 +132,7 @@ def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> lis
 
 
 def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
-    """Deletes the slave's rows of these keys."""
+    """Deletes the slave's rows with these keys."""
     pairs = [(f"k{number}", column) for number, column in enumerate(order.shape.key, start=1)]
     columns = ", ".join(f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in pairs)
     match = " AND ".join(
@@ -158,8 +158,10 @@ def _rows(connection: Session, statement: str, order: KeyOrder, where: str) -> I
 
 @contextmanager
 def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
-    """Of an error the SQLSTATE alone: its text can hold any value that the account may read. Raises `SelectionInvalid`,
-    `NotEvaluated`, and psycopg's errors of a lost connection."""
+    """Raises errors with their SQLSTATE only, because their texts can show any value that the account may read.
+
+    Raises `SelectionInvalid`, `NotEvaluated`, and psycopg's errors of a lost connection.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -175,6 +177,6 @@ def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
 
 
 def _texts(order: KeyOrder) -> str:
-    """Under names of their own: under the column's, ORDER BY would mean the text."""
+    """The key's texts under new names; under the columns' names ORDER BY would sort by the texts."""
     texts = (value_text(column.type, quoted(column.name)) for column in order.shape.key)
     return ", ".join(f'{text} AS "sluice text {place}"' for place, text in enumerate(texts, start=1))

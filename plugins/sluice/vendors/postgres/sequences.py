@@ -48,7 +48,7 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
 def free(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
     """The sequences in `schemas` that no column draws from by itself."""
     statement = sql_files.render("postgres", "failover_sequences", prefix=prefix.lower)
-    rows = catalog.settled(connection, statement, {"schemas": sorted(schemas)})
+    rows = catalog.rows_with_retries(connection, statement, {"schemas": sorted(schemas)})
     return [
         FreeSequence(TableName(schema, name), kind, start, increment, minimum, maximum, cache, cycle, last, *who)
         for schema, name, increment, minimum, maximum, last, kind, start, cache, cycle, *who in rows

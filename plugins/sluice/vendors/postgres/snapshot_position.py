@@ -1,19 +1,19 @@
-"""SnapshotPositions on a PostgreSQL master: which transactions have been seen.
+"""Positions on a PostgreSQL master: the set of transactions that were seen.
 
-REPL_KEYs are drawn before commit, so a lower key can commit after a higher one was read, and
-"everything above the last key" loses rows. A position is therefore a `pg_snapshot`, and a
-window `(P1, P2]` holds the changes whose transaction P2 covers and P1 does not.
+REPL_KEYs are drawn before the commit, so a lower key can be committed after a higher one was read, and a window of
+"everything above the last key" would lose rows. A position is therefore a `pg_snapshot`, and a window `(P1, P2]` has
+the changes whose transaction P2 covers and P1 does not.
 
-The two sequence values taken around the snapshot bound where those changes can lie, so that a
-window is a range of ITEMS' primary key and needs no index over transactions:
+The two sequence values read around the snapshot limit the REPL_KEYs of these changes, so that a window is a range of
+ITEMS' primary key and needs no index over transactions:
 
-- `high`, read after the snapshot: every change the snapshot covers drew its key before.
-- `low` and then `next`, read before it: a transaction with an ID from `next` on draws higher keys.
-- `floors`: for each transaction in progress, a key below all it can have drawn. It is inherited
-  from position to position; one first met now, whose ID the previous position's `next` had not
-  reached, draws keys above that one's `low`.
-- `gap_floor`: the same for the IDs from `xmax` to `next`. A snapshot ends after the last
-  transaction *completed*; those beyond may run, and may have drawn keys long ago.
+- `high`, read after the snapshot: all changes that the snapshot covers have keys up to this one.
+- `low` and then `next`, read before it: a transaction with an ID from `next` on draws keys above `low`.
+- `floors`: for each transaction in progress, a key below all that it can have drawn. Positions inherit it from the
+  previous one. A new transaction, whose ID is not below the previous position's `next`, draws keys above the `low` of
+  that position.
+- `gap_floor`: the same for the IDs from `xmax` to `next`. A snapshot ends after the last *completed* transaction; later
+  ones may be running, and may have drawn keys long ago.
 """
 
 import json
@@ -25,7 +25,7 @@ from sluice.model.server_identity import Origin
 
 
 class MasterWentBack(DataLost):
-    """The master's transaction counter is behind a position taken from it earlier."""
+    """The master's transaction counter is behind an earlier position."""
 
     def __init__(self, previous: "SnapshotPosition", now: "SnapshotPosition"):
         super().__init__(
@@ -38,7 +38,7 @@ class MasterWentBack(DataLost):
 
 @dataclass(frozen=True)
 class SnapshotPosition:
-    """A set of seen transactions: all below `xmax` except those in `xip` (below `xmin`: none excepted)."""
+    """A set of transactions: all below `xmax` except those in `xip`, which are not below `xmin`."""
 
     xmin: int
     xmax: int
@@ -46,47 +46,46 @@ class SnapshotPosition:
     low: int = field(default=0, compare=False)
     high: int = field(default=0, compare=False)
     next: int | None = field(default=None, compare=False)
-    """None where it could not be known: then no ID is surely above it."""
+    """None where it is unknown; then no ID is certainly above it."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
     gap_floor: int = field(default=0, compare=False)
     time: str = field(default="", compare=False)
     """The master's clock when the snapshot was taken, ISO 8601, UTC."""
     lsn: str = field(default="", compare=False)
-    """How far the master's log must be on the disk so that a crash cannot undo what was seen; empty where it surely is,
-    as for a position read back from where it was kept."""
+    """Up to where the master's log must be on disk so that no crash can undo the transactions; empty where it certainly
+    is, as for a stored position."""
     origin: Origin | None = field(default=None, compare=False)
-    """On which server it was taken, and how far its log had come; None where it could not be known."""
+    """The server on which the position was taken, and its log's end; None where unknown."""
 
     def covers(self, xid: int, repl_key: int = 0) -> bool:
-        """True when transaction `xid` had ended before this position was taken. Of `repl_key` nothing depends.
+        """Whether transaction `xid` had ended before this position was taken. Does not use `repl_key`.
 
-        Whether it committed is not asked: a rolled-back change is never visible in ITEMS.
+        It may have been rolled back, since ITEMS never shows rolled-back changes.
         """
         return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
 
     @classmethod
     def of(cls, position: Position) -> "SnapshotPosition":
-        """The position itself. Raises `OtherSource` where it is none of a PostgreSQL master."""
+        """`position`. Raises `OtherSource` where it is not of a PostgreSQL master."""
         if not isinstance(position, cls):
             raise OtherSource(position, "a PostgreSQL master with triggers")
         return position
 
     def covers_all_of(self, other: Position) -> bool:
-        """True when every transaction that `other` covers is covered here too.
+        """Whether this position covers every transaction that `other` covers.
 
-        A transaction in progress here must not have ended there: here's gaps and its upper end
-        decide.
+        So `other` must not cover a transaction in progress in this one.
         """
         other = SnapshotPosition.of(other)
         if other.xmax > self.xmax:
-            # Transactions from our end to theirs would all have to be in progress there.
+            # All transactions from this `xmax` to that of `other` must be in progress in `other`.
             span = other.xmax - self.xmax
             if span > len(other.xip) or any(xid not in other.xip for xid in range(self.xmax, other.xmax)):
                 return False
         return not any(other.covers(xid) for xid in self.xip)
 
     def after(self, previous: Position | None) -> "SnapshotPosition":
-        """This position with the floors that follow from `previous`. Raises `MasterWentBack`."""
+        """This position with floors inherited from `previous`. Raises `MasterWentBack`."""
         if previous is None:
             return replace(self, floors=dict.fromkeys(self.xip, 0), gap_floor=0)
         previous = SnapshotPosition.of(previous)
@@ -99,9 +98,9 @@ class SnapshotPosition:
         return replace(self, floors=floors, gap_floor=min(in_gap))
 
     def floor(self, target: Position) -> int:
-        """A REPL_KEY below every change in the window `(self, target]`.
+        """A REPL_KEY below all changes in the window `(self, target]`.
 
-        What was in progress here, or may have been, matters only where it has ended in `target`.
+        Of the transactions that are, or may be, in progress in `self`, only those that `target` covers count.
         """
         target = SnapshotPosition.of(target)
         floors = [self.low]
@@ -112,11 +111,11 @@ class SnapshotPosition:
         return min(floors)
 
     def floor_of_all(self) -> int:
-        """A REPL_KEY below every change not covered here, whenever it commits."""
+        """A REPL_KEY below all changes that this position does not cover."""
         return min([self.low, self.gap_floor, *(self.floors.get(xid, 0) for xid in self.xip)])
 
     def _floor_of(self, xid: int) -> int:
-        """A key below all that a transaction not covered here can have drawn."""
+        """A REPL_KEY below all that a transaction that this position does not cover can have drawn."""
         if xid in self.xip:
             return self.floors.get(xid, 0)
         if self.next is None or xid < self.next:
@@ -125,14 +124,14 @@ class SnapshotPosition:
 
     @property
     def snapshot(self) -> str:
-        """Text of the `pg_snapshot`."""
+        """The text of the `pg_snapshot`."""
         return f"{self.xmin}:{self.xmax}:{','.join(str(xid) for xid in sorted(self.xip))}"
 
     def __str__(self) -> str:
         return self.snapshot
 
     def text(self) -> str:
-        """The form kept in the checkpoint and in markers; `parse` reads it back."""
+        """The form that checkpoints and markers store; `parse` reads it."""
         values = {
             "snapshot": self.snapshot,
             "low": self.low,
@@ -160,7 +159,7 @@ class SnapshotPosition:
     def of_snapshot(
         cls, snapshot: str, low: int, high: int, time: str = "", *, next_xid: int | None = None, lsn: str = ""
     ) -> "SnapshotPosition":
-        """From the text of a `pg_snapshot` and the values around it."""
+        """Makes a position of the text of a `pg_snapshot` and the values read around it."""
         xmin, xmax, xip = snapshot.split(":")
         running = frozenset(int(xid) for xid in xip.split(",") if xid)
         return cls(int(xmin), int(xmax), running, low, high, next_xid, time=time, lsn=lsn)

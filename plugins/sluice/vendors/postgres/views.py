@@ -20,7 +20,7 @@ _OTHER_COLUMNS = "42P16"
 
 def read(connection: Session, prefix: Prefix) -> list[View]:
     """All of the database's. Raises psycopg's errors."""
-    rows = catalog.settled(connection, sql_files.render("postgres", "views", prefix=prefix.lower))
+    rows = catalog.rows_with_retries(connection, sql_files.render("postgres", "views", prefix=prefix.lower))
     return [
         View(
             TableName(schema, name), tuple(columns), tuple(types), tuple(options), query,

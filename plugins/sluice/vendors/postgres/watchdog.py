@@ -1,6 +1,6 @@
-"""Sessions of a PostgreSQL server that are watched from outside: a server that is frozen answers nothing, for ever.
+"""Watches sessions of a PostgreSQL server from outside, as a frozen server never answers.
 
-Neither keepalives nor time-outs of TCP tell: the server's machine is well, and acknowledges what it gets.
+Neither keepalives nor time-outs of TCP detect this, because the server's machine still acknowledges packets.
 """
 
 import os
@@ -23,23 +23,23 @@ _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
 class Silent(Transient):
-    """The server takes what is sent to it and does not answer."""
+    """The server accepts packets and does not answer."""
 
     def __init__(self, place: str, seconds: float):
         super().__init__(f"{place}: the server has not answered for {seconds:.0f} s.")
 
 
 def waiters(connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
-    """How many sessions wait for locks that `holders` have. `seconds`: for an answer. Raises `Silent`."""
+    """How many sessions wait for locks of `holders`. `seconds`: how long to wait for the answer. Raises `Silent`."""
     pids = [native(session).info.backend_pid for session in holders]
     statement = sql_files.render("postgres", "lock_waiters", pids=",".join(map(str, pids)))
     return int(_ask(connection, statement, place, seconds))
 
 
 def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
-    """For a session that holds a snapshot: the server ends it when nobody is left who wants it.
+    """Makes the server end a session with a snapshot when its client is gone.
 
-    `idle_seconds`: between two statements.
+    `idle_seconds`: the longest time between two statements.
     """
     connection.execute("SET max_parallel_workers_per_gather = 0")
     end_when_idle(connection, idle_seconds)
@@ -47,25 +47,25 @@ def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
 
 
 def end_when_idle(connection: Session, seconds: float) -> None:
-    """The server ends the session when its transaction does nothing for so long. Raises psycopg's errors."""
+    """Makes the server end the session when its transaction is idle for so long. Raises psycopg's errors."""
     connection.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * seconds)}".encode())
 
 
 def interrupt(connection: Session) -> None:
-    """Cancels what it executes, if anything. May be called from any thread; never raises, and takes 5 s at most."""
+    """Cancels the session's statement, if any. Any thread may call it; it never raises, and takes at most 5 s."""
     with suppress(psycopg.Error):
         if native(connection).info.transaction_status is pq.TransactionStatus.ACTIVE:
             native(connection).cancel_safe(timeout=5.0)
 
 
 def cut(connection: Session) -> None:
-    """Ends the connection for who waits for the server. May be called from any thread; never raises."""
+    """Closes the socket, so that a thread that waits for the server ends. Any thread may call it; never raises."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(native(connection).fileno())) as link:
         link.shutdown(socket.SHUT_RDWR)
 
 
 def _ask(connection: Session, statement: str, place: str, seconds: float) -> str:
-    """The one value that a statement answers. The session is lost after `Silent`."""
+    """The single value that a statement returns. After `Silent` the session is lost."""
     end, pgconn = time.monotonic() + seconds, native(connection).pgconn
     poll = select.poll()
     poll.register(pgconn.socket, select.POLLIN)

@@ -1,8 +1,8 @@
-"""Queries that are asked of the master and of slaves at one position (`sluice.database.broadcasts.Broadcasts`).
+"""Queries that run on the master and on slaves at one position (`sluice.database.broadcasts.Broadcasts`).
 
-The position is taken, and the query queued, under a lock that keeps captured changes out, for some milliseconds. So the
-replicated tables are the same from that position to the commit that queues the query: a slave that does not see the
-query has nothing from after it.
+For some milliseconds a lock keeps captured changes out, while the position is taken and the query queued. So the
+replicated tables do not change between that position and the commit that queues the query, and a slave that does not
+see the query has nothing from after it.
 """
 
 import json
@@ -36,10 +36,10 @@ def ask(connection: Session, prefix: Prefix, schema: str, query: Query) -> Itera
     with connection.transaction():
         limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
         connection.execute(f"LOCK TABLE {quoted(schema, f'{prefix.lower}items')} IN SHARE MODE".encode())
-        here = position.take(connection, prefix, schema)
+        now = position.take(connection, prefix, schema)
         row = connection.execute(
             sql_files.render("postgres", "statements_put", prefix=prefix.lower, schema=quoted(schema)),
-            {**vars(query), "slaves": list(query.slaves), "position": here.text()},
+            {**vars(query), "slaves": list(query.slaves), "position": now.text()},
         ).fetchone()
         assert row is not None
         yield Queued(*row)

@@ -1,4 +1,4 @@
-"""Tables that join a replication of a PostgreSQL master: what they hold, and which slaves have yet to learn of them."""
+"""Tables that join a replication of a PostgreSQL master: which, and how many rows they have."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 COUNTED = 10_000
-"""Rows up to which a table's are counted."""
+"""The most rows that are counted; more are estimated."""
 
 
 def pending(connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
-    """The tables that join after `applied`; whether all of their rows follow in the stream. Raises psycopg's errors."""
+    """The tables that join after `applied` → whether all of their rows are in ITEMS. Raises psycopg's errors."""
     statement = sql_files.render("postgres", "queue_joining", prefix=prefix.lower, schema=quoted(schema))
     seen = SnapshotPosition.of(applied)
     rows = connection.execute(statement, {"floor": seen.floor_of_all(), "snapshot": seen.snapshot}).fetchall()
@@ -24,7 +24,7 @@ def pending(connection: Session, prefix: Prefix, schema: str, applied: Position)
 
 
 def rows(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
-    """How many rows each of `tables` has: counted where they are few, else estimated. Raises psycopg's errors."""
+    """How many rows each of `tables` has, counted up to `COUNTED`, otherwise estimated. Raises psycopg's errors."""
     sizes = estimates.read(connection, tables)
     found = {}
     for table in tables:

@@ -1,4 +1,4 @@
-"""Changes that wait in ITEMS on a PostgreSQL master: of one table, and of the first transaction."""
+"""Reads changes that wait in ITEMS on a PostgreSQL master: of one table, or of the first transaction."""
 
 from collections.abc import Collection
 
@@ -19,7 +19,7 @@ def read(
     table: TableName,
     most: int,
 ) -> list[WaitingChange]:
-    """The changes of `table` in the window, in order, as a comparison's transaction sees them; `most` of them."""
+    """The first `most` changes of `table` in the window, in order, as the connection's transaction sees them."""
     only = _of(table)
     condition = Condition.of(window, only).sql
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -31,7 +31,7 @@ def read(
 def first_transaction(
     connection: Session, prefix: Prefix, schema: str, window: Window, left_out: Collection[TableName]
 ) -> list[WaitingTable]:
-    """What the first transaction of the window changes that changes any table not `left_out`; empty for none."""
+    """What the first transaction changes that changes a table not `left_out`; empty if there is none."""
     applied = " AND ".join(f"NOT ({_of(table)})" for table in sorted(left_out)) or "true"
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
     statement = sql_files.render("postgres", "queue_first", window=Condition.of(window).sql, applied=applied, **names)

@@ -1,4 +1,4 @@
-"""Taking positions on a PostgreSQL master."""
+"""Takes positions on a PostgreSQL master."""
 
 import logging
 from dataclasses import replace
@@ -16,32 +16,32 @@ log = logging.getLogger("sluice.position")
 
 
 def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> SnapshotPosition:
-    """The position at which the master stands now, floors inherited from `previous`.
+    """The master's present position, with floors inherited from `previous`.
 
-    On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
-    position of that transaction's snapshot, and good as the marker of a block only: its sequence
-    values were read too late to bound a window that begins there. Raises `MasterWentBack`, `MasterReplaced`,
+    On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it returns the position of
+    that transaction's snapshot. Such a position may be the marker of a block, but not the beginning of a window,
+    because its sequence values were read too late. Raises `MasterWentBack`, `MasterReplaced`,
     `FailOverUnproven`, and psycopg's errors.
     """
     statement = sql_files.render("postgres", "position", prefix=prefix.lower, schema=quoted(schema))
     row = connection.execute(statement).fetchone()
     assert row is not None
     low, next_xid, snapshot, high, time, lsn, system, timeline = row
-    here = Origin(system, timeline, server_identity.place(lsn))
+    origin = Origin(system, timeline, server_identity.place(lsn))
     before = None if previous is None else SnapshotPosition.of(previous)
-    if before is not None and before.origin is not None and not server_identity.same_server(before.origin, here):
-        _prove(connection, before.origin, here)
+    if before is not None and before.origin is not None and not server_identity.same_server(before.origin, origin):
+        _prove(connection, before.origin, origin)
     now = SnapshotPosition.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
-    return replace(now, origin=here).after(before)
+    return replace(now, origin=origin).after(before)
 
 
 def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
-    """None: rows that are older than the capture come by an initial update alone."""
+    """None: only an initial update brings rows that are older than the capture."""
     return None
 
 
 def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> SnapshotPosition:
-    """Where the master stands now: ITEMS does not know which states it had in between, however many `changes`."""
+    """The master's present position, for any number of `changes`, because ITEMS does not record states in between."""
     del changes
     return take(connection, prefix, schema, previous)
 
@@ -61,7 +61,7 @@ def _prove(connection: Session, former: Origin, now: Origin) -> None:
 
 
 def secure(connection: Session, position: Position) -> None:
-    """Returns when no crash of the master can undo what `position` saw: before a slave shows it.
+    """Waits until no crash of the master can undo what `position` covers; called before a slave shows it.
 
     On a connection in autocommit, outside a transaction. Raises psycopg's errors.
     """

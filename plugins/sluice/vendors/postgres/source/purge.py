@@ -18,7 +18,7 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 _RECORD = "purged"
 _SLAVES = "slaves"
 _FEED = "feed "
-"""Begins the name of a feed's position; the feed, which holds no blank, and the table follow."""
+"""The beginning of the name of a feed's position; the feed, which has no blanks, and the table follow."""
 
 
 def purge(
@@ -29,10 +29,10 @@ def purge(
     *,
     batch: int = 20_000,
 ) -> int:
-    """Deletes the changes that all of `positions` cover; how many. Each batch is one transaction.
+    """Deletes the changes that all of `positions` cover, each batch in one transaction. Returns how many.
 
-    `positions` holds the checkpoint of every slave of the prefix: leaving one out loses its changes.
-    Raises `ValueError` without any.
+    `positions` must have the checkpoint of every slave of the prefix; a slave without one loses changes. Raises
+    `ValueError` without any.
     """
     seen = [SnapshotPosition.of(position) for position in positions]
     if not seen:
@@ -57,16 +57,16 @@ def purge(
 
 
 def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
-    """The positions of the last purge: what all of them cover may be gone. Empty when nothing ever was purged.
+    """The positions of the last purge, which deleted what all of them cover; empty without any purge.
 
-    A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
-    a standby, and changes it needs are gone.
+    A slave that covers one of them has lost nothing. One that does not was restored from a backup or a standby, and
+    changes that it needs are deleted.
     """
     return [positions.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
 
 
 def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
-    """How much waits in ITEMS, and who holds the purge as far as was noted. Reads no row but the first and the last."""
+    """The size of ITEMS, and the slaves noted as holding the purge back. Reads only the first and the last row."""
     row = connection.execute(
         sql_files.render("postgres", "backlog", prefix=prefix.lower, schema=quoted(schema))
     ).fetchone()
@@ -79,7 +79,7 @@ def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
 
 
 def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
-    """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
+    """Notes that `slaves` hold the purge back, since now unless one of them did before. None: deletes the note."""
     connection.execute(
         sql_files.render("postgres", "backlog_held", prefix=prefix.lower, schema=quoted(schema)),
         {"slaves": list(slaves)},
@@ -87,7 +87,7 @@ def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Itera
 
 
 def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
-    """How many changes are in ITEMS, counted, and about how many bytes they are."""
+    """The exact number of changes in ITEMS, and their approximate bytes."""
     row = connection.execute(
         sql_files.render("postgres", "items_waiting", prefix=prefix.lower, schema=quoted(schema))
     ).fetchone()
@@ -96,7 +96,7 @@ def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]
 
 
 def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
-    """What the last purge noted of the slaves."""
+    """The last purge's notes about the slaves."""
     return {
         name: SlaveNote(positions.parse(note["position"]) if note["position"] else None, note["dropped"])
         for name, note in json.loads(_value(connection, prefix, schema, _SLAVES) or "{}").items()
@@ -104,7 +104,7 @@ def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNo
 
 
 def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
-    """Keeps it for the next purge."""
+    """Stores notes about the slaves for the next purge."""
     notes = {
         name: {"position": one.position.text() if one.position else None, "dropped": one.dropped}
         for name, one in slaves.items()
@@ -113,7 +113,7 @@ def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, 
 
 
 def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
-    """Up to where each feed has read, by feed and table."""
+    """The position that each feed has read each table up to."""
     info = quoted(schema, f"{prefix.lower}info")
     rows = connection.execute(
         f"SELECT name, value FROM {info} WHERE starts_with(name, %s) ORDER BY name", [_FEED]
@@ -123,12 +123,12 @@ def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition
 
 
 def note_feed(connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
-    """Keeps up to where a feed has read."""
+    """Stores the position that a feed has read a table up to."""
     _write(connection, prefix, schema, f"{_FEED}{read.feed} {read.table}", read.position.text())
 
 
 def drop_feed(connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
-    """Forgets a feed; of how many tables."""
+    """Deletes a feed's positions. Returns of how many tables."""
     info = quoted(schema, f"{prefix.lower}info")
     statement = f"DELETE FROM {info} WHERE starts_with(name, %s)"
     return int(connection.execute(statement, [f"{_FEED}{feed} "]).rowcount)

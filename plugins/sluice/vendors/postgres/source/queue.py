@@ -1,12 +1,11 @@
-"""Reading ITEMS on a PostgreSQL master: windows as Arrow.
+"""Reads windows of ITEMS on a PostgreSQL master as Arrow tables.
 
     with Reader(info, prefix, schema, application="sluice DEMO_ dr1") as reader:
-        reader.items(previous, target)                       # a small window, in one go
-        reader.survey(previous, target, limit=1_000_000)     # a large one: how far a slice goes
+        reader.items(previous, target)                       # a small window, complete
+        reader.survey(previous, target, limit=1_000_000)     # a large one: where a slice ends
         reader.items(previous, target, above=a, up_to=b, share=Share(0, 4))   # a share of a slice
 
-A `Reader` keeps its connections and is used by one thread at a time. After a `Transient` error it
-connects anew by itself at the next call.
+A `Reader` keeps its connections; only one thread may use it. After a `Transient` error the next call connects again.
 """
 
 import json
@@ -37,14 +36,14 @@ from sluice.vendors.postgres.source.arrow_session import ArrowSession
 
 _ENDLESS = 2**62
 STREAMS, STREAMED = 2, 5_000
-"""Connections that read one window, half of its REPL_KEYs each, and the REPL_KEYs from which on that pays."""
+"""How many connections read one window, each an equal part of its REPL_KEYs; from how many REPL_KEYs on they do."""
 
 
 def _of_share(share: Share | None) -> str:
-    """The condition that a change is of the share."""
+    """The SQL condition that a change belongs to the share."""
     if share is None:
         return "true"
-    # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
+    # A keyless table is in one share, so that inserted and deleted copies of a row cancel out.
     return (
         "guid IS NOT NULL AND db_action IN ('INSERT', 'UPDATE', 'DELETE') AND "
         "(hashtext(CASE WHEN guid = '' THEN db_schema || '.' || tablename ELSE guid END) & 2147483647)"
@@ -53,7 +52,7 @@ def _of_share(share: Share | None) -> str:
 
 
 def _of_rows(table: TableName) -> str:
-    """The condition that a change is one of a row of the table."""
+    """The SQL condition that an item is a change of a row of the table."""
     return (
         f"db_schema = {connection.literal(table.schema)} AND tablename = {connection.literal(table.name)} "
         "AND db_action IN ('INSERT', 'UPDATE', 'DELETE')"
@@ -62,15 +61,15 @@ def _of_rows(table: TableName) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
+    """Which changes a statement reads from ITEMS: those that `ends` covers and `begins` does not."""
 
     begins: SnapshotPosition
     ends: SnapshotPosition
     floor: int
-    """REPL_KEYs above this one, up to the ceiling."""
+    """Their REPL_KEYs are above this one, and at most `ceiling`."""
     ceiling: int
     selection: str = "true"
-    """A further condition on ITEMS, of literals alone."""
+    """A further SQL condition on ITEMS, without parameters."""
 
     @classmethod
     def of(cls, window: Window, selection: str = "true") -> "Condition":
@@ -92,7 +91,7 @@ class Condition:
 
 
 class Reader:
-    """Reads windows of one prefix's ITEMS. `schema`: where its resources live, unquoted."""
+    """Reads windows of one prefix's ITEMS. `schema`: of its resources, unquoted."""
 
     def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
         self.info = info
@@ -110,10 +109,10 @@ class Reader:
         max_bytes: int | None = None,
         rows_of: TableName | None = None,
     ) -> pa.Table:
-        """The changes of the window in REPL_KEY order, columns as in `ITEMS`. `rows_of`: those of its rows alone.
+        """The changes of the window in REPL_KEY order, columns as in `ITEMS`.
 
-        `images` reads OLDCONTENT of every change, for the comparison with old images. Raises `TooManyBytes` when
-        `max_bytes` are passed, errors of `sluice.database.errors`.
+        `rows_of`: only changes of this table's rows. `images`: reads OLDCONTENT of every change, for comparisons with
+        old images. Raises `TooManyBytes` above `max_bytes`, errors of `sluice.database.errors`.
         """
         chosen = Condition.of(window, _of_share(share) if rows_of is None else _of_rows(rows_of))
         return self._read(chosen, images, max_bytes, streams=STREAMS if share is None else 1)
@@ -125,10 +124,10 @@ class Reader:
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
     ) -> pa.Table:
-        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Share` should apply.
+        """UPDATEs that change a key, and all changes of the keys `guids`, which no `Share` may apply.
 
-        First without `guids`; the keys found in these (`net.entangled`) then go in as `guids`,
-        and the shares drop them.
+        To be called first without `guids`, then with the keys of the result (`net.entangled`), which the shares leave
+        out.
         """
         conditions = ["(guid IS NULL AND db_action = 'UPDATE')"]
         for table, keys in (guids or {}).items():
@@ -149,13 +148,14 @@ class Reader:
     ) -> Survey:
         """Counts the window, or its first `limit` changes and `max_bytes` of contents, without reading it.
 
-        Some 0.2 µs a change on the master, 0.3 where the limit may cut it. One change is taken however large it is.
+        Takes some 0.2 µs a change on the master, 0.3 where the limit may cut it. Counts at least one change, of any
+        size.
         """
         chosen = Condition.of(window)
         found = self._survey(chosen, _ENDLESS if limit is None else limit)
         if max_bytes is None or found.bytes <= max_bytes:
             return found
-        # Running sums cost more than the rest: only where they are needed.
+        # Running sums are the slowest part, so they are computed only where needed.
         filled = self._rows("queue_fill", chosen, limit=str(found.changes), bytes=str(int(max_bytes)))
         return self._survey(chosen, filled.column("changes")[0].as_py())
 
@@ -171,12 +171,12 @@ class Reader:
         return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
 
     def has(self, window: Window, action: Action) -> bool:
-        """Whether the window holds such an item. Costs as much as counting the window."""
+        """Whether the window has an item of this action. As slow as counting the window."""
         selection = f"db_action = {connection.literal(str(action))}"
         return self._survey(Condition.of(window, selection), 1).changes > 0
 
     def close(self) -> None:
-        """Closes the connections; the next call opens others."""
+        """Closes the connections; the next call opens new ones."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
@@ -192,7 +192,7 @@ class Reader:
         self.close()
 
     def _read(self, chosen: Condition, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
-        # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
+        # OLDCONTENT gives the parts of a key of several columns, which would have to be parsed from the GUID.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
         floor, ceiling = chosen.floor, chosen.ceiling
         room = _Room(max_bytes)
@@ -228,19 +228,19 @@ class Reader:
             self._drop(stream)
             raise _classified(error, self.info.place) from error
         except TooManyBytes:
-            self._drop(stream)  # which also ends the statement
+            self._drop(stream)  # this also ends the statement
             raise
 
     def _connected(self, stream: int) -> ArrowSession:
         session = self._connections[stream]
         if session is None:
             session = self._connections[stream] = ArrowSession(connection.uri(self.info, self.application))
-            # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
-            # was when it was analysed, the planner likes to read all of it and to sort.
+            # The index has the wanted order, and its rows are adjacent. Where ITEMS is small, or was when it was
+            # analysed, the planner would read all of it and sort.
             session.run("SET enable_sort = off")
-            # Compiling takes longer than it saves, each time anew: a row is looked at once, by cheap functions.
+            # Compiling takes longer than it saves, as cheap functions read each row once.
             session.run("SET jit = off")
-            # Rows that parallel workers hand on cost twice what it costs to read them.
+            # Passing rows on from parallel workers takes twice as long as reading them.
             session.run("SET max_parallel_workers_per_gather = 0")
         return session
 
@@ -248,7 +248,7 @@ class Reader:
         try:
             self._close(stream)
         except adbc_driver_manager.Error:
-            # The connection is lost; closing it says so once more.
+            # The connection is lost; closing it fails, too.
             return
 
     def _close(self, stream: int) -> None:
@@ -258,7 +258,7 @@ class Reader:
 
 
 class _Room:
-    """Bytes that several streams may still bring, together."""
+    """The bytes that several streams may read together."""
 
     def __init__(self, max_bytes: int | None):
         self.max_bytes = max_bytes
@@ -266,7 +266,7 @@ class _Room:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> None:
-        """Raises `TooManyBytes`."""
+        """Counts `size` bytes. Raises `TooManyBytes`."""
         with self._lock:
             self._taken += size
             if self.max_bytes is not None and self._taken > self.max_bytes:
@@ -283,7 +283,7 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
 
 
 def taken_over(found: pa.Table) -> pa.Table:
-    """As `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8: making a number of it cost the master a tenth."""
+    """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
     place = found.column_names.index("trans_key")
     chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in found.column(place).chunks if len(chunk)]
     return found.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
@@ -297,6 +297,6 @@ def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:
 
 def _classified(error: adbc_driver_manager.Error, place: str) -> SluiceError:
     if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
-        # ADBC passes libpq's words on where the server said nothing.
+        # ADBC passes on libpq's text where the server did not answer.
         return classify(psycopg.OperationalError(str(error)), place)
     return classify(error, place)

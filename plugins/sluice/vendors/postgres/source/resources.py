@@ -1,7 +1,7 @@
-"""The DbResources of a prefix on a PostgreSQL master: installed, upgraded and removed by SQL files.
+"""Installs, upgrades and removes the DbResources of a prefix on a PostgreSQL master, with SQL files.
 
-Tables change by numbered steps (`resources_v1.sql`, …), each run once. Functions and the view hold no data:
-their files are run again whenever their text differs from what is installed.
+Tables are changed by numbered steps (`resources_v1.sql`, …), each run once. Functions and the view hold no data, so
+their files are run again whenever their text differs from the installed one.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
 STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3", "resources_v4")
-"""Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
+"""Files that make and change tables, in order; the version of an installation is the number of steps it has had."""
 
 FUNCTIONS: tuple[str, ...] = (
     "cols_view",
@@ -38,10 +38,10 @@ FUNCTIONS: tuple[str, ...] = (
     "replica_identity",
     "renew_functions",
 )
-"""Files of what may be made again and again, a view and functions, in the order in which they refer to one another."""
+"""Files of the view and the functions, which can be made again, in the order of their dependencies."""
 
 EVENT_TRIGGERS = "event_triggers"
-"""File that makes the event triggers, where the account may."""
+"""The file that makes the event triggers, where the account may."""
 
 RELATIONS: tuple[str, ...] = (
     "seq",
@@ -58,10 +58,10 @@ RELATIONS: tuple[str, ...] = (
     "statements",
     "answers",
 )
-"""Names, after the prefix, of every table, view and sequence."""
+"""The names, after the prefix, of all tables, views and sequences."""
 
 CAPTURES = "capture_"
-"""How the names of the functions of triggers begin, after the prefix."""
+"""The beginning of the names of trigger functions, after the prefix."""
 
 
 class ResourcesMissing(Terminal):
@@ -119,7 +119,7 @@ def digest() -> str:
 
 @cache
 def function_names() -> tuple[str, ...]:
-    """Names, after the prefix, of every function the files make."""
+    """The names, after the prefix, of all functions that the files make."""
     texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
     return tuple(
         sorted({found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)})
@@ -131,7 +131,7 @@ def own(prefix: Prefix, schema: str) -> OwnSchema:
 
 
 def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
-    """What `schema` holds of `prefix`; None when nothing.
+    """The installation of `prefix` in `schema`; None if there is none.
 
     Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
     """
@@ -149,7 +149,7 @@ def installed(connection: Session, prefix: Prefix, schema: str) -> Installation 
 
 
 def require(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Passes when the resources are there and current.
+    """Checks that the resources are installed and current.
 
     Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
     """
@@ -161,19 +161,19 @@ def require(connection: Session, prefix: Prefix, schema: str) -> None:
 
 
 def lock(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Keeps other installers of the prefix out until the transaction ends."""
+    """Locks the prefix against other installers until the transaction ends."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
 
 
 def version() -> int:
-    """To which `upgrade` brings an installation."""
+    """The version that `upgrade` installs."""
     return len(STEPS)
 
 
 def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
-    """Runs the files that `have` lacks, in the caller's transaction; the names of those run.
+    """Runs the files that `have` lacks, in the caller's transaction. Returns their names.
 
-    Makes the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
+    Creates the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
     """
     own_schema.secure(connection, own(prefix, schema))
     if have is None and (names := taken(connection, prefix, schema)):
@@ -196,7 +196,7 @@ def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation
 
 
 def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
-    """Notes whose changes are captured besides the database's own; False when it is noted already."""
+    """Notes the replications whose applied changes are captured, too. False when they are noted already."""
     info = quoted(schema, f"{prefix.lower}info")
     value = ",".join(sorted(map(str, cascade)))
     if not value:
@@ -216,7 +216,7 @@ def remove(connection: Session, prefix: Prefix, schema: str) -> None:
 
 
 def taken(connection: Session, prefix: Prefix, schema: str) -> list[str]:
-    """Names of resources that `schema` has for something else, where the prefix is not installed."""
+    """The names that the prefix needs and `schema` has already."""
     rows = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "

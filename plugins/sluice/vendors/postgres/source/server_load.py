@@ -12,14 +12,14 @@ GRANT = "this account does not see other accounts' sessions: GRANT pg_read_all_s
 
 
 def read(connection: Session) -> ServerLoad:
-    """Raises psycopg's errors."""
+    """The server's load. Raises psycopg's errors."""
     row = connection.execute(sql_files.render("postgres", "pressure")).fetchone()
     assert row is not None
     return ServerLoad(*row)
 
 
 def number(connection: Session, query: str) -> float:
-    """What a user's query returns. Raises `NoNumber`, and psycopg's errors: it may be anything."""
+    """The number that a user's query returns. Raises `NoNumber`, and any of psycopg's errors."""
     cursor = native(connection).execute(query.encode())
     if cursor.description is None:
         raise NoNumber("it returns nothing")
@@ -28,7 +28,7 @@ def number(connection: Session, query: str) -> float:
         found = "no row" if not rows else "more than one row" if len(rows) > 1 else counted(len(rows[0]), "column")
         raise NoNumber(f"it returns {found} instead of one number")
     (value,) = rows[0]
-    if isinstance(value, bool | int | float | Decimal) and value == value:  # NaN is unlike itself
+    if isinstance(value, bool | int | float | Decimal) and value == value:  # not NaN
         return float(value)
     found = "NULL" if value is None else f"{value!r:.80}"
     raise NoNumber(f"it returns {found} instead of a number")

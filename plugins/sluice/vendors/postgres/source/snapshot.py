@@ -1,4 +1,4 @@
-"""The short transaction in which one block is read from a PostgreSQL master."""
+"""The short transaction that reads one block from a PostgreSQL master."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,21 +18,21 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
 
 LOCK_TIMEOUT = "3s"
-"""How long reading waits in line behind DDL that itself waits for the application."""
+"""How long reading waits behind DDL that itself waits for the application."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a block is read at: the marker, and the table as it was then."""
+    """The transaction of a block: its marker, and the table's shape at that time."""
 
     marker: Position
     shape: TableShape
     connection: Session
     locked: bool = False
-    """Whether its rows are to be locked."""
+    """Whether its rows must be locked."""
 
     def end(self) -> None:
-        """All rows were taken: the transaction ends, with the locks it holds."""
+        """Ends the transaction and its locks, once all rows were read."""
         if self.open:
             self.connection.execute("COMMIT")
 
@@ -49,13 +49,13 @@ def reading(
     schema: str,
     lock_seconds: float | None = None,
 ) -> Iterator[Snapshot]:
-    """A REPEATABLE READ transaction on an autocommit connection, its position taken with its snapshot.
+    """A REPEATABLE READ transaction on an autocommit connection, with the position of its snapshot.
 
-    `lock_seconds`: it may lock rows (`SELECT … FOR SHARE`), and no statement of it waits or holds them longer.
-    The table is locked before the snapshot is taken, as weakly as any SELECT does: otherwise a
-    TRUNCATE or a rewriting ALTER TABLE could commit in between, and to a snapshot older than it
-    the table looks empty, although its marker does not cover the change. After an error inside,
-    the connection may be in the middle of a COPY: close it. Raises psycopg's errors, `TableGone`.
+    `lock_seconds`: the transaction may lock rows (`SELECT … FOR SHARE`), and no statement waits for them or holds them
+    longer. The table is locked before the snapshot is taken, as weakly as by any SELECT. Otherwise a TRUNCATE or a
+    rewriting ALTER TABLE could be committed in between, and the older snapshot would show an empty table, although its
+    marker does not cover the change. After an error the connection may be within a COPY: close it. Raises psycopg's
+    errors, `TableGone`.
     """
     connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ ONLY' if lock_seconds is None else ''}".encode())
     _lock_table(connection, table, lock_seconds)
@@ -69,10 +69,10 @@ def reading(
 
 @contextmanager
 def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Snapshot]:
-    """The same in the snapshot `exported`, whose position is `marker`.
+    """As `reading`, in the snapshot `exported`, whose position is `marker`.
 
-    Raises `SnapshotGone` as well: rows of a table that was emptied, rewritten or altered since are not what that
-    snapshot saw. Columns that were only added do not matter: the rows are read without them.
+    Also raises `SnapshotGone` where the table was emptied, rewritten or altered since, because the rows are not those
+    of that snapshot. The rows are read without columns that were added since.
     """
     try:
         begin(connection, exported)
@@ -86,9 +86,9 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
         _lock_table(connection, table, None)
     except TableGone as gone:
         raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
-    # By SQL the catalogues show what they held in the snapshot.
+    # Read by SQL, the catalogue shows its state in the snapshot.
     shape = catalog.shape(connection, table.table)
-    # Never prepared: a plan that was kept would refuse to give other columns than it knew.
+    # Never prepared: a cached plan fails where the columns have changed.
     now = (
         native(connection).execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description
         or []
@@ -103,7 +103,7 @@ def reading_exported(connection: Session, table: TableShape, exported: str, mark
 
 
 def _lock_table(connection: Session, table: TableShape, seconds: float | None) -> None:
-    """Before the transaction's snapshot is taken: neither SET nor LOCK TABLE takes it."""
+    """Locks the table without taking the transaction's snapshot, which neither SET nor LOCK TABLE takes."""
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     timeout = LOCK_TIMEOUT
     if seconds is not None:
@@ -111,7 +111,7 @@ def _lock_table(connection: Session, table: TableShape, seconds: float | None) -
         timeout = f"{milliseconds}ms"
         for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
             connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())
-        # A client that hangs while rows are sent to it keeps the locks beyond the statement's time-out.
+        # The statement's time-out does not end the sending of rows to a client that hangs.
         connection.execute(f"SET LOCAL tcp_user_timeout = {2 * milliseconds}".encode())
         if native(connection).info.server_version >= 170000:
             connection.execute(f"SET LOCAL transaction_timeout = {2 * milliseconds}".encode())
@@ -122,14 +122,16 @@ def _lock_table(connection: Session, table: TableShape, seconds: float | None) -
 
 
 def lock(connection: Session, table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
-    """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
+    """Locks the table as weakly as by a SELECT. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
     connection.execute(f"SET LOCAL lock_timeout = '{timeout}'")
     connection.execute(f"LOCK TABLE {catalog.only(table)} IN ACCESS SHARE MODE".encode())
 
 
 def whole(connection: Session, table: TableName) -> bool:
-    """Whether the table still holds what the transaction's snapshot saw of it: it was not emptied, rewritten or
-    replaced since, and has the same partitions. Good for the rest of the transaction once the table is locked.
+    """Whether the table still has the rows of the transaction's snapshot.
+
+    So it was not emptied, rewritten or replaced since, and has the same partitions. Once the table is locked, this
+    stays true until the transaction ends.
     """
     row = connection.execute(
         sql_files.render("postgres", "snapshot_whole"), {"schema": table.schema, "name": table.name}
@@ -138,19 +140,19 @@ def whole(connection: Session, table: TableName) -> bool:
 
 
 def begin(connection: Session, exported: str | None = None) -> None:
-    """A read-only REPEATABLE READ transaction on an autocommit connection; it sees what the snapshot `exported` saw.
+    """Begins a read-only REPEATABLE READ transaction on an autocommit connection, in the snapshot `exported` if given.
 
-    Raises psycopg's errors: `UndefinedObject` or `InvalidParameterValue` when that snapshot is held no longer.
+    Raises psycopg's errors; `UndefinedObject` or `InvalidParameterValue` where that snapshot no longer exists.
     """
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    # A policy that hides rows from this account is an error, and never a difference.
+    # A policy that hides rows from this account must raise an error, as the rows would look like differences.
     connection.execute("SET LOCAL row_security = off")
     if exported is not None:
         connection.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
 
 
 def export(connection: Session) -> str:
-    """Names the transaction's snapshot; others may `begin` with it as long as this transaction lasts."""
+    """Exports the transaction's snapshot. Returns its name, valid in `begin` until this transaction ends."""
     row = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None
     return str(row[0])
@@ -159,12 +161,11 @@ def export(connection: Session) -> str:
 def position_of(
     connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
 ) -> Position:
-    """The position of the snapshot of a transaction just begun on the master, good as the end of a window and the
-    beginning of the next.
+    """The position of the snapshot of a transaction just begun on the master, as the end of a window.
 
-    `earlier`: a position taken before the transaction began; its sequence values bound what follows, because those
-    read inside the transaction were read after the snapshot. `previous`: what the window begins with; None where
-    nothing was applied before.
+    `earlier`: a position taken before the transaction began. Its sequence values are the bounds of the next window,
+    because those read within the transaction were read after the snapshot. `previous`: the beginning of the window;
+    None where nothing was applied before.
     """
     taken, first = position.take(connection, prefix, schema), SnapshotPosition.of(earlier)
     return replace(taken, low=first.low, next=first.next).after(previous)

@@ -1,4 +1,4 @@
-"""The TABLES table of a prefix on a PostgreSQL master, and the capture of each table in it."""
+"""TABLES of a prefix on a PostgreSQL master, and the capture of each table in it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sluice.vendors.postgres.connection import quoted
 
 @dataclass(frozen=True)
 class Registry:
-    """Reads and changes TABLES of one prefix. Each method is one transaction of the connection's, or part of one."""
+    """Reads and changes TABLES of one prefix. Each method is one transaction, or part of the caller's."""
 
     connection: Session
     prefix: Prefix
@@ -44,12 +44,12 @@ class Registry:
         ]
 
     def tables(self) -> list[TableName]:
-        """All registered tables, without a look at their capture."""
+        """All registered tables; does not check their capture."""
         rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
         return [TableName(schema, name) for schema, name in rows]
 
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """Why each of `tables` that cannot be captured cannot be, with the remedy. One statement for all."""
+        """Those of `tables` that cannot be captured → why, with the remedy. One statement for all."""
         wanted = list(tables)
         rows = self.connection.execute(
             sql_files.render("postgres", "unfit_tables"),
@@ -72,7 +72,7 @@ class Registry:
         trigger: str | None = None,
         debug: bool = False,
     ) -> str:
-        """Adds `table` with status CREATING and the next REPL_KEY; its trigger's name, by default prefix and key."""
+        """Adds `table` with status CREATING and the next REPL_KEY. Returns its trigger's name; default: prefix, key."""
         key = self.draw()
         name = trigger or f"{self.prefix}{key}"
         self.connection.execute(
@@ -83,7 +83,7 @@ class Registry:
         return name
 
     def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
-        """Writes what is to be captured of `table`; `capture` makes it so."""
+        """Writes what to capture of `table`; `capture` then changes the triggers."""
         self.connection.execute(
             f"UPDATE {self._name('tables')} SET actions = %s, trigger_name = %s, debug = %s, status = 'CREATING' "
             "WHERE schemaname = %s AND tablename = %s",
@@ -91,10 +91,10 @@ class Registry:
         )
 
     def capture(self, table: TableName) -> str | None:
-        """Brings the triggers of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
+        """Brings the triggers of `table` up to date and its STATUS to OK. Returns in words what was done, if anything.
 
-        Waits for the table's writers to end and holds new ones off only when a trigger must be made. A change of
-        definition that nothing has told of yet is queued first: the new triggers take it for known.
+        Waits for the table's writers, and blocks new ones, only when a trigger must be made. First queues a change of
+        definition that was not reported yet, because the new triggers would never report it.
         """
         self.connection.execute(
             f"SELECT {self._name('check_table')}(x.schemaname, x.tablename) FROM {self._name('captures')} x "
@@ -107,18 +107,18 @@ class Registry:
         return row[0] if row else None
 
     def remove(self, table: TableName) -> None:
-        """Ends the capture of `table`: triggers and row go, ITEMS stays. The last item of the table says so."""
+        """Ends the capture of `table`: drops its triggers and its row, keeps ITEMS, and adds an item DROP."""
         place = [table.schema, table.name]
         row = self.connection.execute(
             f"SELECT {self._name('described')}(%s, %s) WHERE {self._name('relation')}(%s, %s) IS NOT NULL", place * 2
         ).fetchone()
-        # Its writers have ended when the triggers are gone: what is queued from here on comes behind their changes.
+        # Dropping the triggers waits for the table's writers, so the item is queued behind their changes.
         self.connection.execute(f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", place)
         if row is not None and row[0] is not None:
             self.connection.execute(f"SELECT {self._name('ddl_item')}('DROP', %s, %s, NULL, %s)", [*place, row[0]])
 
     def put_last(self, table: TableName) -> None:
-        """Gives `table` the next REPL_KEY: it is loaded after all others."""
+        """Gives `table` the next REPL_KEY, so that it is loaded after all others."""
         self.connection.execute(
             f"UPDATE {self._name('tables')} SET repl_key = %s WHERE schemaname = %s AND tablename = %s",
             [self.draw(), table.schema, table.name],
@@ -139,5 +139,5 @@ def _letters(actions: Iterable[str]) -> str:
 
 
 def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
-    """The tables whose changes are captured, or are to be."""
+    """The tables whose changes are captured, or will be."""
     return Registry(connection, prefix, schema).tables()

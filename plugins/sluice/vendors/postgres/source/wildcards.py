@@ -1,4 +1,4 @@
-"""Which tables are captured as soon as they are made, as INFO has it for the event triggers (`ddl.sql`).
+"""Notes in INFO which tables the event triggers (`ddl.sql`) capture as soon as they are made.
 
 INFO.VALUE under `wildcards` is JSON: `lines`, of which the first that matches counts, each with `schema`, `name` (a
 regular expression of PostgreSQL), `actions` (null: not captured) and `debug`; `keyed`, whether it needs a primary key;
@@ -18,7 +18,7 @@ from sluice.vendors.postgres.connection import quoted
 
 
 def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool) -> bool:
-    """So that event triggers know what `lines` mean; False when it is noted already."""
+    """Notes the `lines` for the event triggers. False when they are noted already."""
     info, value = quoted(schema, f"{prefix.lower}info"), noted(lines, keyed=keyed)
     if value is None:
         return connection.execute(f"DELETE FROM {info} WHERE name = 'wildcards'").rowcount > 0
@@ -31,7 +31,7 @@ def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequ
 
 
 def noted(lines: Sequence[Line], *, keyed: bool) -> str | None:
-    """What INFO says of these lines; None where no table is to be captured at once."""
+    """The value of INFO for these lines; None where no table is to be captured at once."""
     if not any(line.actions for line in lines):
         return None
     return json.dumps(
@@ -39,7 +39,7 @@ def noted(lines: Sequence[Line], *, keyed: bool) -> str | None:
             "lines": [
                 {
                     "schema": line.pattern.schema,
-                    "name": _meaning(line.pattern),
+                    "name": _regular(line.pattern),
                     "actions": "".join(action for action in "IUD" if action in line.actions) or None,
                     "debug": int(line.debug),
                 }
@@ -52,12 +52,12 @@ def noted(lines: Sequence[Line], *, keyed: bool) -> str | None:
     )
 
 
-def _meaning(pattern: TablePattern) -> str:
+def _regular(pattern: TablePattern) -> str:
     return regular_expression(pattern.name) if pattern.wildcard else f"^{escaped(pattern.name)}$"
 
 
 def regular_expression(wildcard: str) -> str:
-    """What `*`, `?` and `[…]` of a file name mean, as PostgreSQL's regular expressions have it."""
+    """A file name pattern with `*`, `?` and `[…]` as a regular expression of PostgreSQL."""
     found, place = "", 0
     while place < len(wildcard):
         letter = wildcard[place]
@@ -72,18 +72,18 @@ def regular_expression(wildcard: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A regular expression for this text alone."""
+    """A regular expression that matches only this text."""
     return "".join(f"\\{letter}" if letter in punctuation else letter for letter in text)
 
 
 def _end_of_set(wildcard: str, start: int) -> int:
-    """Where the bracket closes that was opened before `start`; -1: it does not, and is a letter as any other."""
+    """The place of the closing bracket of the one before `start`; -1 without one: the bracket is a letter then."""
     first = start + wildcard.startswith("!", start)
     return wildcard.find("]", first + wildcard.startswith("]", first))
 
 
 def _set(inside: str) -> str:
-    """What stands between brackets: letters and ranges of them; those behind `!` are left out."""
+    """The regular expression for the letters and ranges between brackets; `!` negates them."""
     negated, rest = inside.startswith("!"), inside.removeprefix("!")
     members, place = "", 0
     while place < len(rest):

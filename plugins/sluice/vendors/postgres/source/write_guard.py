@@ -1,4 +1,4 @@
-"""A PostgreSQL master that refuses writes to its replicated tables while a failover is under way."""
+"""Makes a PostgreSQL master refuse writes to its replicated tables during a failover."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger("sluice.failover")
 
 
 class MasterBusy(Terminal):
-    """Transactions of the master did not let go of tables; `tables` lists them."""
+    """Transactions of the master kept locks of tables; `tables` lists them."""
 
     def __init__(self, tables: Sequence[str], what: str):
         super().__init__(
@@ -32,16 +32,16 @@ class MasterBusy(Terminal):
 
 @dataclass(frozen=True)
 class Guard:
-    """The guard of one master. On a connection in autocommit; psycopg's errors rise as they are."""
+    """The guard of one master, over a connection in autocommit. All methods raise psycopg's errors."""
 
     connection: Session
     prefix: Prefix
     schema: str
 
-    # -- which failover has the master
+    # -- the claim: which failover has the master
 
     def claim(self, failover_id: str, slave: str) -> Claim:
-        """The claim in force afterwards: this one, or that of the failover that was first."""
+        """Claims the master. Returns the claim in force: this one, or that of an earlier failover."""
         claim = json.dumps({"id": failover_id, "slave": slave, "phase": "guarded"}, ensure_ascii=False)
         self._execute("failover_claim", claim=claim)
         found = self.claimed()
@@ -57,26 +57,26 @@ class Guard:
         return Claim(values["id"], values["slave"], values["phase"])
 
     def move_claim(self, failover_id: str, phases: Sequence[str], phase: str | None) -> bool:
-        """From one of `phases` to `phase`, None: it goes. False where it was not so."""
+        """Moves the claim from one of `phases` to `phase`; None deletes it. False where it was in no such phase."""
         return bool(self._execute("failover_claim_move", id=failover_id, phases=list(phases), phase=phase).fetchall())
 
-    # -- what refuses writes
+    # -- the triggers that refuse writes
 
     def tables(self) -> list[Guarded]:
-        """All that must refuse writes, and whether it does."""
+        """All tables that must refuse writes, each with whether it does."""
         statement = sql_files.render("postgres", "guard_relations", **self._names)
         return [Guarded(*row[1:]) for row in self.connection.execute(statement.encode())]
 
     def make(self, message: str) -> None:
-        """Each table refuses writes with `message`; who writes in a transaction is waited for, and holds nobody up for
-        more than a moment. Raises `MasterBusy`."""
+        """Makes each table refuse writes with `message`. Waits for transactions that write, without blocking others for
+        long. Raises `MasterBusy`."""
         open_to_writes = [one for one in self.tables() if not one.refuses]
         if busy := self._each(open_to_writes, lambda one: self._make(one, message)):
             raise MasterBusy([one.table for one in busy], "the master could not be made read-only")
 
     def release(self) -> None:
-        """Every table takes writes again when it returns, and nothing of the guard is left. Raises `MasterBusy` where
-        triggers that refuse nothing any more could not be removed."""
+        """Makes all tables accept writes, and removes the guard. Raises `MasterBusy` where triggers, which then refuse
+        nothing, could not be removed."""
         statement = sql_files.render("postgres", "guard_release", **self._names)
         with self.connection.transaction():
             self.connection.execute(statement.encode())
@@ -84,7 +84,7 @@ class Guard:
             raise MasterBusy(busy, "its trigger, which refuses nothing any more, could not be removed")
 
     def _each(self, things: Sequence[Thing], do: Callable[[Thing], None]) -> Sequence[Thing]:
-        """Does it with each in a transaction of its own, tries again where locks are held; those that stayed locked."""
+        """Calls `do` for each in a separate transaction, again where locks are held. Returns those still locked."""
 
         def change(one: Thing) -> None:
             with self.connection.transaction():
