@@ -71,9 +71,9 @@ def defined(one: Described) -> Defined:
     """What names it, and what it says."""
     if isinstance(one, Index):
         kind = DefinedKind.UNIQUE if one.constrains else DefinedKind.INDEXES
-        said = one.constraint if one.constraint_kind == "x" else f"{'UNIQUE ' if one.unique else ''}{one.rest}"
+        text = one.constraint if one.constraint_kind == "x" else f"{'UNIQUE ' if one.unique else ''}{one.rest}"
         constraint = " CONSTRAINT" if one.constraint_kind else ""
-        return Defined(kind, one.table, one.name, f"{said}{constraint}")
+        return Defined(kind, one.table, one.name, f"{text}{constraint}")
     if isinstance(one, Constraint):
         return Defined(_KINDS[one.kind], one.table, one.name, one.check or _reference(one))
     if isinstance(one, DomainCheck):
@@ -95,12 +95,12 @@ def _reference(one: Constraint) -> str:
 
 def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
     """What each says; None for what was not finished."""
-    said: dict[Place, str | None] = {}
+    definitions: dict[Place, str | None] = {}
     for each in found:
         one = each if isinstance(each, Defined) else defined(each)
         begun = (isinstance(each, Index) and not each.valid) or (isinstance(each, Constraint) and not each.validated)
-        said[one.place] = None if begun else one.definition
-    return said
+        definitions[one.place] = None if begun else one.definition
+    return definitions
 
 
 class Following(NamesTables, Protocol):

@@ -117,20 +117,20 @@ def _overlaid_by_pieces(
     known[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
     found: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
     for name in names:
-        here = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
-        known[here] = True
-        value, odd = _values(flat.take(pa.array(here)), name)
+        places = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
+        known[places] = True
+        value, odd = _values(flat.take(pa.array(places)), name)
         # A piece that only looks like the column's beginning (CDATA with `</col>` inside) unmasks the row.
-        known[here[odd]] = False
-        found.append((value, here))
+        known[places[odd]] = False
+        found.append((value, places))
     slow = np.unique(rows[~known])
     slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
     result = []
-    for name, old, (value, here) in zip(names, values, found, strict=True):
-        if name in skip or not (len(here) or any(name in columns for columns in slow_rows.values())):
+    for name, old, (value, places) in zip(names, values, found, strict=True):
+        if name in skip or not (len(places) or any(name in columns for columns in slow_rows.values())):
             result.append(old)
             continue
-        owners = rows[here]
+        owners = rows[places]
         replaced = np.full(len(whole), -1, dtype=np.int64)
         replaced[owners] = np.arange(len(owners))
         replaced[slow] = -1

@@ -26,10 +26,10 @@ def differences(master: TableShape, slave: TableShape, holds: Callable[[str, str
     Columns only the slave has are its own affair, unless a row cannot be inserted without them.
     """
     table = master.table
-    there = {column.name: column for column in slave.columns}
+    slave_columns = {column.name: column for column in slave.columns}
     sentences = []
     for column in master.replicated:
-        own = there.get(column.name)
+        own = slave_columns.get(column.name)
         if own is None:
             sentences.append(f"{table} lacks column {column.name} {column.type}")
         elif own.generated:

@@ -199,20 +199,20 @@ def _brought(
     one: Defined, before: Defined | None, slave: Mapping[Place, str | None], adopted: Collection[TableName]
 ) -> list[Step]:
     """What gives the slave one object of the master's. `before`: what is known under its name."""
-    there = one.place in slave
+    exists = one.place in slave
     if one.kind in BESIDE_TABLES:
         return _replaced(one, before, slave, one.table in adopted)
     if before is None and one.table in adopted:
         return [Know(one)]
-    if there and slave[one.place] is None:
+    if exists and slave[one.place] is None:
         return [Make(one)]
     if before is None or before.making:
-        return [Know(one)] if there else [Make(one)]
+        return [Know(one)] if exists else [Make(one)]
     if before.definition == one.definition:
         return []
     if slave.get(one.place) == one.definition:
         return [Know(one)]
-    return [Drop(before), Make(one)] if there else [Make(one)]
+    return [Drop(before), Make(one)] if exists else [Make(one)]
 
 
 def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: bool) -> list[Step]:

@@ -74,16 +74,16 @@ def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterat
         yield EventKind.CONFIGURATION, text
 
 
-def outage(said: Mapping[str, object]) -> str:
+def outage(status: Mapping[str, object]) -> str:
     """What the apply waits for that should be there."""
-    activity = str(said.get("activity") or "")
+    activity = str(status.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
     return activity.removeprefix(_WAITING) if waits else ""
 
 
-def under_way(said: Mapping[str, object]) -> str:
+def under_way(status: Mapping[str, object]) -> str:
     """What an apply does that takes its time, and how far it is."""
-    activity = str(said.get("activity") or "")
+    activity = str(status.get("activity") or "")
     return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
 
 

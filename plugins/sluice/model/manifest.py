@@ -260,7 +260,7 @@ def _table(values: Mapping[str, Any]) -> FileTable:
 
 
 def _addressee_values(slave: Addressee) -> dict[str, object]:
-    places = [[table.schema, table.name, there.schema, there.name] for table, there in slave.places]
+    places = [[table.schema, table.name, on_slave.schema, on_slave.name] for table, on_slave in slave.places]
     return {
         "name": slave.name,
         "schema": slave.schema,
@@ -278,7 +278,7 @@ def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -
         str(values["schema"]),
         str(values["existing_tables"]),
         begins,
-        tuple((TableName(schema, name), TableName(*there)) for schema, name, *there in places),
+        tuple((TableName(schema, name), TableName(*on_slave)) for schema, name, *on_slave in places),
     )
 
 

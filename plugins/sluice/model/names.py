@@ -99,8 +99,8 @@ class TableName:
 class PlacedName(TableName):
     """The name of a table on a slave that has it elsewhere than its master; equal to the same name of any table."""
 
-    def __init__(self, there: TableName, master: TableName):
-        super().__init__(there.schema, there.name)
+    def __init__(self, on_slave: TableName, master: TableName):
+        super().__init__(on_slave.schema, on_slave.name)
         object.__setattr__(self, "master", master)
 
     master: TableName

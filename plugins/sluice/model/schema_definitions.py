@@ -145,11 +145,13 @@ class Difference:
 def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> list[Difference]:
     """In the order in which they are to be made."""
     wanted = {one.place: one for one in master}
-    there = {one.place: one for one in slave}
-    found = [Difference(one, there.get(place)) for place, one in wanted.items() if one.text != _text(there.get(place))]
+    on_slave = {one.place: one for one in slave}
+    found = [
+        Difference(one, on_slave.get(place)) for place, one in wanted.items() if one.text != _text(on_slave.get(place))
+    ]
     found += [
         Difference(None, one)
-        for place, one in there.items()
+        for place, one in on_slave.items()
         if place not in wanted and TREATMENTS[one.kind].extra_matters
     ]
     order = {kind: number for number, kind in enumerate(TREATMENTS)}

@@ -67,6 +67,6 @@ class Transformation:
     @property
     def text(self) -> str:
         """For people."""
-        said = [f"{name} {change}" for name, change in self.columns]
-        said += [f"exit {self.exit}"] * (self.exit is not None)
-        return "; ".join([f"where {self.where}"] * (self.where is not None) + said)
+        parts = [f"{name} {change}" for name, change in self.columns]
+        parts += [f"exit {self.exit}"] * (self.exit is not None)
+        return "; ".join([f"where {self.where}"] * (self.where is not None) + parts)

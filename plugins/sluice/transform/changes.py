@@ -118,23 +118,23 @@ def _written(
     same[np.flatnonzero(stays)[~np.logical_or.reduce([*differs, without_old[stays]])]] = True
     left = np.flatnonzero(((rows.before >= 0) | (rows.after >= 0)) & ~same)
     rows = rows.of(left)
-    there, gone = rows.after >= 0, rows.stays[rows.before >= 0]
+    has_after, updated = rows.after >= 0, rows.stays[rows.before >= 0]
     names, key = rows.slave.names, transform.key()
     contents = images.written(names, rows.taken(rows.after), plain=unprotected)
     kept = ~same[np.flatnonzero(stays)]
     # The old image of an UPDATE has the key and the changed columns; that of a DELETE the complete row.
     only: list[pa.Array | None] = []
     for name, flags in zip(names, differs, strict=True):
-        named = np.ones(len(gone), dtype=bool)
+        named = np.ones(len(updated), dtype=bool)
         if name not in key:
-            named[gone] = flags[kept]
+            named[updated] = flags[kept]
         only.append(None if named.all() else pa.array(named))
     old = images.written(names, rows.taken(rows.before), only, unprotected)
     result = items.take(pa.array(left))
-    actions = np.where(rows.stays, "UPDATE", np.where(there, "INSERT", "DELETE"))
+    actions = np.where(rows.stays, "UPDATE", np.where(has_after, "INSERT", "DELETE"))
     columns = {
         "action": pa.array(actions, TEXT),
-        "content": _in_place(contents, there),
+        "content": _in_place(contents, has_after),
         "oldcontent": pc.if_else(pa.array(without_old[left]), pa.scalar(None, TEXT), _in_place(old, rows.before >= 0)),
         "guid": _guids(result, transform, rows),
     }
@@ -175,10 +175,10 @@ def _taken(column: pa.Array, places: Places) -> pa.Array:
     return column.take(pa.array(places))
 
 
-def _in_place(texts: pa.Array, there: Flags) -> pa.Array:
-    """The `texts` in the places that are `there`, NULL in the others."""
-    places = np.cumsum(there) - 1
-    return texts.take(pa.array(places, pa.int64(), mask=~there))
+def _in_place(texts: pa.Array, filled: Flags) -> pa.Array:
+    """The `texts` in the places that are `filled`, NULL in the others."""
+    places = np.cumsum(filled) - 1
+    return texts.take(pa.array(places, pa.int64(), mask=~filled))
 
 
 def _whole(items: pa.Table, label: str) -> pa.Array:

@@ -92,22 +92,22 @@ def _before(net: NetChanges, action: Action, table: pa.Table, known: bool) -> _I
 
 def _values(net: NetChanges, table: pa.Table, letter: str) -> dict[str, pa.ChunkedArray]:
     """The values in the table's columns with this letter, by name."""
-    there = set(table.column_names) if table.num_rows else ()
+    labels = set(table.column_names) if table.num_rows else ()
     places = ((name, f"{letter}{number}") for number, name in enumerate(net.columns, start=1))
-    return {name: table.column(place) for name, place in places if place in there}
+    return {name: table.column(place) for name, place in places if place in labels}
 
 
 def _transformed(images: Sequence[_Image], net: NetChanges, transform: TableTransform) -> Iterator[_Image]:
     """Transforms the images in one pass."""
-    there = [image for image in images if image.columns]
-    if not there:
+    known = [image for image in images if image.columns]
+    if not known:
         yield from images
         return
     names = [name for name in net.columns if transform.needs(name)]
     pool = {
-        name: pa.chunked_array([chunk for image in there for chunk in image.columns[name].chunks]) for name in names
+        name: pa.chunked_array([chunk for image in known for chunk in image.columns[name].chunks]) for name in names
     }
-    actions = pa.concat_arrays([pa.repeat(pa.scalar(str(image.action), TEXT), image.count) for image in there])
+    actions = pa.concat_arrays([pa.repeat(pa.scalar(str(image.action), TEXT), image.count) for image in known])
     made, kept = transform.made(pool, len(actions), actions)
     place = 0
     for image in images:
@@ -197,5 +197,5 @@ def _chosen(columns: dict[str, pa.ChunkedArray], chosen: Flags) -> pa.Table:
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    there = [table for table in tables if table.num_rows]
-    return pa.concat_tables(there) if there else pa.table({})
+    filled = [table for table in tables if table.num_rows]
+    return pa.concat_tables(filled) if filled else pa.table({})

@@ -67,8 +67,8 @@ def of_slave(
         owner = LoadOwner(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if owner is not None and is_updated(owner.update_id, pair.slave.name):
             return None
-        there = vendor.rows.shapes(slave, defined.tables)
-        names = {table for table in defined.tables if table in there and checkpoint.tables.ready(table)}
+        slave_shapes = vendor.rows.shapes(slave, defined.tables)
+        names = {table for table in defined.tables if table in slave_shapes and checkpoint.tables.ready(table)}
         indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
         constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
         found = schemas.lacking(slave, indexes, constrained, names)

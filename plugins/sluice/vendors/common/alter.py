@@ -221,8 +221,8 @@ class Alterer(ABC, Generic[T]):
 
     def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
         if old.table != new.table:
-            there = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
-            if old.table in there and new.table not in there:
+            slave_shapes = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
+            if old.table in slave_shapes and new.table not in slave_shapes:
                 self.rename_table(old.table, new.table)
         have = self._shape(new.table)
         if have is None:
@@ -272,10 +272,12 @@ class Alterer(ABC, Generic[T]):
             self.modify_column(table, own, wanted, wider=wider)
 
 
-def _unchanged(before: Mapping[int, Column], new: TableDefinition, there: Mapping[str, Column]) -> dict[int, Column]:
+def _unchanged(
+    before: Mapping[int, Column], new: TableDefinition, slave_columns: Mapping[str, Column]
+) -> dict[int, Column]:
     """By their number the slave's own columns for those whose type on the master is what it was."""
     same = {
-        column.position: there.get(before[column.position].name) or there.get(column.name)
+        column.position: slave_columns.get(before[column.position].name) or slave_columns.get(column.name)
         for column in new.shape.replicated
         if column.position in before and before[column.position].type == column.type
     }

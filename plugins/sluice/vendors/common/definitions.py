@@ -229,9 +229,9 @@ class Definitions(ABC):
         """What can be made, with its statement; and what cannot, with why."""
         tables = sorted({index.table for index in master})
         shapes = self.catalog.shapes(connection, tables)
-        there: dict[TableName, list[OwnIndex]] = {}
+        own_indexes: dict[TableName, list[OwnIndex]] = {}
         for own in self.catalog.own_indexes(connection, tables):
-            there.setdefault(own.table, []).append(own)
+            own_indexes.setdefault(own.table, []).append(own)
         wanted: list[tuple[Index, str]] = []
         left_out: list[tuple[str, str]] = []
         for index in master:
@@ -243,7 +243,7 @@ class Definitions(ABC):
                 left_out.append((what, "it is of expressions, of some rows, or of a kind that this server lacks"))
                 continue
             # An index that begins with these columns serves as well, a unique one only where it is the same.
-            same = [own for own in there.get(index.table, ()) if own.columns[: len(columns)] == columns]
+            same = [own for own in own_indexes.get(index.table, ()) if own.columns[: len(columns)] == columns]
             if any(not index.unique or (own.unique and own.columns == columns) for own in same):
                 continue
             if not {column.name for column in shape.columns}.issuperset(columns):
@@ -261,13 +261,13 @@ class Definitions(ABC):
         wanted = [each for each in master if each.kind == "f" and each.parent in set(replicated)]
         tables = sorted({each.table for each in wanted})
         shapes = self.catalog.shapes(connection, tables)
-        there = {
+        existing = {
             (own.key.child, own.key.parent, own.key.columns) for own in self.catalog.foreign_keys(connection, tables)
         }
         return [
             (each, self._foreign_key_statement(each))
             for each in wanted
-            if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in there
+            if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in existing
         ]
 
     def _foreign_key_statement(self, wanted: Constraint) -> str:

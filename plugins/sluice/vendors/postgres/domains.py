@@ -23,11 +23,11 @@ def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck
 
 def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
     """Checks that only one side has, or that the sides define differently."""
-    there = {(own.schema, own.domain, own.name): own for own in slave}
+    on_slave = {(own.schema, own.domain, own.name): own for own in slave}
     wanted = {(one.schema, one.domain, one.name): one for one in master}
     found = []
-    for place in sorted(there.keys() | wanted.keys()):
-        own, one = there.get(place), wanted.get(place)
+    for place in sorted(on_slave.keys() | wanted.keys()):
+        own, one = on_slave.get(place), wanted.get(place)
         if own and one and own.definition == one.definition:
             continue
         schema, domain, name = place

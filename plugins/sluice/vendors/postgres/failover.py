@@ -338,10 +338,10 @@ def _follows(position: Position | None, start: Position) -> bool:
     """Whether a slave at `position` has begun to follow from `start` on."""
     if position is None:
         return False
-    here, there = SnapshotPosition.of(position), SnapshotPosition.of(start)
-    if here.origin is None or there.origin is None:
+    reached, begun = SnapshotPosition.of(position), SnapshotPosition.of(start)
+    if reached.origin is None or begun.origin is None:
         return False
-    return here.origin.system == there.origin.system and position.covers_all_of(start)
+    return reached.origin.system == begun.origin.system and position.covers_all_of(start)
 
 
 def validate(connection: Session, tables: Sequence[TableName]) -> list[str]:

@@ -148,9 +148,9 @@ def foreign(connection: Session, own: OwnSchema) -> list[privileges.Foreign]:
 def secure(connection: Session, own: OwnSchema) -> None:
     """Creates the schema where it is absent, and checks that it is safe and that the account owns all objects with
     Sluice's names. To be called before objects are made or upgraded. Raises `SchemaUnsafe`, psycopg's errors."""
-    (there,) = privileges.schemas(connection, [own.name])
-    if there.owner is None:
-        _make(connection, own, there)
+    (existing,) = privileges.schemas(connection, [own.name])
+    if existing.owner is None:
+        _make(connection, own, existing)
     if wrong := lacks(connection, own):
         raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
 

@@ -92,12 +92,12 @@ def advance(connection: Session, master: Sequence[SequenceDefinition]) -> int:
     A moment's picture: replication does not carry sequences. Sequences that the slave lacks are passed over, and so are
     those that the account may not read on the master, or not read or set on the slave.
     """
-    there = {
+    on_slave = {
         (found.table, found.column): found for found in read(connection, list(dict.fromkeys(s.table for s in master)))
     }
     moved = 0
     for sequence in master:
-        own_sequence = there.get((sequence.table, sequence.column))
+        own_sequence = on_slave.get((sequence.table, sequence.column))
         if own_sequence is None or sequence.last is None or not (own_sequence.readable and own_sequence.settable):
             continue
         ahead = own_sequence.last is not None and (

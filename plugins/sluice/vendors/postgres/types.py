@@ -80,11 +80,11 @@ def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[st
 
 def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[Gap]:
     """The same, with what mends it."""
-    there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
+    existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
     found = []
     for wanted in types:
-        own, name = there.get((wanted.schema, wanted.name)), quoted_name(wanted)
+        own, name = existing.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
@@ -164,8 +164,8 @@ def create(
     `trusted`: whatever the checks and defaults of domains call. Raises `ExpressionRefused`; the
     transaction is lost then.
     """
-    there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
-    absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in there]
+    existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
+    absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in existing]
     # A person who runs what is refused needs all that is rolled back with it.
     ran = [
         create_schema(connection, name) for name in dict.fromkeys(one.extension_schema or one.schema for one in absent)

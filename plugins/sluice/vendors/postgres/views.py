@@ -48,7 +48,7 @@ def make(connection: Session, view: View, *, trusted: bool) -> None:
     is not run on the slave unseen, and psycopg's errors.
     """
     create_schema(connection, view.name.schema)
-    there = [reader for reader in view.readers if catalog.exists(connection, _name(reader))]
+    readers = [reader for reader in view.readers if catalog.exists(connection, _name(reader))]
     try:
         with connection.transaction():
             connection.execute(statement(view).encode())
@@ -56,9 +56,9 @@ def make(connection: Session, view: View, *, trusted: bool) -> None:
     except psycopg.Error as error:
         if error.sqlstate != _OTHER_COLUMNS:
             raise
-        for old in [*reversed(there), view]:
+        for old in [*reversed(readers), view]:
             connection.execute(drop_statement(old.name).encode())
-        made = [view, *there]
+        made = [view, *readers]
         for new in made:
             connection.execute(statement(new).encode())
     for each in made:

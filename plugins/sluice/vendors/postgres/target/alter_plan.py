@@ -22,18 +22,18 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
 
     Defaults come apart (`defaults`), the key too. `version`: the slave's server version.
     """
-    there = {column.name: column for column in have.columns}
+    columns = {column.name: column for column in have.columns}
     before = {column.position: column for column in old.shape.columns}
     after = {column.position: column for column in new.shape.columns}
     clauses: list[str] = []
     for position, column in before.items():
-        if position not in after and column.name in there:
+        if position not in after and column.name in columns:
             clauses.append(f"DROP COLUMN {quoted(column.name)}")
-            del there[column.name]
+            del columns[column.name]
     renames = [
         (before[position].name, column.name)
         for position, column in after.items()
-        if position in before and before[position].name != column.name and before[position].name in there
+        if position in before and before[position].name != column.name and before[position].name in columns
     ]
     sources = {source for source, _ in renames}
     temporary = {}
@@ -42,30 +42,30 @@ def plan(old: TableDefinition, new: TableDefinition, have: TableShape, version: 
             # Names change places: through names that nobody has.
             temporary[source] = f"sluice_renamed_{number}"
             clauses.append(f"RENAME COLUMN {quoted(source)} TO {quoted(temporary[source])}")
-    moved = [there.pop(source) for source, _ in renames]
+    moved = [columns.pop(source) for source, _ in renames]
     for (source, wanted), column in zip(renames, moved, strict=True):
         clauses.append(f"RENAME COLUMN {quoted(temporary.get(source, source))} TO {quoted(wanted)}")
-        there[wanted] = column
+        columns[wanted] = column
     for position, column in after.items():
         if position not in before:
-            if column.name not in there:
+            if column.name not in columns:
                 clauses += _added(column, new.missing.get(column.name), version)
-        elif column.name in there:
-            clauses += altered(before[position], column, there[column.name], version)
+        elif column.name in columns:
+            clauses += altered(before[position], column, columns[column.name], version)
     return clauses
 
 
 def defaults(old: TableDefinition, new: TableDefinition, have: TableShape) -> Iterator[Column]:
     """The columns whose default changed. The server may lack what a default calls."""
     before = {column.position: column for column in old.shape.columns}
-    there = {column.name for column in have.columns}
+    existing = {column.name for column in have.columns}
     for column in new.shape.columns:
         if column.generated or column.identity or column.default is None:
             continue
         previous = before.get(column.position)
         if previous is None:
             # It was added with the value of the older rows; from here on its own default counts.
-            if column.name not in there:
+            if column.name not in existing:
                 yield column
         elif (previous.default, previous.type) != (column.default, column.type):
             yield column

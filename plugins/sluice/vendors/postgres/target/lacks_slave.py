@@ -88,8 +88,8 @@ class _Slave:
         self.account = privileges.account(connection)
         self.tables = [definition.table for definition in self.wanted.definitions]
         self.relations = [each for each in privileges.relations(connection, self.tables) if not each.partition]
-        self.there: dict[TableName, TableShape] = catalog.shapes(connection, self.tables)
-        self.types_there = types.defined(connection, [(each.schema, each.name) for each in self.wanted.types])
+        self.existing: dict[TableName, TableShape] = catalog.shapes(connection, self.tables)
+        self.existing_types = types.defined(connection, [(each.schema, each.name) for each in self.wanted.types])
         self.needs = self._needs()
         self.schemas = {schema.name: schema for schema in privileges.schemas(connection, self.needs)}
 
@@ -117,7 +117,7 @@ class _Slave:
         yield from self._of_captures()
         yield from self._of_tables()
         if not session_settings.may_silence(self.connection):
-            keys = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
+            keys = tables.foreign_keys(self.connection, list(self.existing)) if self.existing and not self.light else []
             yield silence_lacking(self.account, [str(key) for key in keys if key.child_loaded])
         if not self.light:
             yield from self._of_encoding()
@@ -126,7 +126,7 @@ class _Slave:
             if not self._loading(logged_in and own.usage):
                 yield from self._of_shapes()
             strange = {each.table for each in self.relations if not each.owned}
-            yield from of_sequences(self.connection, list(self.there), strange)
+            yield from of_sequences(self.connection, list(self.existing), strange)
             yield from self._of_disk()
 
     def _of_place(self, place: OwnSchema) -> Iterator[Lack]:
@@ -145,11 +145,11 @@ class _Slave:
         if not self.light:
             for definition in self.wanted.definitions:
                 for sequence in definition.sequences:
-                    if definition.table not in self.there and not sequence.identity:
+                    if definition.table not in self.existing and not sequence.identity:
                         needs[sequence.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
             for wanted in self.wanted.types:
                 needs[wanted.schema].setdefault("USAGE", "types in it are used by the tables")
-                if (wanted.schema, wanted.name) not in self.types_there and not wanted.extension:
+                if (wanted.schema, wanted.name) not in self.existing_types and not wanted.extension:
                     needs[wanted.schema]["CREATE"] = _MADE
             for collation in self.wanted.collations:
                 needs[collation.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
@@ -161,7 +161,7 @@ class _Slave:
         extensions = {
             each.extension: each.extension_schema
             for each in self.wanted.types
-            if each.extension and (each.schema, each.name) not in self.types_there
+            if each.extension and (each.schema, each.name) not in self.existing_types
         }
         untrusted = set() if self.account.superuser else types.untrusted(self.connection, list(extensions))
         absent = [each for each in self.schemas.values() if each.owner is None and each.name != self.slave.schema]
@@ -275,7 +275,7 @@ class _Slave:
                 by=f"the owner of the type or {ADMINISTRATOR}",
                 remedy="" if gap.statement else "Mend it on the slave; types that are absent are made.",
             )
-        made = [each for each in self.wanted.definitions if each.table not in self.there]
+        made = [each for each in self.wanted.definitions if each.table not in self.existing]
         used = [column.collation for each in made for column in each.shape.columns if column.collation]
         for name in types.collations_lacking(self.connection, used, self.wanted.collations):
             yield found(
@@ -302,16 +302,16 @@ class _Slave:
                 f"it is {other} on the slave, and a table of the master's",
                 remedy="Drop or rename it there.",
             )
-        if self.there and self.slave.existing_tables == "refuse" and not self.part:
+        if self.existing and self.slave.existing_tables == "refuse" and not self.part:
             yield found(
-                f"a slave without {listed([str(table) for table in self.there])}",
+                f"a slave without {listed([str(table) for table in self.existing])}",
                 "its configuration says existing_tables: refuse",
                 remedy="Drop these tables, or say empty or keep.",
             )
         # A part says so itself before it begins: it makes tables anew that are worth nothing.
         for definition in () if self.part else self.wanted.definitions:
-            if definition.table in self.there:
-                for sentence in differences(definition.shape, self.there[definition.table], holds):
+            if definition.table in self.existing:
+                for sentence in differences(definition.shape, self.existing[definition.table], holds):
                     yield found(
                         "a table like the master's",
                         sentence,
