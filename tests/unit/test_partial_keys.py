@@ -6,8 +6,10 @@ import pytest
 
 from sluice.apply import net_changes
 from sluice.apply.load_filter import RowIncomplete, expect_complete_rows
+from sluice.apply.slave_changes import SlaveChanges
 from sluice.database import xml_images
 from sluice.database.items import ITEMS
+from sluice.database.row_images import MixedShapes
 from sluice.model.content import format_partial, format_row
 from sluice.model.names import TableName
 
@@ -43,3 +45,29 @@ def test_a_row_that_comes_from_a_block_without_it_must_be_whole() -> None:
 @pytest.mark.parametrize("kept", [[True, True], [True, False], [False, False]])
 def test_a_row_that_moves_within_what_the_slave_has_or_leaves_it_need_not_be(kept: list[bool]) -> None:
     expect_complete_rows(events(PARTIAL_ONE), T, np.array(kept))
+
+
+@pytest.mark.parametrize("pairs", [1, 40], ids=["few", "many"])
+def test_changes_of_a_key_under_two_definitions_are_kept_by_halves_as_the_blocks_say(pairs: int) -> None:
+    """Both go to the slave one by one, and nothing of them that the filter of blocks leaves out."""
+
+    def update(old: int, more: list[tuple[str, str | None]]) -> tuple[str, str]:
+        return format_row([("a", str(old + 1000)), *more]), format_row([("a", str(old))])
+
+    updates = [
+        each
+        for old in range(0, 2 * pairs, 2)
+        for each in (update(old, [("b", "x")]), update(old + 1, [("b", "x"), ("v", "y")]))
+    ]
+    found = events(*updates)
+    assert found.guid.to_pylist() == [text for old in range(2 * pairs) for text in (str(old), str(old + 1000))]
+    kept = np.tile([True, False, False, True], pairs)  # The first of two leaves a block, the second one comes.
+    chosen = SlaveChanges(found, None, kept)
+    with pytest.raises(MixedShapes):
+        chosen.net(compare=False, safe=False)
+    items = chosen.items().select(["guid", "action", "content", "oldcontent"]).to_pylist()
+    assert [(item["action"], item["guid"]) for item in items] == [
+        each for old in range(0, 2 * pairs, 2) for each in (("DELETE", str(old)), ("INSERT", str(old + 1001)))
+    ]
+    assert all((item["content"] is None) == (item["action"] == "DELETE") for item in items)
+    assert [item["content"] for item in items[1::2]] == [content for content, _ in updates[1::2]]
