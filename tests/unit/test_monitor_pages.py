@@ -18,6 +18,7 @@ from sluice.airflow.pages.slave_pages import can_take_over
 from sluice.airflow.pages.slave_row import Level, master_messages, row
 from sluice.airflow.pages.templates import environment
 from sluice.config import Endpoint, SlaveConfig
+from sluice.configuration.rule import TablePattern, TableRule, Target
 from sluice.coordination.gate import ADMIN, ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, Past
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
@@ -64,11 +65,11 @@ def slave_page(
     past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
     seen = SlaveLook(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
     return rendered(
-        "slave.html", visitor=visitor, one=row(replication(), "dr1", found, NOW), known=found, past=past,
+        "slave.html", visitor=visitor, known=found, past=past,
         place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
         reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
         images=lambda reject: images(reject, NO_PATTERNS, visible=True),
-        **{"takes_over": False, "looked": Looked(seen, NOW), **more},
+        **{"one": row(replication(), "dr1", found, NOW), "takes_over": False, "looked": Looked(seen, NOW), **more},
     )  # fmt: skip
 
 
@@ -85,6 +86,15 @@ def test_a_load_is_shown_with_workers_rate_what_remains_and_why_it_is_paused() -
     assert re.search(r"loading 400 of about 1,000 50 12 s", text), text
     assert '<rect class="part" width="40.0"' in page and "Spark's pages" in text and "loads 1 table" in text
     assert str(ODD) in text and "<b>" not in page and "<i>" not in page and "<x>" not in page
+
+
+def test_names_that_tables_have_on_the_slave_stay_text() -> None:
+    target = TableRule(TablePattern(ODD.schema, ODD.name), target=Target("archive", "<i>select"))
+    placed = replace(replication(), tables=(target,))
+    page = slave_page(OLGA, None, said(), one=row(placed, "dr1", known(said()), NOW))
+    assert f'Names of tables there {ODD} is archive."<i>select"' in words(page)
+    assert "<i>" not in page and "<b>" not in page
+    assert "Names of tables there" not in words(slave_page(OLGA, None, said()))
 
 
 def test_what_happened_is_listed_latest_first_and_definitions_by_themselves() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sluice.cli import status
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
@@ -86,6 +87,10 @@ def test_loaded_followed_compared_and_mended_under_other_names(shop: MakeShop, o
         done = steps.finish(update)
         assert not done.left_out and {"people_name_key", "by_mood"} <= {what.split()[1] for what in done.made}
         assert_there(here)
+        names = f"public.people is {SELECT}, sales.* is archive.*"
+        infos = {"m": here.master_info, "s": here.slave_info}
+        told = status.slave(here.replication, "dr1", lambda conn_id, _: infos[conn_id], here.redis_url)
+        assert told[0].startswith("DEMO_ → dr1: NORMAL") and f"    names of tables on the slave: {names}" in told
         if "slave_options" not in options:  # under which all is overwritten
             here.await_normal_mode(running)
         for statement in CHANGES:
