@@ -226,12 +226,6 @@ def of_spark_workers(listener: Listener) -> str:
     return "" if answer[4:] == (3).to_bytes(4, "big") + b"err" else repr(answer)
 
 
-def of_a_job(listener: Listener) -> str:
-    """The server of PySpark's accumulators answers by a byte to what it believes. It serves one client, the JVM; a
-    second one gets nothing at all."""
-    return repr(answer) if (answer := ask(listener.port, b"\0" * 4096, seconds=5)) else ""
-
-
 @dataclass(frozen=True)
 class Kind:
     """Whose sockets they are, and what a stranger gets there."""
@@ -254,7 +248,6 @@ KINDS = (
     Kind("Spark's pages", lambda found, home: found.port == _kept(home.spark / "connect", "ui-port"), of_sparks_pages),
     Kind("Java", lambda found, _: found.held_by("/java "), of_java),
     Kind("Spark's workers", lambda found, _: found.held_by("worker_daemon"), of_spark_workers),
-    Kind("Spark's session", lambda found, _: found.held_by("spark_jobs/serve.py"), of_a_job),
 )
 
 
