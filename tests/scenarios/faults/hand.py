@@ -97,6 +97,10 @@ class Hand:
             if not strike.hasty:
                 self._await_progress()
             self._striker.wait(strike.pause)
+            if strike.calm:
+                # One window may still have taken the checkpoint to the slave. What follows it comes again.
+                self._await_progress()
+                self._await_progress()
             self._strike(strike)
         self._await_progress()
         self._await_all()
