@@ -6,13 +6,13 @@ them have ended. Behind that it is a loss.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sluice.counted import counted
+from sluice.redo import checkpoints
 
 FILE = "left_out.json"
 """In the folder of the thread for the merge."""
@@ -122,9 +122,4 @@ def read(folder: Path) -> LeftOut:
 
 def write(folder: Path, found: LeftOut) -> None:
     """It outlives a crash. Raises `OSError`."""
-    temporary = folder / f".{FILE}"
-    with temporary.open("w", encoding="utf-8") as opened:
-        json.dump(asdict(found), opened)
-        opened.flush()
-        os.fsync(opened.fileno())
-    temporary.rename(folder / FILE)
+    checkpoints.write(folder, FILE, asdict(found))

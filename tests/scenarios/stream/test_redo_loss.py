@@ -4,8 +4,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +17,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.redo.supervisor import Supervisor
 from sluice.vendors.stream.errors import ChangesLost
 from tests.scenarios.stream.rig import Replay
-from tests.scenarios.stream.test_redo_supervisor import PREFIX, Capture
+from tests.scenarios.stream.test_redo_supervisor import PREFIX, Capture, supervised
 from tests.unit.redo_output import ONE, RESETLOGS, checkpoint, insert, schema, transaction
 from tests.waiting import until
 
@@ -45,20 +44,6 @@ def lines(sequence: int) -> list[str]:
     """Of a log with one row."""
     scn, row = 100 * sequence, insert(0, sequence, of=schema(owner="PUBLIC"))
     return [*transaction(scn, f"1.{sequence}.1", [row]), checkpoint(scn + 50)]
-
-
-@contextmanager
-def supervised(made: Capture) -> Iterator[None]:
-    """A supervisor reads the master's redo."""
-    stop = threading.Event()
-    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client)
-    running = threading.Thread(target=supervisor.run, args=(stop,))
-    running.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        running.join(60)
 
 
 @pytest.mark.long

@@ -24,7 +24,7 @@ from sluice.coordination.redo_state import CAPTURE, RedoState, RedoStatus, Threa
 from sluice.database.archived_logs import ArchivedLogs, LogCopy
 from sluice.model.names import Prefix
 from sluice.redo import checkpoints
-from sluice.redo.supervisor import Supervisor
+from sluice.redo.supervisor import WATCH_SECONDS, Supervisor
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, parse
 from sluice.vendors.stream.redo.merge import ThreadId
@@ -342,11 +342,10 @@ def test_redo_of_an_instance_that_was_added_is_waited_for_and_merged_once_it_is_
 
 
 @contextmanager
-def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A supervisor that looks for other threads all the time, and may ask no master."""
-    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
+def supervised(made: Capture, watch_seconds: float = WATCH_SECONDS) -> Iterator[None]:
+    """A supervisor reads the master's redo. It may ask no master."""
     stop = threading.Event()
-    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, watch_seconds=0.1)
+    supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, watch_seconds=watch_seconds)
     running = threading.Thread(target=supervisor.run, args=(stop,))
     running.start()
     try:
@@ -354,6 +353,14 @@ def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     finally:
         stop.set()
         running.join(60)
+
+
+@contextmanager
+def looking(made: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A supervisor that looks for other threads all the time."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
+    with supervised(made, watch_seconds=0.1):
+        yield
 
 
 def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_master(
