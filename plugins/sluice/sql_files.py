@@ -7,7 +7,7 @@ placeholder are mistakes of the caller and raise at once.
 import os
 import re
 import zipimport
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from sluice.errors import Terminal
@@ -88,11 +88,17 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     doubled for the driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
     value that the file does not use, except those of `MAY_GO_UNUSED`.
     """
-    text, used = _found(folder(), vendor, name)
-    unused = set(placeholders) - used - MAY_GO_UNUSED
+    return _rendered(folder(), vendor, name, tuple(placeholders.items()))
+
+
+@lru_cache(maxsize=512)
+def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str, str], ...]) -> str:
+    """Cached, since an apply runs the same dozen statements in each window."""
+    text, used = _found(place, vendor, name)
+    values = dict(placeholders)
+    unused = set(values) - used - MAY_GO_UNUSED
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
-    values = dict(placeholders)
     # A name may contain the tag that ends a text in dollar quotes.
     for tag in set(_DOLLAR_QUOTE.findall(text)):
         fresh = tag

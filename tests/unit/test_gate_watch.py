@@ -1,31 +1,25 @@
-"""An apply looks at its gate before it applies anything, and seldom while there is nothing."""
-
-from typing import Any
+"""An apply reads its gate and requests in each whole turn, and leaves turns out while the master is at rest."""
 
 import pytest
 
 from sluice.apply import gate_watch
 from sluice.apply.gate_watch import GateWatch
 from sluice.coordination.gate import Closure
+from sluice.coordination.signals import Found, Signals
 
 CLOSED = Closure("admin", "anna", "a migration", "2026-01-01T00:00:00+00:00")
 
 
-class Gate:
-    """A gate that counts who looks at it."""
+class Redis(Signals):
+    """Signals without a Redis, which count how often they are read."""
 
     def __init__(self) -> None:
-        self.found: list[Closure] = []
-        self.looks = 0
+        self.found = Found([], requested=False)
+        self.reads = 0
 
-    def closures(self) -> list[Closure]:
-        self.looks += 1
+    def read(self) -> Found:
+        self.reads += 1
         return self.found
-
-
-@pytest.fixture
-def gate() -> Any:
-    return Gate()
 
 
 @pytest.fixture(autouse=True)
@@ -36,45 +30,33 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
-def turn(watch: GateWatch, *, applies: bool) -> bool:
-    """One turn of an apply. Whether it came to where changes are applied; the same where there are none."""
-    if watch.closures() or not watch.is_open(applies=applies):
-        return False
-    if not applies:
-        watch.rest()
-    return True
+def test_a_whole_turn_reads_once_and_none_is_left_out_before_a_rest() -> None:
+    redis = Redis()
+    watch = GateWatch(redis)
+    for _ in range(5):
+        assert not watch.resting
+        assert watch.closures() == []
+    assert redis.reads == 5
 
 
-def test_a_turn_that_applies_looks_once(gate: Gate) -> None:
-    watch = GateWatch(gate)
-    assert all(turn(watch, applies=True) for _ in range(5))
-    assert gate.looks == 5
+def test_after_a_turn_without_work_turns_are_left_out_for_a_while(clock: list[float]) -> None:
+    watch = GateWatch(Redis())
+    watch.closures()
+    watch.rest()
+    assert watch.resting
+    clock.append(100.0 + 0.9 * gate_watch.REST_SECONDS)
+    assert watch.resting
+    clock.append(100.0 + gate_watch.REST_SECONDS)
+    assert not watch.resting
 
 
-def test_while_nothing_is_applied_it_looks_now_and_then(gate: Gate, clock: list[float]) -> None:
-    watch = GateWatch(gate)
-    for number in range(100):
-        clock.append(100.0 + number * gate_watch.REST_SECONDS / 10)
-        assert turn(watch, applies=False)
-    assert 10 <= gate.looks <= 11
-
-
-def test_nothing_is_applied_after_a_rest_before_it_has_looked(gate: Gate) -> None:
-    watch = GateWatch(gate)
-    assert turn(watch, applies=False)
-    gate.found = [CLOSED]
-    assert watch.closures() == [], "it was looked at a moment ago"
-    assert not watch.is_open(applies=True)
-    assert watch.closures() == [CLOSED], "the next turn says so"
-    gate.found = []
-    assert turn(watch, applies=True)
-
-
-def test_a_closed_gate_is_looked_at_in_each_turn(gate: Gate, clock: list[float]) -> None:
-    watch = GateWatch(gate)
-    assert turn(watch, applies=False)
-    gate.found = [CLOSED]
-    clock.append(clock[-1] + gate_watch.REST_SECONDS)
-    for _ in range(3):
-        assert watch.closures() == [CLOSED]
-    assert gate.looks == 4
+def test_a_whole_turn_ends_the_rest_and_tells_what_redis_has() -> None:
+    redis = Redis()
+    watch = GateWatch(redis)
+    watch.closures()
+    watch.rest()
+    redis.found = Found([CLOSED], requested=True)
+    assert not watch.requested
+    assert watch.closures() == [CLOSED]
+    assert watch.requested
+    assert not watch.resting

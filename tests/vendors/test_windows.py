@@ -3,7 +3,8 @@
 Hundreds of transactions on dozens of connections, interleaved by a seeded script: commits that
 come late, rollbacks, savepoints, two-phase commits that stay prepared for long. At random moments
 a position is taken and the window since the last one is read. Every committed change must come in
-exactly one window, and the changes of a row in the order in which they happened.
+exactly one window, and the changes of a row in the order in which they happened. A source that says
+that nothing was committed must have an empty window.
 """
 
 import random
@@ -69,8 +70,11 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
     windows = 0
 
     def read_window(start: Position) -> Position:
+        nothing = changes.nothing_committed(admin, start)
         target = changes.take(admin, PREFIX, source.schema, start)
-        for content in reader.items(Window(start, target))["content"].to_pylist():
+        contents = reader.items(Window(start, target))["content"].to_pylist()
+        assert not (nothing and contents), "it said that nothing was committed"
+        for content in contents:
             row, token = source.vendor.images.row(content).values()
             seen[int(row or 0)].append(token or "")
         return target
@@ -129,3 +133,20 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(source: Contende
     for gid in prepared:
         admin.execute(f"ROLLBACK PREPARED '{gid}'".encode())
     reader.close()
+
+
+def test_a_commit_is_noticed_and_an_open_transaction_is_none(source: Contender) -> None:
+    source.install()
+    admin, changes = source.session(), source.vendor.changes
+    table = source.place("t")
+    admin.execute(f"CREATE TABLE {table} (id {source.whole_number} PRIMARY KEY, token {source.short_text})".encode())
+    source.capture("t")
+    writer = source.writer()
+    writer.begin()
+    writer.do(f"INSERT INTO {table} VALUES (1, 'one')")
+    start = changes.take(admin, PREFIX, source.schema)
+    cheap = source.info.vendor == "postgres"
+    assert changes.nothing_committed(admin, start) is cheap
+    assert changes.nothing_committed(admin, start) is cheap, "the same cursor tells it again"
+    writer.commit()
+    assert not changes.nothing_committed(admin, start)

@@ -14,7 +14,7 @@ After an outage the loop tries again, with back-off and without end. An error th
 import logging
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import redis
 
@@ -27,6 +27,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.slave_answers import SlaveAnswers
 from sluice.apply.status_report import StatusReport
+from sluice.apply.summary_log import SummaryLog
 from sluice.apply.window_applier import WindowApplier
 from sluice.config import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
@@ -34,6 +35,7 @@ from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease, LeaseHeld
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.requests import Requests
+from sluice.coordination.signals import Signals
 from sluice.counted import counted
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.executor import Executor
@@ -55,7 +57,6 @@ WAIT_SECONDS = 0.25
 """How long a turn waits while the slave's state, or another apply's lease, forbids applying."""
 BLOCK_SECONDS = 0.02
 """How often BLOCKS is read while changes wait for a block that is being read."""
-SUMMARY_SECONDS = 60.0
 COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
 """The pause between two comparisons of definitions: at least this long, this many times as long as one takes, at most
 this long. So a change is found within a minute, also on a busy master."""
@@ -81,15 +82,6 @@ class Stopping(Transient):
     """The apply was told to stop in the middle of a turn; the turn is void."""
 
 
-@dataclass
-class Tally:
-    """What was done since the last summary line."""
-
-    windows: int = 0
-    changes: int = 0
-    busy_seconds: float = 0.0
-
-
 class ApplyLoop:
     """Applies one pair until told to stop or its configuration changes. One at a time in a process."""
 
@@ -97,7 +89,8 @@ class ApplyLoop:
         self.pair = pair
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
-        self.gate_watch = GateWatch(self.gate)
+        requests = Requests(store, pair.prefix, pair.slave.name)
+        self.gate_watch = GateWatch(Signals(self.gate, requests))
         self.lease = Lease(store, pair.prefix, pair.slave.name, pair.replication.apply.lease)
         self.report = StatusReport(store, pair)
         self.sessions = PairSessions(pair)
@@ -111,9 +104,7 @@ class ApplyLoop:
         self.applier = WindowApplier(
             self.sessions, self.checkpoints, executor, self.lease.keep, self._pause, self._heartbeat
         )
-        self.request_handler = RequestHandler(
-            self.sessions, Requests(store, pair.prefix, pair.slave.name), self.checkpoints
-        )
+        self.request_handler = RequestHandler(self.sessions, requests, self.checkpoints)
         self.follower = DefinitionFollower(pair)
         self.definitions = DefinitionWatch(self.sessions, self.follower)
         self.answers = SlaveAnswers(self.sessions)
@@ -122,7 +113,7 @@ class ApplyLoop:
         """The last checkpoint before an outage, for the status."""
         self.seen: Position | None = None
         self.mode = safemode.OFF
-        self.tally = Tally()
+        self.summary = SummaryLog(pair)
         self._file = WatchedFile(pair.replication)
         self._reread_at = 0.0
         self._changed: Replication | None = None
@@ -133,7 +124,7 @@ class ApplyLoop:
         self._has_ddl_triggers = True
         self._compare_at = 0.0
         self._lease_deadline: float | None = None
-        self._written = self._summed = time.monotonic()
+        self._written = time.monotonic()
 
     def run(self) -> Replication | None:
         """Runs until `stop` is set (returns None) or the configuration changes (returns the new one).
@@ -183,6 +174,8 @@ class ApplyLoop:
     def turn(self) -> None:
         """Does one turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
         assert self.checkpoint is not None
+        if self._rests():
+            return
         closures = self.gate_watch.closures()
         if closures:
             reason = "the gate is closed: " + "; ".join(str(closure) for closure in closures)
@@ -209,6 +202,16 @@ class ApplyLoop:
             if not self._states_moved():
                 raise
             log.info("%s: states of tables have changed, all else goes on: %s", self.pair, moved)
+
+    def _rests(self) -> bool:
+        """Waits, and returns True, where the last turn found nothing to do and the master has committed nothing since.
+
+        Once in a while a whole turn looks at all else there is.
+        """
+        if self.seen is None or not self.gate_watch.resting or not self.sessions.nothing_committed(self.seen):
+            return False
+        self.stop.wait(self.pair.replication.apply.poll_interval)
+        return True
 
     def _states_moved(self) -> bool:
         """Whether only states of tables have changed on the slave, as a load that begins or ends does it.
@@ -261,15 +264,14 @@ class ApplyLoop:
         if consistent:
             end = self.answers.window_end(self.seen, target, exact=not self._ahead)
             ticket, target = ticket if end is target else 0, end
-        if not self.gate_watch.is_open(applies=target != self.seen or self.checkpoint.loading):
-            return
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         window = Window(self.seen, target, self.checkpoint.slice_key or 0)
         done = self.applier.apply(self.checkpoint, window, safe=self.mode.on)
         if done is None:
+            if target == self.seen and not self.checkpoint.loading:
+                self.gate_watch.rest()
             self._idle(target)
-            self.gate_watch.rest()
             self.follower.passed(ticket)
             return
         changes = done.changes - self.checkpoint.changes
@@ -282,16 +284,14 @@ class ApplyLoop:
             self.follower.passed(ticket)
         self.request_handler.reached(done, done.position)
         self._written = time.monotonic()
-        self.tally.windows += 1
-        self.tally.changes += changes
-        self.tally.busy_seconds += self._written - started
+        self.summary.applied(changes, self._written - started)
         self.report.applied(changes, self._written - started, self.applier.written)
         for cut in self.applier.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))
         if self.applier.definitions:
             self.follower.tables_altered()
         self._write_status("applying")
-        self._summarise()
+        self.summary.log(self.seen, self.mode)
 
     def _idle(self, target: Position) -> None:
         """The window is empty: notes that the slave is current as of its end, and waits."""
@@ -306,12 +306,14 @@ class ApplyLoop:
             self.checkpoint = self.checkpoints.idle(self.checkpoint, self.checkpoint.advanced(target, 0))
             self._written = now
         self._write_status("applying")
-        self._summarise()
+        self.summary.log(self.seen, self.mode)
         self.stop.wait(self.pair.replication.apply.poll_interval)
 
     def _requested_target(self) -> Position | None:
         assert self.checkpoint is not None and self.seen is not None
-        return self.request_handler.target(self.checkpoint, self.seen, exact=not self._ahead)
+        return self.request_handler.target(
+            self.checkpoint, self.seen, exact=not self._ahead, requested=self.gate_watch.requested
+        )
 
     @property
     def _ahead(self) -> bool:
@@ -484,16 +486,3 @@ class ApplyLoop:
             "message": checkpoint.message if checkpoint else "",
             "spark": self.executor.pages,
         }
-
-    def _summarise(self) -> None:
-        now = time.monotonic()
-        if now - self._summed < SUMMARY_SECONDS:
-            return
-        tally, self.tally, seconds = self.tally, Tally(), now - self._summed
-        self._summed = now
-        log.info(
-            "%s: %s in %s in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
-            self.pair, counted(tally.changes, "change"), counted(tally.windows, "window"), seconds,
-            tally.changes / seconds, 100 * tally.busy_seconds / seconds,
-            self.seen.time if self.seen else "never", self.mode.explain(now),
-        )  # fmt: skip

@@ -1,39 +1,36 @@
-"""When an apply looks at its gate: before anything is applied always, and now and then while nothing is."""
+"""When an apply reads what other processes tell it: in each turn, and now and then while the master is at rest."""
 
 import time
 
-from sluice.coordination.gate import Closure, Gate
+from sluice.coordination.gate import Closure
+from sluice.coordination.signals import Signals
 
-REST_SECONDS = 0.25
-"""Between two looks while nothing is to be applied: each of them costs Redis and this process 0.1 ms."""
+REST_SECONDS = 0.2
+"""So long an apply only asks whether the master has committed anything; a whole turn costs three times as much."""
 
 
 class GateWatch:
-    """Of one apply, in its thread. Each turn asks `closures`, then `is_open`, and says `rest` where it did nothing."""
+    """Of one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` where nothing had been
+    committed on the master."""
 
-    def __init__(self, gate: Gate):
-        self.gate = gate
-        self._looked_at = float("-inf")
-        self._looked = False
-        """Whether this turn has looked."""
-        self._resting = False
+    def __init__(self, signals: Signals):
+        self.signals = signals
+        self.requested = False
+        """Whether a request was waiting when `closures` was last read."""
+        self._rests_until = float("-inf")
+
+    @property
+    def resting(self) -> bool:
+        """Whether the next turn may be left out if the master has committed nothing."""
+        return time.monotonic() < self._rests_until
 
     def closures(self) -> list[Closure]:
-        """Why the gate is closed, as far as a turn must know by now. Raises `StoreUnreachable`."""
-        now = time.monotonic()
-        self._looked = not self._resting or now >= self._looked_at + REST_SECONDS
-        if not self._looked:
-            return []
-        self._looked_at = now
-        found = self.gate.closures()
-        self._resting = self._resting and not found
-        return found
-
-    def is_open(self, *, applies: bool) -> bool:
-        """Whether this turn may go on. `applies`: it may write on the slave. Where not, the next turn tells why."""
-        self._resting = False
-        return self._looked or not applies or not self.gate.closures()
+        """Why the gate is closed; empty if it is open. Raises `StoreUnreachable`."""
+        self._rests_until = float("-inf")
+        found = self.signals.read()
+        self.requested = found.requested
+        return found.closures
 
     def rest(self) -> None:
-        """There was nothing to apply."""
-        self._resting = True
+        """Notes that a turn found nothing to do."""
+        self._rests_until = time.monotonic() + REST_SECONDS

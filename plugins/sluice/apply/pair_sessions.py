@@ -164,6 +164,10 @@ class PairSessions:
         """Where the next window ends. Raises `DataLost`."""
         return self.changes.window_end(*self.queue, previous, self.pair.replication.apply.max_batch_changes)
 
+    def nothing_committed(self, since: Position) -> bool:
+        """Whether the master is certainly where it was at `since`; cheap."""
+        return self.changes.nothing_committed(self.master, since)
+
     def secure(self, position: Position) -> None:
         """Returns when a crash of the master can no longer undo what `position` saw, so that the slave may have it."""
         self.changes.secure(self.master, position)

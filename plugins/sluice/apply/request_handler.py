@@ -48,7 +48,7 @@ WINDOW_SECONDS = 90.0
 """How long the master's transaction may wait for the window's end; the requester waits less."""
 ANSWER_SECONDS = 300.0
 LOOK_SECONDS = 0.1
-"""Between two looks for requests."""
+"""Between two looks whether exported snapshots are still needed."""
 
 
 class RepairRefused(Transient):
@@ -95,22 +95,21 @@ class RequestHandler:
         self.checkpoints = checkpoints
         self._open_request: OpenRequest | None = None
         self._exported: list[OpenRequest] = []
-        self._look_at = 0.0
+        self._release_at = 0.0
 
-    def target(self, checkpoint: Checkpoint, seen: Position, *, exact: bool) -> Position | None:
+    def target(self, checkpoint: Checkpoint, seen: Position, *, exact: bool, requested: bool) -> Position | None:
         """Where the next window must end for a request; None when there is none.
 
-        `exact`: the slave has no change after `seen`; after some crashes it may.
+        `exact`: the slave has no change after `seen`; after some crashes it may. `requested`: a request may be waiting.
         """
         now = time.monotonic()
-        if now < self._look_at:
-            return None
-        self._look_at = now + LOOK_SECONDS
-        self._release(now)
+        if self._exported and now >= self._release_at:
+            self._release_at = now + LOOK_SECONDS
+            self._release(now)
         if self._open_request is not None:  # its window ended at another position
             self._open_request.close()
             self._open_request = None
-        if checkpoint.state is not SlaveState.NORMAL or not exact:
+        if checkpoint.state is not SlaveState.NORMAL or not exact or not requested:
             return None
         pending = self.requests.next()
         if pending is None:

@@ -30,33 +30,34 @@ class Requests:
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self._stem = f"sluice:{prefix}:{slave}"
-        self._list = f"{self._stem}:requests"
+        self.key = f"{self._stem}:requests"
+        """The list of the pending requests."""
 
     def ask(self, request: Request, seconds: float) -> str:
         """Queues a request, which expires after `seconds`; returns its id."""
         name = uuid.uuid4().hex
         with classified(), self.client.pipeline() as pipe:
             pipe.set(self._request(name), request_text(request), px=int(seconds * 1000))
-            pipe.rpush(self._list, name)
-            pipe.expire(self._list, LIST_SECONDS)
+            pipe.rpush(self.key, name)
+            pipe.expire(self.key, LIST_SECONDS)
             pipe.execute()
         return name
 
     def next(self) -> Pending | None:
         """The oldest pending request. It stays until it is answered or withdrawn."""
         with classified():
-            while (name := self.client.lindex(self._list, 0)) is not None:
+            while (name := self.client.lindex(self.key, 0)) is not None:
                 text = self.client.get(self._request(str(name)))
                 if text is not None:
                     return Pending(str(name), str(text))
-                self.client.lrem(self._list, 1, str(name))
+                self.client.lrem(self.key, 1, str(name))
         return None
 
     def answer(self, name: str, answer: Answer, seconds: float) -> None:
         """Answers a request; the answer expires after `seconds`."""
         with classified(), self.client.pipeline() as pipe:
             pipe.set(self._answer(name), answer_text(answer), px=int(seconds * 1000))
-            pipe.lrem(self._list, 1, name)
+            pipe.lrem(self.key, 1, name)
             pipe.delete(self._request(name))
             pipe.execute()
 
@@ -69,7 +70,7 @@ class Requests:
     def withdraw(self, name: str) -> None:
         """Deletes a request that is done: the apply releases what it held for it."""
         with classified(), self.client.pipeline() as pipe:
-            pipe.lrem(self._list, 1, name)
+            pipe.lrem(self.key, 1, name)
             pipe.delete(self._request(name), self._answer(name))
             pipe.execute()
 

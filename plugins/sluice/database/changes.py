@@ -176,6 +176,10 @@ class ChangeSource(Protocol):
         """
         ...
 
+    def nothing_committed(self, connection: Session, since: Position) -> bool:
+        """Whether certainly nothing was committed since the position `since`. False where finding out is not cheap."""
+        ...
+
     def secure(self, connection: Session, position: Position) -> None:
         """Returns when no crash of the master can undo what `position` saw, so that a slave may have it."""
         ...

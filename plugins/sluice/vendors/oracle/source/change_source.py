@@ -16,7 +16,7 @@ from sluice.vendors.oracle.source.definitions import of_changes as definitions
 from sluice.vendors.oracle.source.definitions import reports as reports_definitions
 from sluice.vendors.oracle.source.pending_changes import first_transaction
 from sluice.vendors.oracle.source.pending_changes import read as changes_of
-from sluice.vendors.oracle.source.positions import beginning, secure, take, window_end
+from sluice.vendors.oracle.source.positions import beginning, nothing_committed, secure, take, window_end
 from sluice.vendors.oracle.source.purge import (
     backlog,
     drop_feed,
@@ -52,6 +52,7 @@ __all__ = [
     "note_feed",
     "note_holders",
     "noted",
+    "nothing_committed",
     "purge",
     "purged",
     "registered",

@@ -66,6 +66,12 @@ def window_end(connection: Session, prefix: Prefix, schema: str, previous: Posit
     return take(connection, prefix, schema, previous)
 
 
+def nothing_committed(connection: Session, since: Position) -> bool:
+    """Never: only a whole position tells, and taking one is what a turn costs."""
+    del connection, since
+    return False
+
+
 def secure(connection: Session, position: Position) -> None:
     """Others see a commit before it is on disk. One that comes later, and waits for the disk, has it there as well."""
     session = native(connection)

@@ -7,7 +7,7 @@ from sluice.vendors.postgres.source.joining_tables import pending as joining
 from sluice.vendors.postgres.source.joining_tables import rows as row_counts
 from sluice.vendors.postgres.source.pending_changes import first_transaction
 from sluice.vendors.postgres.source.pending_changes import read as changes_of
-from sluice.vendors.postgres.source.position import beginning, secure, take, window_end
+from sluice.vendors.postgres.source.position import beginning, nothing_committed, secure, take, window_end
 from sluice.vendors.postgres.source.purge import (
     backlog,
     drop_feed,
@@ -48,6 +48,7 @@ __all__ = [
     "note_feed",
     "note_holders",
     "noted",
+    "nothing_committed",
     "purge",
     "purged",
     "registered",

@@ -9,7 +9,7 @@ from sluice.model import server_identity
 from sluice.model.names import Prefix
 from sluice.model.position import Position
 from sluice.model.server_identity import Origin
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import PostgresSession, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 log = logging.getLogger("sluice.position")
@@ -44,6 +44,12 @@ def window_end(connection: Session, prefix: Prefix, schema: str, previous: Posit
     """The master's present position, for any number of `changes`, because ITEMS does not record states in between."""
     del changes
     return take(connection, prefix, schema, previous)
+
+
+def nothing_committed(connection: Session, since: Position) -> bool:
+    """Whether no transaction has ended on the server since the position `since` was taken."""
+    assert isinstance(connection, PostgresSession)
+    return connection.poll(sql_files.render("postgres", "snapshot_now")) == SnapshotPosition.of(since).snapshot
 
 
 def _prove(connection: Session, former: Origin, now: Origin) -> None:

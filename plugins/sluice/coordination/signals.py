@@ -1,0 +1,34 @@
+"""What other processes tell the apply of one slave, read in one round trip to Redis."""
+
+from dataclasses import dataclass
+
+from sluice.coordination import gate
+from sluice.coordination.gate import Closure, Gate
+from sluice.coordination.redis_store import classified
+from sluice.coordination.requests import Requests
+
+
+@dataclass(frozen=True)
+class Found:
+    """The state of Redis at one moment."""
+
+    closures: list[Closure]
+    """Why the gate is closed; empty if it is open."""
+    requested: bool
+    """Whether a request is in the list. It may have expired."""
+
+
+class Signals:
+    """The gate and the requests of one slave."""
+
+    def __init__(self, gate: Gate, requests: Requests):
+        self.gate = gate
+        self.requests = requests
+
+    def read(self) -> Found:
+        """Raises `StoreUnreachable`."""
+        with classified(), self.gate.client.pipeline(transaction=False) as pipe:
+            pipe.hgetall(self.gate.key)
+            pipe.exists(self.requests.key)
+            closures, listed = pipe.execute()
+        return Found(gate.parsed(closures), bool(listed))
