@@ -198,9 +198,7 @@ class _Sessions(ModuleType):
 class OnH2(Oracle):
     """The product's vendor; its sessions are on H2."""
 
-    @property
-    def sessions(self) -> Any:
-        return _Sessions()
+    sessions = _Sessions()
 
 
 def worded(query: str, values: Mapping[str, Value]) -> str:

@@ -401,9 +401,7 @@ class _Sessions(ModuleType):
 class OnIvory(Oracle):
     """The product's vendor; its sessions are on IvorySQL."""
 
-    @property
-    def sessions(self) -> Any:
-        return _Sessions()
+    sessions = _Sessions()
 
 
 def _wire(query: str) -> bytes:

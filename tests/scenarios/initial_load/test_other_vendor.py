@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.database.column_types import ColumnTypes, LogicalColumn
+from sluice.database.column_types import LogicalColumn
 from sluice.database.schema import TypeDefinition
 from sluice.load import steps
 from sluice.load.update import Update
@@ -36,11 +36,7 @@ class MariaTypes:
 class Other(Postgres):
     """A vendor of its own, by its types alone."""
 
-    _types = MariaTypes()
-
-    @property
-    def types(self) -> ColumnTypes:
-        return self._types
+    types = MariaTypes()
 
 
 OTHER = Other()

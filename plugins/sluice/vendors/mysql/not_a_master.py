@@ -1,6 +1,7 @@
 """What MySQL and MariaDB are not asked for."""
 
 from sluice.errors import Terminal
+from sluice.vendors.common.absent import Absent
 
 
 class NotAMaster(Terminal):
@@ -11,3 +12,6 @@ class NotAMaster(Terminal):
             "MySQL and MariaDB are slaves only: changes are not captured there, and a slave there cannot become the "
             "master. Name a connection of another vendor for the master: docs/mariadb.md."
         )
+
+
+not_a_master = Absent(NotAMaster)

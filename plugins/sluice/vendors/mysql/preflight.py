@@ -1,6 +1,6 @@
 """What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluice import sql_files
@@ -12,9 +12,9 @@ from sluice.model.lack import Lack, Severity
 from sluice.model.names import TableName
 from sluice.vendors.mysql import catalog, grants, names
 from sluice.vendors.mysql.connection import MySQLSession, native
-from sluice.vendors.mysql.not_a_master import NotAMaster
+from sluice.vendors.mysql.not_a_master import not_a_master
 
-__all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
+of_master = wanted = sequences_of_master = not_a_master
 
 OLDEST = {True: (10, 6, 0), False: (8, 0, 0)}
 """On MariaDB and on MySQL."""
@@ -22,14 +22,6 @@ PRIVILEGES = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "REFERENCES",
     "CREATE TEMPORARY TABLES",
 )  # fmt: skip
-
-
-def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-    raise NotAMaster
-
-
-def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-    raise NotAMaster
 
 
 def of_slave(
@@ -57,10 +49,6 @@ def of_slave(
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
     """A server that refuses the account."""
     return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
-
-
-def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    raise NotAMaster
 
 
 def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:

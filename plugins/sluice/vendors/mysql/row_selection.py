@@ -3,27 +3,21 @@
 Which rows those are the master says, whose rows come; here those are looked for that the master has not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from sluice.database.errors import StatementFailed
 from sluice.database.rows import KeyOrder
 from sluice.database.selection import SelectionInvalid
 from sluice.database.session import Session
 from sluice.model.blocks import Key
-from sluice.model.key_ranges import Match
-from sluice.model.shape import TableShape
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.errors import refusal
-from sluice.vendors.mysql.not_a_master import NotAMaster
+from sluice.vendors.mysql.not_a_master import not_a_master
 
-__all__ = ["check", "in_order", "key_of", "matching", "runs"]
+key_of = runs = in_order = not_a_master
 
 _SOME = 5_000
-
-
-def key_of(connection: Session, shape: TableShape, text: str) -> Key:
-    raise NotAMaster
 
 
 def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
@@ -50,14 +44,6 @@ def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[
             tuple(column.shown(text) or "" for column, text in zip(columns, row, strict=True))
             for row in rows[start : start + _SOME]
         ]
-
-
-def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
-    raise NotAMaster
-
-
-def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
-    raise NotAMaster
 
 
 def _condition(where: str) -> str:

@@ -1,43 +1,21 @@
 """Tables and rows of a slave (`sluice.database.rows.RowSource`)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 
 from sluice import sql_files
 from sluice.database.digests import Compared, Texts
-from sluice.database.rows import BlockRead, Estimate, RowFormat, RowStream, SnapshotGone, TableChanged
+from sluice.database.rows import Estimate, RowFormat, SnapshotGone, TableChanged
 from sluice.database.session import Session
-from sluice.model.logical_type import ColumnType, Special
-from sluice.model.names import Prefix, TableName
-from sluice.model.position import Position
-from sluice.model.shape import TableShape
+from sluice.model.names import TableName
 from sluice.vendors.common.checkpoints import COLUMNS, digest
 from sluice.vendors.mysql import catalog, names
-from sluice.vendors.mysql.catalog import shape, shapes
+from sluice.vendors.mysql.catalog import shape, shapes  # noqa: F401
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native, quoted
-from sluice.vendors.mysql.key_order import key_order
-from sluice.vendors.mysql.not_a_master import NotAMaster
+from sluice.vendors.mysql.key_order import key_order  # noqa: F401
+from sluice.vendors.mysql.not_a_master import not_a_master
 
-__all__ = [
-    "begin_snapshot",
-    "copies",
-    "estimates",
-    "export_snapshot",
-    "formats",
-    "key_order",
-    "position_of_snapshot",
-    "reading",
-    "reading_exported",
-    "rows_under",
-    "shape",
-    "shapes",
-    "shared_snapshots",
-    "special",
-    "stream",
-    "tables",
-    "whole",
-]
+rows_under = special = stream = reading = reading_exported = position_of_snapshot = not_a_master
 
 formats: frozenset[RowFormat] = frozenset()
 shared_snapshots = False
@@ -80,19 +58,6 @@ def export_snapshot(connection: Session) -> str:
     return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
-def rows_under(
-    connection: Session,
-    table: TableName,
-    key: Sequence[str],
-    columns: Sequence[Compared],
-    keys: Sequence[Texts],
-    *,
-    alike: bool = False,
-    canonical: bool = False,
-) -> list[Texts | None]:
-    raise NotAMaster
-
-
 def copies(
     connection: Session,
     table: TableName,
@@ -119,39 +84,6 @@ def copies(
     return found
 
 
-def special(
-    connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
-) -> tuple[str, Special, dict[str, str | None]] | None:
-    raise NotAMaster
-
-
 def whole(connection: Session, table: TableName) -> bool:
     """A table that was altered or emptied since is an error of the statement that reads it."""
     return True
-
-
-# What a master is asked for
-
-
-def stream(
-    connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
-) -> RowStream:
-    raise NotAMaster
-
-
-def reading(
-    connection: Session, table: TableShape, prefix: Prefix, schema: str, lock_seconds: float | None = None
-) -> AbstractContextManager[BlockRead]:
-    raise NotAMaster
-
-
-def reading_exported(
-    connection: Session, table: TableShape, exported: str, marker: Position
-) -> AbstractContextManager[BlockRead]:
-    raise NotAMaster
-
-
-def position_of_snapshot(
-    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
-) -> Position:
-    raise NotAMaster

@@ -6,24 +6,7 @@ from collections.abc import Sequence
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.vendors.mysql.connection import connect, native
-from sluice.vendors.mysql.named_locks import named_lock
-
-__all__ = [
-    "SEE_LOCKS",
-    "allow_silence",
-    "be_durable",
-    "begin_applying",
-    "begin_reading",
-    "connect",
-    "cut",
-    "end_when_idle",
-    "end_with_client",
-    "interrupt",
-    "limit_lock_waits",
-    "may_silence",
-    "named_lock",
-    "waiters",
-]
+from sluice.vendors.mysql.named_locks import named_lock  # noqa: F401
 
 SEE_LOCKS = "see SHOW FULL PROCESSLIST and information_schema.innodb_trx"
 

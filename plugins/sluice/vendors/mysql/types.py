@@ -6,10 +6,8 @@ from sluice.database.column_types import LogicalColumn
 from sluice.database.session import Session
 from sluice.model.logical_type import ColumnType
 from sluice.vendors.mysql import column_types
-from sluice.vendors.mysql.column_types import holds, logical
+from sluice.vendors.mysql.column_types import holds, logical  # noqa: F401
 from sluice.vendors.mysql.connection import native
-
-__all__ = ["holds", "logical", "made_of"]
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:

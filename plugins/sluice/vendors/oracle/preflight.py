@@ -14,8 +14,6 @@ from sluice.vendors.oracle.lacks import NEVER_RAN, of_account, of_server
 from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source import lacks_master
 
-__all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
-
 PACKAGES = {
     "DBMS_LOCK": "loads and installs keep out of one another's way by it",
     "DBMS_CRYPTO": "tables are compared by it",

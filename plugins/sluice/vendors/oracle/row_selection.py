@@ -17,8 +17,6 @@ from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.key_order import ordered
 from sluice.vendors.oracle.session import native
 
-__all__ = ["check", "in_order", "key_of", "matching", "runs"]
-
 _SOME = 5_000
 
 

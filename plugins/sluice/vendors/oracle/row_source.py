@@ -12,34 +12,14 @@ from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.vendors.common.checkpoints import COLUMNS, digest
 from sluice.vendors.oracle import names
-from sluice.vendors.oracle.catalog import estimates, shape, shapes
+from sluice.vendors.oracle.catalog import estimates, shape, shapes  # noqa: F401
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.digester import Digest
-from sluice.vendors.oracle.key_order import key_order
+from sluice.vendors.oracle.key_order import key_order  # noqa: F401
 from sluice.vendors.oracle.session import native, quoted
 from sluice.vendors.oracle.source import blocks
-from sluice.vendors.oracle.source.blocks import position_of_snapshot, reading, reading_exported
-from sluice.vendors.oracle.source.row_stream import RowStream as stream  # noqa: N813
-
-__all__ = [
-    "begin_snapshot",
-    "copies",
-    "estimates",
-    "export_snapshot",
-    "formats",
-    "key_order",
-    "position_of_snapshot",
-    "reading",
-    "reading_exported",
-    "rows_under",
-    "shape",
-    "shapes",
-    "shared_snapshots",
-    "special",
-    "stream",
-    "tables",
-    "whole",
-]
+from sluice.vendors.oracle.source.blocks import position_of_snapshot, reading, reading_exported  # noqa: F401
+from sluice.vendors.oracle.source.row_stream import RowStream as stream  # noqa: N813, F401
 
 formats = frozenset({RowFormat.CSV})
 shared_snapshots = False

@@ -24,22 +24,6 @@ from sluice.vendors.oracle import catalog
 from sluice.vendors.oracle.session import quoted
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
 
-__all__ = [
-    "collations",
-    "comments",
-    "constraints",
-    "domain_checks",
-    "domain_checks_lacking",
-    "free_sequences",
-    "indexes",
-    "lacking",
-    "sequences",
-    "surplus",
-    "tables",
-    "types",
-    "views",
-]
-
 lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 
 

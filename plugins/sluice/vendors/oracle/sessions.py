@@ -4,26 +4,9 @@ import contextlib
 from collections.abc import Sequence
 
 from sluice.database.session import Session
-from sluice.vendors.oracle.connection import DriverSession, connect
-from sluice.vendors.oracle.named_locks import named_lock
+from sluice.vendors.oracle.connection import DriverSession, connect  # noqa: F401
+from sluice.vendors.oracle.named_locks import named_lock  # noqa: F401
 from sluice.vendors.oracle.session import native
-
-__all__ = [
-    "SEE_LOCKS",
-    "allow_silence",
-    "be_durable",
-    "begin_applying",
-    "begin_reading",
-    "connect",
-    "cut",
-    "end_when_idle",
-    "end_with_client",
-    "interrupt",
-    "limit_lock_waits",
-    "may_silence",
-    "named_lock",
-    "waiters",
-]
 
 SEE_LOCKS = "see V$SESSION, column BLOCKING_SESSION"
 

@@ -1,47 +1,64 @@
-"""Oracle as services see it: which module is which part. mypy holds each to its protocol."""
+"""Oracle as services see it: which module is which part. mypy checks each against its protocol."""
+
+from functools import partial
 
 from sluice.database import addresses
-from sluice.database.accounts import Accounts, MasterContents
 from sluice.database.apply import ApplyTarget
-from sluice.database.broadcasts import Broadcasts, Queries
-from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue
-from sluice.database.column_types import ColumnTypes
-from sluice.database.control import LoadLocks, OwnTables
-from sluice.database.digests import Digester
-from sluice.database.failover import FailoverSupport
-from sluice.database.following import Following
+from sluice.database.control import OwnTables
 from sluice.database.load import LoadTarget
-from sluice.database.preflight import Preflight
 from sluice.database.row_images import RowImageCodec
-from sluice.database.rows import RowSource
-from sluice.database.schema import Schemas
-from sluice.database.selection import RowSelection
-from sluice.database.server_load import ServerLoadMeter
-from sluice.database.session import Session, Sessions
+from sluice.database.session import Session
 from sluice.database.vendor import Vendor
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
-from sluice.model.position import Position
+from sluice.vendors.common.absent import Absent
+from sluice.vendors.oracle import (
+    column_types,
+    digester,
+    preflight,
+    queries,
+    row_selection,
+    row_source,
+    schemas,
+    sessions,
+)
 from sluice.vendors.oracle.not_offered import NotOffered
+from sluice.vendors.oracle.queue_position import QueuePosition
+from sluice.vendors.oracle.source import broadcasts, capture, contents, server_load
+from sluice.vendors.oracle.target import load_ownership
+from sluice.vendors.oracle.target.control_tables import OracleTables
+from sluice.vendors.oracle.target.definitions import DEFINITIONS
 
 
-class Oracle:
-    """See `Vendor`. What is not offered raises `NotOffered`."""
+class Oracle(Vendor):
+    """Parts that need pyarrow are imported at their first use."""
 
-    def position(self, text: str) -> Position:
-        from sluice.vendors.oracle.queue_position import QueuePosition
-
-        return QueuePosition.parse(text)
+    position = staticmethod(QueuePosition.parse)
+    sessions = sessions
+    types = column_types
+    load_locks = load_ownership
+    following = DEFINITIONS
+    queries = queries
+    broadcasts = broadcasts
+    digests = digester.Digester()
+    rows = row_source
+    schemas = schemas
+    selection = row_selection
+    preflight = preflight
+    capture = capture
+    contents = contents
+    server_load = server_load
+    failover = Absent(partial(NotOffered, "failover", "Let Data Guard move the database; the slaves go on with it."))
+    accounts = Absent(
+        partial(NotOffered, "./sluice add and remove", "Write the configuration yourself: docs/configuration.md.")
+    )
 
     def located(self, url: str | None) -> ConnectionInfo:
         return addresses.located(url, "oracle", "ORACLE_PWD")
 
-    @property
-    def sessions(self) -> Sessions:
-        from sluice.vendors.oracle import sessions
-
-        return sessions
+    def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
+        return OracleTables(connection, prefix)
 
     @property
     def images(self) -> RowImageCodec:
@@ -50,21 +67,10 @@ class Oracle:
         return xml_images
 
     @property
-    def types(self) -> ColumnTypes:
-        from sluice.vendors.oracle import column_types
+    def changes(self) -> ChangeQueue:
+        from sluice.vendors.oracle.source import change_source
 
-        return column_types
-
-    def own_tables(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> OwnTables:
-        from sluice.vendors.oracle.target.control_tables import OracleTables
-
-        return OracleTables(connection, prefix)
-
-    @property
-    def load_locks(self) -> LoadLocks:
-        from sluice.vendors.oracle.target import load_ownership
-
-        return load_ownership
+        return change_source
 
     @property
     def applying(self) -> ApplyTarget:
@@ -73,90 +79,10 @@ class Oracle:
         return apply_target
 
     @property
-    def following(self) -> Following:
-        from sluice.vendors.oracle.target.definitions import DEFINITIONS
-
-        return DEFINITIONS
-
-    @property
-    def digests(self) -> Digester:
-        from sluice.vendors.oracle import digester
-
-        return digester.Digester()
-
-    @property
-    def changes(self) -> ChangeQueue:
-        from sluice.vendors.oracle.source import change_source
-
-        return change_source
-
-    @property
-    def rows(self) -> RowSource:
-        from sluice.vendors.oracle import row_source
-
-        return row_source
-
-    @property
-    def schemas(self) -> Schemas:
-        from sluice.vendors.oracle import schemas
-
-        return schemas
-
-    @property
-    def selection(self) -> RowSelection:
-        from sluice.vendors.oracle import row_selection
-
-        return row_selection
-
-    @property
     def load_target(self) -> LoadTarget:
         from sluice.vendors.oracle.target import load_target
 
         return load_target
 
-    @property
-    def preflight(self) -> Preflight:
-        from sluice.vendors.oracle import preflight
 
-        return preflight
-
-    @property
-    def capture(self) -> Capture:
-        from sluice.vendors.oracle.source import capture
-
-        return capture
-
-    @property
-    def queries(self) -> Queries:
-        from sluice.vendors.oracle import queries
-
-        return queries
-
-    @property
-    def broadcasts(self) -> Broadcasts:
-        from sluice.vendors.oracle.source import broadcasts
-
-        return broadcasts
-
-    @property
-    def failover(self) -> FailoverSupport:
-        raise NotOffered("failover", "Let Data Guard move the database; the slaves go on with it.")
-
-    @property
-    def accounts(self) -> Accounts:
-        raise NotOffered("./sluice add and remove", "Write the configuration yourself: docs/configuration.md.")
-
-    @property
-    def contents(self) -> MasterContents:
-        from sluice.vendors.oracle.source import contents
-
-        return contents
-
-    @property
-    def server_load(self) -> ServerLoadMeter:
-        from sluice.vendors.oracle.source import server_load
-
-        return server_load
-
-
-ORACLE: Vendor = Oracle()
+ORACLE = Oracle()

@@ -9,10 +9,9 @@ from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.digest import bounds, encoding, probe
-from sluice.vendors.postgres.source.snapshot import lock as hold
+from sluice.vendors.postgres.source.snapshot import lock as hold  # noqa: F401
 
-__all__ = ["bounds", "encoding", "hold", "probe", "ranged", "table"]
+bounds, encoding, probe = digest.bounds, digest.encoding, digest.probe
 
 
 class TableDigest(digest.Digest):

@@ -24,7 +24,7 @@ from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.source.queue import Condition
+from sluice.vendors.postgres.source.window_condition import Condition
 from sluice.vendors.postgres.target import constraints
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")

@@ -1,5 +1,7 @@
 """What a failover needs of a PostgreSQL database (`sluice.database.failover.FailoverSupport`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.vendors.postgres.failover import (
     FailoverStore,
     changed_since,
@@ -16,23 +18,5 @@ from sluice.vendors.postgres.failover import (
     validate,
 )
 from sluice.vendors.postgres.source.write_guard import Guard
-
-__all__ = [
-    "PAST_TRIGGERS",
-    "FailoverStore",
-    "Guard",
-    "changed_since",
-    "clock",
-    "definitions",
-    "follow",
-    "make",
-    "rights_lacking",
-    "sequence_values",
-    "sessions_of",
-    "set_sequence",
-    "sheet",
-    "take_back",
-    "validate",
-]
 
 PAST_TRIGGERS = "as a session with session_replication_role = replica does"

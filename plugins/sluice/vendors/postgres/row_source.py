@@ -1,5 +1,7 @@
 """Tables, keys and snapshots of a PostgreSQL database (`sluice.database.rows.RowSource`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.database.rows import RowFormat
 from sluice.vendors.postgres.catalog import shape, shapes, tables
 from sluice.vendors.postgres.estimates import read as estimates
@@ -12,26 +14,6 @@ from sluice.vendors.postgres.source.snapshot import export as export_snapshot
 from sluice.vendors.postgres.source.snapshot import position_of as position_of_snapshot
 from sluice.vendors.postgres.source.snapshot import reading, reading_exported, whole
 from sluice.vendors.postgres.special_values import example as special
-
-__all__ = [
-    "begin_snapshot",
-    "copies",
-    "estimates",
-    "export_snapshot",
-    "formats",
-    "key_order",
-    "position_of_snapshot",
-    "reading",
-    "reading_exported",
-    "rows_under",
-    "shape",
-    "shapes",
-    "shared_snapshots",
-    "special",
-    "stream",
-    "tables",
-    "whole",
-]
 
 formats = frozenset(RowFormat)
 shared_snapshots = True

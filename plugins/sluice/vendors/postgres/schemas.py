@@ -1,5 +1,7 @@
 """What tables of a PostgreSQL database are defined to be (`sluice.database.schema.Schemas`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.vendors.postgres.comments import read as comments
 from sluice.vendors.postgres.domains import checks as domain_checks
 from sluice.vendors.postgres.domains import lacking as domain_checks_lacking
@@ -10,19 +12,3 @@ from sluice.vendors.postgres.target.tables import define as tables
 from sluice.vendors.postgres.types import collations
 from sluice.vendors.postgres.types import needed as types
 from sluice.vendors.postgres.views import read as views
-
-__all__ = [
-    "collations",
-    "comments",
-    "constraints",
-    "domain_checks",
-    "domain_checks_lacking",
-    "free_sequences",
-    "indexes",
-    "lacking",
-    "sequences",
-    "surplus",
-    "tables",
-    "types",
-    "views",
-]

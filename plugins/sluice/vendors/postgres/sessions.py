@@ -1,5 +1,7 @@
 """Sessions on PostgreSQL for services (`sluice.database.session.Sessions`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
@@ -14,23 +16,6 @@ from sluice.vendors.postgres.session_settings import (
     origin,
 )
 from sluice.vendors.postgres.watchdog import begin_reading, cut, end_when_idle, interrupt, waiters
-
-__all__ = [
-    "SEE_LOCKS",
-    "allow_silence",
-    "be_durable",
-    "begin_applying",
-    "begin_reading",
-    "connect",
-    "cut",
-    "end_when_idle",
-    "end_with_client",
-    "interrupt",
-    "limit_lock_waits",
-    "may_silence",
-    "named_lock",
-    "waiters",
-]
 
 SEE_LOCKS = "see pg_stat_activity and pg_locks"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import CommitRefused
-from sluice.database.conflicts import RowStays as row_stays  # noqa: N813
+from sluice.database.conflicts import RowStays as row_stays  # noqa: N813, F401
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -16,8 +16,6 @@ from sluice.vendors.mysql.target import merge, stage
 from sluice.vendors.mysql.target.alter import Alterer
 from sluice.vendors.mysql.target.replay import Replayer
 from sluice.vendors.mysql.target.slave_tables import SlaveTables
-
-__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
 
 transactional_ddl = False
 

@@ -1,5 +1,7 @@
 """A slave that is loaded (`sluice.database.load.LoadTarget`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -30,29 +32,6 @@ from sluice.vendors.mysql.csv_nulls import with_words
 from sluice.vendors.mysql.key_order import KeyOrder as OwnKeyOrder
 from sluice.vendors.mysql.target import rows_in
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
-
-__all__ = [
-    "advance_sequences",
-    "analyze",
-    "clear",
-    "collations_lacking",
-    "complete_constraints",
-    "complete_indexes",
-    "create_scratch",
-    "create_table",
-    "create_types",
-    "delete",
-    "drop_table",
-    "empty",
-    "foreign_keys",
-    "formats",
-    "lacking_privileges",
-    "not_tables",
-    "strip",
-    "type_differences",
-    "with_unique_values",
-    "write",
-]
 
 complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
 foreign_keys, with_unique_values = DEFINITIONS.foreign_keys, DEFINITIONS.with_unique_values

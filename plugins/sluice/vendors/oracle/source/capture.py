@@ -1,5 +1,7 @@
 """What captures the changes of an Oracle master (`sluice.database.capture.Capture`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.vendors.oracle.source.resources import (
     installed,
     lock,
@@ -11,5 +13,3 @@ from sluice.vendors.oracle.source.resources import (
     version,
 )
 from sluice.vendors.oracle.source.tables_registry import Registry
-
-__all__ = ["Registry", "installed", "lock", "note_wildcards", "pass_on", "remove", "require", "upgrade", "version"]

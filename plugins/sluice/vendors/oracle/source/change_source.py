@@ -1,5 +1,7 @@
 """An Oracle master as a source of changes, from ITEMS (`sluice.database.changes.ChangeQueue`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from collections.abc import Iterable, Sequence
 
 from sluice.database.session import Session
@@ -31,38 +33,6 @@ from sluice.vendors.oracle.source.purge import (
 )
 from sluice.vendors.oracle.source.queue import Reader
 from sluice.vendors.oracle.source.tables_registry import captured, registered, row_counts
-
-__all__ = [
-    "Reader",
-    "backlog",
-    "beginning",
-    "captured",
-    "changes_of",
-    "check_definitions",
-    "compare_definitions",
-    "definitions",
-    "definitions_digest",
-    "drop_feed",
-    "feeds",
-    "first_transaction",
-    "foreign_keys",
-    "joining",
-    "locate",
-    "note",
-    "note_feed",
-    "note_holders",
-    "noted",
-    "nothing_committed",
-    "purge",
-    "purged",
-    "registered",
-    "reports_definitions",
-    "row_counts",
-    "secure",
-    "take",
-    "waiting",
-    "window_end",
-]
 
 
 def foreign_keys(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:

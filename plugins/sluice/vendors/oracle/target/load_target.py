@@ -1,5 +1,7 @@
 """A slave that is loaded (`sluice.database.load.LoadTarget`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -32,29 +34,6 @@ from sluice.vendors.oracle.session import Value, native, quoted
 from sluice.vendors.oracle.target import made_tables
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
 from sluice.vendors.oracle.target.slave_tables import unfit
-
-__all__ = [
-    "advance_sequences",
-    "analyze",
-    "clear",
-    "collations_lacking",
-    "complete_constraints",
-    "complete_indexes",
-    "create_scratch",
-    "create_table",
-    "create_types",
-    "delete",
-    "drop_table",
-    "empty",
-    "foreign_keys",
-    "formats",
-    "lacking_privileges",
-    "not_tables",
-    "strip",
-    "type_differences",
-    "with_unique_values",
-    "write",
-]
 
 complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
 foreign_keys, with_unique_values = DEFINITIONS.foreign_keys, DEFINITIONS.with_unique_values

@@ -21,8 +21,6 @@ from sluice.vendors.postgres.session_settings import limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
 
-__all__ = ["answer", "ask", "next_for", "offered", "read", "withdraw"]
-
 
 def offered(connection: Session, prefix: Prefix, schema: str) -> bool:
     """See `Broadcasts`."""

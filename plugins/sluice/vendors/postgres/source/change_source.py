@@ -1,5 +1,7 @@
 """A PostgreSQL master as a source of changes, from ITEMS (`sluice.database.changes.ChangeSource`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.vendors.postgres.foreign_keys import read as foreign_keys
 from sluice.vendors.postgres.key_order import locate
 from sluice.vendors.postgres.source.captured_tables import read as captured
@@ -27,35 +29,3 @@ from sluice.vendors.postgres.source.schema_diff import definitions
 from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
 from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
 from sluice.vendors.postgres.source.tables_registry import registered
-
-__all__ = [
-    "Reader",
-    "backlog",
-    "beginning",
-    "captured",
-    "changes_of",
-    "check_definitions",
-    "compare_definitions",
-    "definitions",
-    "definitions_digest",
-    "drop_feed",
-    "feeds",
-    "first_transaction",
-    "foreign_keys",
-    "joining",
-    "locate",
-    "note",
-    "note_feed",
-    "note_holders",
-    "noted",
-    "nothing_committed",
-    "purge",
-    "purged",
-    "registered",
-    "reports_definitions",
-    "row_counts",
-    "secure",
-    "take",
-    "waiting",
-    "window_end",
-]

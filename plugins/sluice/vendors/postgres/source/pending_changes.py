@@ -8,7 +8,7 @@ from sluice.database.session import Session
 from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.source.queue import Condition
+from sluice.vendors.postgres.source.window_condition import Condition
 
 
 def read(

@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 
 import adbc_driver_manager
@@ -31,8 +31,8 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
-from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.arrow_session import ArrowSession
+from sluice.vendors.postgres.source.window_condition import Condition
 
 _ENDLESS = 2**62
 STREAMS, STREAMED = 2, 5_000
@@ -57,37 +57,6 @@ def _of_rows(table: TableName) -> str:
         f"db_schema = {connection.literal(table.schema)} AND tablename = {connection.literal(table.name)} "
         "AND db_action IN ('INSERT', 'UPDATE', 'DELETE')"
     )
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Which changes a statement reads from ITEMS: those that `ends` covers and `begins` does not."""
-
-    begins: SnapshotPosition
-    ends: SnapshotPosition
-    floor: int
-    """Their REPL_KEYs are above this one, and at most `ceiling`."""
-    ceiling: int
-    selection: str = "true"
-    """A further SQL condition on ITEMS, without parameters."""
-
-    @classmethod
-    def of(cls, window: Window, selection: str = "true") -> "Condition":
-        begins, ends = SnapshotPosition.of(window.previous), SnapshotPosition.of(window.target)
-        ceiling = ends.high if window.up_to is None else min(window.up_to, ends.high)
-        return cls(begins, ends, max(window.above, begins.floor(ends)), ceiling, selection)
-
-    @property
-    def sql(self) -> str:
-        """`${window}` of the statements that read ITEMS."""
-        return sql_files.render(
-            "postgres",
-            "queue_window",
-            floor=str(int(self.floor)),
-            ceiling=str(int(self.ceiling)),
-            selection=self.selection,
-            **{"from": connection.literal(self.begins.snapshot), "to": connection.literal(self.ends.snapshot)},
-        )
 
 
 class Reader:

@@ -1,5 +1,7 @@
 """A PostgreSQL slave as a target of changes (`sluice.database.apply.ApplyTarget`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from collections.abc import Iterable, Sequence
 
 from sluice.database.apply import Staged
@@ -17,8 +19,6 @@ from sluice.vendors.postgres.target.replay import Replayer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
 from sluice.vendors.postgres.target.stage import drop as drop_stages
 from sluice.vendors.postgres.target.tables import filled
-
-__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
 
 transactional_ddl = True
 

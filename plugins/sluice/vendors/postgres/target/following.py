@@ -23,18 +23,6 @@ from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.target import constraints
 
-__all__ = [
-    "drop",
-    "drop_at_once",
-    "drop_statement",
-    "kinds",
-    "make",
-    "present",
-    "present_beside",
-    "rename",
-    "statement",
-]
-
 kinds = frozenset(DefinedKind)
 
 

@@ -1,5 +1,7 @@
 """A PostgreSQL slave that is loaded (`sluice.database.load.LoadTarget`)."""
 
+# ruff: noqa: F401 (what is imported here is offered)
+
 from sluice.vendors.postgres.row_copy import clear, formats, write
 from sluice.vendors.postgres.row_selection import delete
 from sluice.vendors.postgres.sequences import advance as advance_sequences
@@ -18,26 +20,3 @@ from sluice.vendors.postgres.target.tables import drop as drop_table
 from sluice.vendors.postgres.types import collations_lacking
 from sluice.vendors.postgres.types import create as create_types
 from sluice.vendors.postgres.types import differences as type_differences
-
-__all__ = [
-    "advance_sequences",
-    "analyze",
-    "clear",
-    "collations_lacking",
-    "complete_constraints",
-    "complete_indexes",
-    "create_scratch",
-    "create_table",
-    "create_types",
-    "delete",
-    "drop_table",
-    "empty",
-    "foreign_keys",
-    "formats",
-    "lacking_privileges",
-    "not_tables",
-    "strip",
-    "type_differences",
-    "with_unique_values",
-    "write",
-]

@@ -1,0 +1,19 @@
+"""Parts and functions that a vendor does not have."""
+
+from collections.abc import Callable
+from typing import Never
+
+from sluice.errors import Terminal
+
+
+class Absent:
+    """Stands for a part in the class of a vendor, or for a function of a part: asking for it raises."""
+
+    def __init__(self, error: Callable[[], Terminal]):
+        self._error = error
+
+    def __get__(self, vendor: object, kind: type | None = None) -> Never:
+        raise self._error()
+
+    def __call__(self, *_: object, **__: object) -> Never:
+        raise self._error()
