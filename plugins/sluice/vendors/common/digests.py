@@ -1,6 +1,63 @@
-"""Blocks of a comparison that are ranges of a whole number, the first column of a key."""
+"""Digests over canonical texts, as vendors share them whose servers have no hash of their own that Sluice uses.
 
+Blocks are ranges of a key that is one whole number, or begins with one; else classes of the key's hash, of the whole
+row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sluice.database.digests import Compared, Method, Part
+from sluice.database.session import Session
+from sluice.model.logical_type import Kind
+from sluice.model.shape import TableShape
+
+SHOWN = frozenset(
+    {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
+    | {Kind.UUID}
+)
+"""Kinds whose texts are in a row's text as they are; of all others their MD5."""
+DIGITS = 15
+"""Hexadecimal digits of an MD5 that make a number."""
+
+
+@dataclass(frozen=True)
+class Digest(ABC):
+    """How a table is digested: the texts of its statements, and their answers."""
+
+    shape: TableShape
+    columns: tuple[Compared, ...]
+    key: tuple[str, ...]
+    bounds: tuple[str, ...] = ()
+    classes: int = 1
+
+    @abstractmethod
+    def text(self, name: str) -> str:
+        """What a query asks for to get a column."""
+
+    @property
+    def names(self) -> list[str]:
+        """The compared columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        return {column.name: column.logical.kind for column in self.columns}
+
+    def parts(self, connection: Session) -> Sequence[Part]:
+        return [None]
+
+
+class Digester:
+    """Of `sluice.database.digests.Digester` what vendors share."""
+
+    def encoding(self, connection: Session) -> str:
+        return "UTF8"
+
+    def probe(self, connection: Session, method: Method) -> list[int] | None:
+        """Of the server's own there is none."""
+        return None
 
 
 def in_blocks(column: str, bounds: Sequence[str], blocks: Collection[int]) -> str:

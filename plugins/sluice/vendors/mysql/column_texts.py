@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sluice.model.logical_type import Kind
-from sluice.vendors.mysql.connection import quoted
+from sluice.vendors.mysql.connection import literal, quoted
 
 _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>[^)]*)\))?")
 _TIMES = frozenset({"datetime", "timestamp", "time"})
@@ -47,6 +47,10 @@ class ColumnTexts:
     @property
     def float(self) -> bool:
         return self.base in ("double", "float")
+
+    def literal(self, text: str) -> str:
+        """The column's value as an expression without parameters."""
+        return self.value(literal(text))
 
     def value(self, text: str) -> str:
         """The column's value from the expression of a canonical text."""

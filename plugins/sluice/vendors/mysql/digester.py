@@ -1,11 +1,6 @@
-"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md.
-
-Blocks are ranges of a key that is one whole number, or begins with one; else classes of the key's hash, of the whole
-row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
-"""
+"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sluice.database.digests import Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.errors import StatementFailed
@@ -13,32 +8,17 @@ from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import Kind
 from sluice.model.shape import TableShape
-from sluice.vendors.common.digests import in_blocks
+from sluice.vendors.common import digests as common
+from sluice.vendors.common.digests import DIGITS, SHOWN, in_blocks
 from sluice.vendors.mysql import names
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.not_a_master import NotAMaster
 
-SHOWN = frozenset(
-    {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
-    | {Kind.UUID}
-)
-"""Kinds whose texts are in a row's text as they are; of all others their MD5."""
 WHOLE = frozenset({"smallint", "int", "bigint"})
-_DIGITS = 15
-"""Hexadecimal digits of an MD5 that make a number."""
 
 
-@dataclass(frozen=True)
-class Digest:
-    """How the slave's table is digested."""
-
-    shape: TableShape
-    columns: tuple[Compared, ...]
-    key: tuple[str, ...]
-    bounds: tuple[str, ...] = ()
-    classes: int = 1
-
+class Digest(common.Digest):
     # Texts of the statements
 
     @property
@@ -55,7 +35,7 @@ class Digest:
 
     def joined(self, wanted: Sequence[str]) -> str:
         """The text of these columns of a row."""
-        kinds = {column.name: column.logical.kind for column in self.columns}
+        kinds = self.kinds
         parts = []
         for name in wanted:
             own = self.own(name)
@@ -71,7 +51,7 @@ class Digest:
 
     def row(self) -> str:
         """The digest of a row; NULL where its text was too long for the server."""
-        return _number(self.joined([column.name for column in self.columns]), 1)
+        return _number(self.joined(self.names), 1)
 
     def block(self) -> str:
         """The number of a row's block."""
@@ -79,7 +59,7 @@ class Digest:
             return f"INTERVAL(t.{self.own(self.key[0]).quoted}, {', '.join(self.bounds)})"
         if self.classes == 1:
             return "0"
-        number = _number(self.joined(self.key), 1 + _DIGITS) if self.key else self.row()
+        number = _number(self.joined(self.key), 1 + DIGITS) if self.key else self.row()
         return f"({number} & {self.classes - 1})"
 
     def within(self, blocks: Collection[int]) -> str:
@@ -91,9 +71,6 @@ class Digest:
         return f"{self.block()} IN ({', '.join(map(str, sorted(blocks)))})"
 
     # Answers
-
-    def parts(self, connection: Session) -> Sequence[Part]:
-        return [None]
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
         session, digests = native(connection), []
@@ -125,7 +102,7 @@ class Digest:
         return [(int(count), *row) for count, *row in found]
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        wanted = [column.name for column in self.columns]
+        wanted = self.names
         texts = ", ".join(map(self.text, wanted)).replace("%", "%%")
         own = [self.own(name) for name in self.key]
         match = " AND ".join(
@@ -151,7 +128,7 @@ class Digest:
         return [tuple(row) for row in found]
 
 
-class Digester:
+class Digester(common.Digester):
     """See the protocol."""
 
     def table(
@@ -170,13 +147,6 @@ class Digester:
         """A transaction that has looked at a table keeps its definition."""
         native(connection).run(f"SELECT 1 FROM {names.place(table.table)} LIMIT 0")
 
-    def encoding(self, connection: Session) -> str:
-        return "UTF8"
-
-    def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """Of the server's own there is none."""
-        return None
-
     def ranged(self, type_name: str) -> bool:
         return ColumnTexts("", type_name).base in WHOLE
 
@@ -187,4 +157,4 @@ class Digester:
 
 def _number(text: str, first: int) -> str:
     """The number that digits of the MD5 of a text are, from the `first` on."""
-    return f"CAST(CONV(SUBSTRING(MD5({text}), {first}, {_DIGITS}), 16, 10) AS SIGNED)"
+    return f"CAST(CONV(SUBSTRING(MD5({text}), {first}, {DIGITS}), 16, 10) AS SIGNED)"

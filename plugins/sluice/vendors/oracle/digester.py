@@ -1,8 +1,4 @@
-"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md.
-
-Blocks are ranges of a key that is one whole number, or begins with one; else classes of the key's hash, of the whole
-row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
-"""
+"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md."""
 
 import hashlib
 from collections import Counter
@@ -14,35 +10,19 @@ from sluice.database.conditions import in_lists
 from sluice.database.digests import ROWS_A_BLOCK, Compared, Copies, DigestedRow, Method, Part, TableDigest, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
-from sluice.model.logical_type import Kind
 from sluice.model.shape import TableShape
-from sluice.vendors.common.digests import in_blocks
+from sluice.vendors.common import digests as common
+from sluice.vendors.common.digests import DIGITS, SHOWN, in_blocks
 from sluice.vendors.oracle import names
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import Value, native, quoted
 
-SHOWN = frozenset(
-    {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
-    | {Kind.UUID}
-)
-"""Kinds whose texts are in a row's text as they are; of all others their MD5."""
 MOST_BYTES = 4_000
 """Of a text that the server hashes by itself; a longer one is a LOB."""
 _SHOWN_BYTES = 60
-_DIGITS = 15
-"""Hexadecimal digits of an MD5 that make a number."""
 
 
-@dataclass(frozen=True)
-class Digest:
-    """How a table is digested."""
-
-    shape: TableShape
-    columns: tuple[Compared, ...]
-    key: tuple[str, ...]
-    bounds: tuple[str, ...] = ()
-    classes: int = 1
-
+class Digest(common.Digest):
     # Texts of the statements
 
     @property
@@ -64,7 +44,7 @@ class Digest:
 
     def joined(self, wanted: Sequence[str]) -> str:
         """The text of these columns of a row."""
-        kinds = {column.name: column.logical.kind for column in self.columns}
+        kinds = self.kinds
         parts: list[str] = []
         for name in wanted:
             part = self.text(name) if kinds[name] in SHOWN else _md5_of(self.own(name))
@@ -78,7 +58,7 @@ class Digest:
 
     def row(self) -> str:
         """The digest of a row."""
-        return self._number([column.name for column in self.columns], 1)
+        return self._number(self.names, 1)
 
     def block(self) -> str:
         """The number of a row's block."""
@@ -88,13 +68,13 @@ class Digest:
             return f"CASE {ends} ELSE {len(self.bounds)} END"
         if self.classes == 1:
             return "0"
-        number = self._number(self.key, 1 + _DIGITS) if self.key else self.row()
+        number = self._number(self.key, 1 + DIGITS) if self.key else self.row()
         return f"MOD({number}, {self.classes})"
 
     def _number(self, wanted: Sequence[str], first: int) -> str:
         """The number that digits of the MD5 of these columns' text are, from the `first` on."""
         digits = _md5(self.joined(wanted), long=self.long(wanted))
-        return f"TO_NUMBER(SUBSTR({digits}, {first}, {_DIGITS}), '{'X' * _DIGITS}')"
+        return f"TO_NUMBER(SUBSTR({digits}, {first}, {DIGITS}), '{'X' * DIGITS}')"
 
     def within(self, blocks: Collection[int]) -> str:
         """The condition that a row is in one of `blocks`."""
@@ -105,9 +85,6 @@ class Digest:
         return in_lists(self.block(), [str(number) for number in sorted(blocks)])
 
     # Answers
-
-    def parts(self, connection: Session) -> Sequence[Part]:
-        return [None]
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
         found = native(connection).run(
@@ -123,7 +100,7 @@ class Digest:
         return [(int(digest), *map(ColumnTexts.shown, texts)) for digest, *texts in found]
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
-        wanted = [column.name for column in self.columns]
+        wanted = self.names
         texts = ", ".join(map(self.text, wanted))
         counts: Counter[Texts] = Counter()
         # LOBs cannot be grouped.
@@ -132,7 +109,7 @@ class Digest:
         return [(count, *row) for row, count in counts.items()]
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        wanted = [column.name for column in self.columns]
+        wanted = self.names
         own = [self.own(name) for name in self.key]
         match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{place}')}" for place, column in enumerate(own))
         statement = f"SELECT {', '.join(map(self.text, wanted))} FROM {self.source} WHERE {match}"
@@ -184,7 +161,7 @@ class RowsDigest(Digest):
 
     def _rows(self, connection: Session, where: str) -> Iterator[tuple[int, int, list[str | None]]]:
         """Of each row its block, its digest and its key."""
-        wanted = [column.name for column in self.columns]
+        wanted = self.names
         hidden = [column.logical.kind not in SHOWN for column in self.columns]
         selected = ", ".join([self.block(), *map(self.text, (*wanted, *self.key))])
         found = native(connection).stream(f"SELECT {selected} FROM {self.source} WHERE {where}")
@@ -197,10 +174,10 @@ class RowsDigest(Digest):
                     for text, hides in zip(texts, hidden, strict=False)
                 )
                 row = "".join(f"{part}," for part in parts)
-                yield int(block), int(_hashed(row)[:_DIGITS], 16), texts[len(wanted) :]
+                yield int(block), int(_hashed(row)[:DIGITS], 16), texts[len(wanted) :]
 
 
-class Digester:
+class Digester(common.Digester):
     """See the protocol."""
 
     def table(
@@ -219,13 +196,6 @@ class Digester:
     def hold(self, connection: Session, table: TableShape) -> None:
         """Nothing keeps it; a statement says so when it has changed since the snapshot (ORA-01466)."""
         native(connection).run(f"SELECT 1 FROM {names.place(table.table)} WHERE 1 = 0")
-
-    def encoding(self, connection: Session) -> str:
-        return "UTF8"
-
-    def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """Of the server's own there is none."""
-        return None
 
     def ranged(self, type_name: str) -> bool:
         return type_name.startswith("NUMBER(") and type_name.endswith(",0)")

@@ -1,0 +1,81 @@
+"""Ranges of keys: conditions, and where a range ends, where the server uses no index for a comparison of rows."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.model.blocks import Key
+from sluice.model.shape import TableShape
+
+
+class KeyColumn(Protocol):
+    """One column of a key, as a vendor knows it."""
+
+    @property
+    def quoted(self) -> str: ...
+
+    def text(self, alias: str) -> str:
+        """What `shown` makes a canonical text of."""
+        ...
+
+    def shown(self, text: str | None, /) -> str | None: ...
+
+    def literal(self, text: str) -> str:
+        """The column's value with this canonical text, as an expression without parameters."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyOrder(ABC):
+    """How a server orders the keys of one table. Of `sluice.database.rows.KeyOrder` what vendors share."""
+
+    shape: TableShape
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[KeyColumn, ...]: ...
+
+    @property
+    @abstractmethod
+    def source(self) -> str: ...
+
+    @abstractmethod
+    def one_after(self, rows: int) -> str:
+        """What ends a query of which one row is wanted, the one after so many."""
+
+    @abstractmethod
+    def first_row(self, connection: Session, query: str) -> tuple[str | None, ...] | None: ...
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        return tuple("=" for _ in self.shape.key)
+
+    @property
+    def by(self) -> str:
+        return ", ".join(column.quoted for column in self.columns)
+
+    def within(self, lo: Key | None, hi: Key | None) -> str:
+        conditions = []
+        if lo is not None:
+            conditions.append(f"NOT ({self._below(lo)})")
+        if hi is not None:
+            conditions.append(self._below(hi))
+        return " AND ".join(conditions) or "1 = 1"
+
+    def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
+        texts = ", ".join(column.text("t") for column in self.columns)
+        query = f"SELECT {texts} FROM {self.source} t WHERE {self.within(lo, hi)} ORDER BY {self.by}"
+        row = self.first_row(connection, f"{query} {self.one_after(rows)}")
+        if row is None:
+            return None
+        return tuple(column.shown(text) or "" for column, text in zip(self.columns, row, strict=True))
+
+    def _below(self, key: Key) -> str:
+        """`key of the row < key`, written out."""
+        condition = ""
+        for column, text in reversed(list(zip(self.columns, key, strict=True))):
+            value = column.literal(text)
+            below = f"{column.quoted} < {value}"
+            condition = f"({below} OR ({column.quoted} = {value} AND {condition}))" if condition else below
+        return f"({condition})"
