@@ -3,14 +3,12 @@
 import contextlib
 import re
 import socket
-import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
-from types import TracebackType
-from typing import Any, LiteralString, Self
+from typing import Any, LiteralString
 
 import pymysql
 from pymysql.connections import Connection, MySQLResult
@@ -20,6 +18,7 @@ from pymysql.converters import conversions
 from sluice.database.errors import Contended, DatabaseError, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.common.session import Found, OwnTransactions, tls_context
 from sluice.vendors.mysql import lock_holders
 from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
 
@@ -80,49 +79,19 @@ class _Driver(Connection):
         return int(result.affected_rows or 0)
 
 
-class Found:
-    """What a statement returned."""
-
-    def __init__(self, rows: list[tuple[Any, ...]], rowcount: int):
-        self.rowcount = rowcount
-        self._rows = rows
-        self._next = iter(rows)
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return next(self._next, None)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return list(self._next)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return self._next
-
-
-class MySQLSession:
+class MySQLSession(OwnTransactions):
     """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves."""
 
     vendor = "mysql"
 
     def __init__(self, driver: _Driver, info: ConnectionInfo, options: SessionOptions):
+        super().__init__(info, options)
         self.driver = driver
-        self.info = info
-        self.place = info.place
-        self.mask = info.mask
-        self.options = options
-        self._depth = 0
         self._lost = False
         """The server has undone the transaction that is open here."""
         self._broken = False
         self.prepared_account: str | None = None
         """The account whose privileges are looked at, `'user'@'host'`; None: the session's own."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
 
     @property
     def closed(self) -> bool:
@@ -158,11 +127,7 @@ class MySQLSession:
     ) -> Rows:
         return self.run(query if isinstance(query, str) else query.decode(), params)
 
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
-        for row in rows:
-            self.run(query, row)
-
-    def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> "Found":
+    def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> Found:
         """`execute` of a statement that the vendor's modules have put together."""
         if self._lost:
             raise Contended(f"{self.place}: the server has undone this transaction")
@@ -187,7 +152,7 @@ class MySQLSession:
         assert row is not None
         return int(row[0])
 
-    def look_up(self, query: str, params: Mapping[str, object] | None = None) -> "Found":
+    def look_up(self, query: str, params: Mapping[str, object] | None = None) -> Found:
         """A query of information_schema. Raises `Contended` where a definition goes on changing.
 
         Where this session holds locks, the server leaves a table out that another one is changing just now, with a
@@ -266,10 +231,6 @@ class MySQLSession:
             self._broken = self._broken or not self.driver.open or number in (2006, 2013)
             more = lock_holders.sentence(self.driver) if number == lock_holders.WAITED else ""
             raise converted(error, self.place, more) from None
-
-    def expect_idle(self) -> None:
-        if self._depth:
-            raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
     def ping(self) -> None:
         self.run("SELECT 1")
@@ -375,13 +336,7 @@ def _tls(info: ConnectionInfo) -> dict[str, Any]:
         return {"ssl_disabled": True}
     if mode == "prefer":
         return {}  # as the server wants
-    context = ssl.create_default_context(cafile=info.options.get("sslrootcert"))
-    context.check_hostname = mode == "verify-full"
-    if mode == "require":
-        context.verify_mode = ssl.CERT_NONE
-    if certificate := info.options.get("sslcert"):
-        context.load_cert_chain(certificate, info.options.get("sslkey"))
-    return {"ssl": context}
+    return {"ssl": tls_context(info)}
 
 
 def _time(text: str | bytes) -> datetime:

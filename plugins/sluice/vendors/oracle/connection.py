@@ -2,7 +2,6 @@
 connection asks for the thick one."""
 
 import contextlib
-import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,8 +13,9 @@ import oracledb
 
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.common.session import Found, tls_context
 from sluice.vendors.oracle.errors import converted
-from sluice.vendors.oracle.session import EmptyLob, Found, OracleSession, Value, binds_of
+from sluice.vendors.oracle.session import EmptyLob, OracleSession, Value, binds_of
 
 SETTINGS = (
     "NLS_NUMERIC_CHARACTERS = '.,' NLS_SORT = BINARY NLS_COMP = BINARY NLS_CALENDAR = GREGORIAN "
@@ -250,12 +250,7 @@ def _tls(info: ConnectionInfo) -> dict[str, Any]:
     given = {name: info.options[name] for name in own if name in info.options}
     if thick(info) or "wallet_location" in given:
         return {"protocol": "tcps", "ssl_server_dn_match": mode == "verify-full", **given}
-    context = ssl.create_default_context(cafile=info.options.get("sslrootcert"))
-    context.check_hostname = mode == "verify-full"
-    if mode == "require":
-        context.verify_mode = ssl.CERT_NONE
-    if certificate := info.options.get("sslcert"):
-        context.load_cert_chain(certificate, info.options.get("sslkey"))
+    context = tls_context(info)
     return {"protocol": "tcps", "ssl_context": context, "ssl_server_dn_match": mode == "verify-full", **given}
 
 

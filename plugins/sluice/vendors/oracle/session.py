@@ -6,21 +6,21 @@
 
 import contextlib
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, LiteralString, Self
+from typing import Any, LiteralString
 
 from sluice.database.errors import DatabaseError
 from sluice.database.recorder import RedoStream
 from sluice.database.registry import redo_stream
 from sluice.database.session import Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
+from sluice.vendors.common.session import Found, OwnTransactions
 
 
 class EmptyLob(Enum):
@@ -37,24 +37,7 @@ CLAIM = "FOR UPDATE SKIP LOCKED"
 """How a statement ends of which one row alone is fetched: rows are locked as they are fetched."""
 
 
-class Found:
-    """What a statement returned."""
-
-    def __init__(self, rows: Sequence[tuple[Any, ...]], rowcount: int):
-        self.rowcount = rowcount
-        self._next = iter(rows)
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return next(self._next, None)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return list(self._next)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return self._next
-
-
-class OracleSession(ABC):
+class OracleSession(OwnTransactions):
     """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves.
 
     A statement that fails leaves nothing behind, and the transaction around it goes on. DDL commits by itself.
@@ -63,11 +46,7 @@ class OracleSession(ABC):
     vendor = "oracle"
 
     def __init__(self, info: ConnectionInfo, options: SessionOptions):
-        self.info = info
-        self.place = info.place
-        self.mask = info.mask
-        self.options = options
-        self._depth = 0
+        super().__init__(info, options)
         self._reading = False
         """A transaction reads one moment."""
         self.seen: int | None = None
@@ -109,18 +88,7 @@ class OracleSession(ABC):
     @abstractmethod
     def broken(self) -> bool: ...
 
-    @abstractmethod
-    def close(self) -> None: ...
-
     # The rest
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
 
     @cached_property
     def redo(self) -> RedoStream | None:
@@ -139,10 +107,6 @@ class OracleSession(ABC):
         text = query if isinstance(query, str) else query.decode()
         assert params is None or isinstance(params, Mapping), "parameters have names"
         return self.run(*native_parameters(text, params))
-
-    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
-        for row in rows:
-            self.execute(query, row)
 
     def run(self, query: str, values: Mapping[str, Value] | None = None) -> Found:
         """A statement of this package; `values` are those of all its parameters, and no others."""
@@ -225,10 +189,6 @@ class OracleSession(ABC):
     def name_origin(self, origin: str) -> None:
         """Says that the changes of this session come from the replication `origin`: see origin.sql."""
         self.call("DBMS_APPLICATION_INFO.SET_CLIENT_INFO(:client_info)", {"client_info": f"sluice {origin}"})
-
-    def expect_idle(self) -> None:
-        if self._depth:
-            raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
     def ping(self) -> None:
         self.run("SELECT 1 FROM DUAL")
