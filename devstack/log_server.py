@@ -8,7 +8,6 @@ of the machine. This one listens on the loopback address and returns an empty lo
 Like Airflow's, it answers only requests that are signed with the secret of Airflow's API.
 """
 
-import ctypes
 import os
 import runpy
 import signal
@@ -16,6 +15,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from devstack.ports import HOST
+from sluice.with_parent import end_with_parent
 
 PORT = "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"
 SECRET = "AIRFLOW__API__SECRET_KEY"
@@ -67,7 +67,7 @@ def serve(port: int) -> None:
     parent = os.getpid()
     if os.fork():
         return
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    end_with_parent(signal.SIGTERM)
     try:
         if os.getppid() == parent:
             HTTPServer((HOST, port), EmptyLog).serve_forever()

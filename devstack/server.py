@@ -3,7 +3,6 @@
 Several objects, also in several processes, may name the same directory. They find the process by the server's pid file.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from devstack.ports import PortInUse, free_port, is_free
 from devstack.process import ProcessId, await_true, descendants
 from devstack.secret import keep, write_private
 from sluice.errors import Terminal
+from sluice.with_parent import end_with_parent
 
 
 class ServerDidNotStart(Terminal):
@@ -190,13 +190,3 @@ def kept_port(file: Path, given: int | None) -> int:
 def clean_environment(*unwanted: str) -> dict[str, str]:
     """Returns the caller's environment without the variables that start with one of the given texts."""
     return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-
-
-def end_with_parent(number: int) -> None:
-    """For `preexec_fn`: the child gets the signal when the thread that started it ends (PR_SET_PDEATHSIG, Linux).
-
-    It must not import modules: the server's account may be unable to read Python's files.
-    """
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(1, number)

@@ -13,6 +13,7 @@ from pathlib import Path
 from devstack.ports import HOST, free_port
 from devstack.process import ProcessId, await_true, descendants, kill_family
 from sluice.errors import Terminal
+from sluice.with_parent import with_parent
 from spark_jobs import server
 
 CONF = {
@@ -104,7 +105,7 @@ class SparkCluster:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         with open(self.folder / "cluster.log", "ab") as log:
             return subprocess.Popen(
-                [*server.with_parent(), *command], env=given, stdin=subprocess.DEVNULL, stdout=log,
+                with_parent(command), env=given, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, cwd=self.folder,
             )  # fmt: skip
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from sluice.errors import Terminal, Transient
+from sluice.with_parent import with_parent
 
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
@@ -31,7 +32,6 @@ FEWEST_SLOTS = 16
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
-_WITH_PARENT = Path(__file__).with_name("with_parent.py")
 _SCRATCH = "driver-"
 _SECRET_LACKING = "A secret key must be specified"  # noqa: S105
 _OF_JVM = (
@@ -117,11 +117,6 @@ def with_retries(master: str, failures: str) -> str:
         return master
     slots = str(max(FEWEST_SLOTS, SLOTS_A_CORE * _cores())) if found[1] == "*" else found[1] or "1"
     return f"local[{slots},{failures}]"
-
-
-def with_parent() -> list[str]:
-    """Begins a command that ends with the thread that starts it; nothing where the kernel does no such thing."""
-    return [sys.executable, "-I", str(_WITH_PARENT), str(os.getpid())] if sys.platform == "linux" else []
 
 
 class ConnectServer:
@@ -221,11 +216,11 @@ class ConnectServer:
     def spawn(
         self, output: IO[bytes], *, environment: Mapping[str, str] | None = None, dies: bool = False
     ) -> "subprocess.Popen[bytes]":
-        """Starts the server after `prepare()`, without waiting for it. `dies`: see `with_parent`."""
+        """Starts the server after `prepare()`, without waiting for it. `dies`: with the thread that calls."""
+        command = with_parent(self.command()) if dies else self.command()
         self._child = subprocess.Popen(
-            [*(with_parent() if dies else ()), *self.command()], stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, cwd=self.folder, env=dict(environment or self.environment()), umask=0o077,
-            start_new_session=not dies,
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder,
+            env=dict(environment or self.environment()), umask=0o077, start_new_session=not dies,
         )  # fmt: skip
         return self._child
 

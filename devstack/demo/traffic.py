@@ -18,8 +18,8 @@ from devstack.demo.accounts import APPLICATION, DATABASE, OWNER
 from devstack.home import REPOSITORY
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
-from devstack.server import end_with_parent
 from sluice.errors import Terminal
+from sluice.with_parent import end_with_parent
 from workload import pgbench
 
 WRITER_SHARE, WRITER_MOST = 0.25, 400

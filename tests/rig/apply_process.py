@@ -21,7 +21,8 @@ from sluice.coordination import lease, redis_store
 from sluice.executor import ThreadExecutor
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect, quoted
-from tests.rig.child import ROOT, ends_with_parent
+from sluice.with_parent import with_parent
+from tests.library import ROOT
 from tests.rig.rig import Rig
 
 
@@ -75,7 +76,7 @@ class ApplyProcess(AbstractContextManager["ApplyProcess"]):
         rig.store.delete(lease.key(rig.pair.prefix, rig.name))
         folders = os.pathsep.join(map(str, [ROOT / "plugins", ROOT, *self._paths]))
         self._process = process = subprocess.Popen(
-            ends_with_parent([sys.executable, "-m", "tests.rig.apply_process"]),
+            with_parent([sys.executable, "-m", "tests.rig.apply_process"]),
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": folders},
         )  # fmt: skip
         threading.Thread(target=self._watch, args=[process], daemon=True).start()

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from sluice.exit_status import DONE, TERMINAL
 from sluice.model.names import TableName
 from sluice.verify.report_types import Report
 from sluice.verify.resync import Action
+from sluice.with_parent import with_parent
 
 log = logging.getLogger("sluice.verify")
 
@@ -73,9 +73,8 @@ def run(payload: Mapping[str, object]) -> None:
 
     Raises `ComparisonEnded`, `ComparisonRefused`.
     """
-    command = [sys.executable, "-m", "spark_jobs.with_parent", str(os.getpid()), sys.executable, "-m"]
     process = subprocess.Popen(
-        [*command, "spark_jobs.resync"],
+        with_parent([sys.executable, "-m", "spark_jobs.resync"]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

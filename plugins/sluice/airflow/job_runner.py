@@ -11,7 +11,6 @@ the runner is killed, the kernel kills the driver (on Linux), whose JVM and Pyth
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import re
@@ -28,6 +27,7 @@ from types import FrameType
 from sluice.airflow.job import Result, file_of, write_private
 from sluice.airflow.process_identity import session_members
 from sluice.airflow.state_paths import job_logs_folder
+from sluice.with_parent import end_with_parent
 
 GRACE_SECONDS = 20.0
 """How long a driver has to end after SIGTERM."""
@@ -139,7 +139,7 @@ class Runner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 process_group=0,
-                preexec_fn=_die_with_runner,  # the runner has no threads
+                preexec_fn=end_with_parent,  # the runner has no threads
             )
         except OSError as error:
             self.log.write(f"{self.command[0]}: {error.strerror}\n".encode())
@@ -205,13 +205,6 @@ def _kill_session() -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
-
-
-def _die_with_runner() -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL, if the system has it."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(1, signal.SIGKILL)
 
 
 def main() -> int:

@@ -7,12 +7,12 @@ import queue
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice.redo import child, left_out
+from sluice.redo import left_out
+from sluice.with_parent import with_parent
 
 LOG_BYTES, LOGS_KEPT = 20_000_000, 3
 _SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
@@ -35,12 +35,14 @@ class Program:
         """Codes and words of what it says about changes that it leaves out."""
         self._log = logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", child.__file__, *command],
+            with_parent(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TZ": "UTC", **environment},
             umask=0o077,
+            # A terminal's Ctrl-C goes to the supervisor alone, which ends its programs one after the other.
+            process_group=0,
         )
         self._reader = threading.Thread(target=self._read, name=f"log {log.name}", daemon=True)
         self._reader.start()

@@ -8,7 +8,8 @@ from functools import partial
 
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
-from tests.rig.child import ROOT, ends_with_parent
+from sluice.with_parent import with_parent
+from tests.library import ROOT
 from tests.rig.rig import Rig
 from tests.scenarios.initial_load import load_process
 
@@ -21,7 +22,7 @@ def killable(update: Update) -> "subprocess.Popen[bytes]":
 def process_of(function: "partial[object]") -> "subprocess.Popen[bytes]":
     """One that does this."""
     process = subprocess.Popen(
-        ends_with_parent([sys.executable, "-m", load_process.__name__]),
+        with_parent([sys.executable, "-m", load_process.__name__]),
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT}"},
     )

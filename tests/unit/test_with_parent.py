@@ -1,15 +1,16 @@
-"""What tests start ends with them."""
+"""A command that is to end with the process that starts it does."""
 
 import subprocess
 import sys
 
-from tests.rig.child import ROOT
+from tests.library import ROOT
 from tests.waiting import until
 
 STARTS = """
 import subprocess, sys, time
-from tests.rig.child import ends_with_parent
-child = subprocess.Popen(ends_with_parent(["sleep", "600"]))
+sys.path.insert(0, "plugins")
+from sluice.with_parent import with_parent
+child = subprocess.Popen(with_parent(["sleep", "600"]))
 print(child.pid, flush=True)
 time.sleep(600)
 """
