@@ -34,7 +34,7 @@ from sluice.model.names import Prefix
 from sluice.model.naming import Naming
 from sluice.redo import blocks
 from sluice.redo.proxy_client import ProxyClient
-from sluice.redo.stager import Stager
+from sluice.redo.stager import Archive, Stager
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.redo.definitions import Definitions
 from sluice.vendors.stream.redo.merge import ThreadId, Transaction
@@ -173,7 +173,8 @@ def _stage(folder: Path, args: argparse.Namespace) -> Figure:
     with _proxy(source, token) as (address, pid):
 
         def ours() -> Run:
-            stager = Stager(ProxyClient(address, token.read_text()), [str(source)], target, 1, RESETLOGS)
+            archive = Archive(ProxyClient(address, token.read_text()), [str(source)])
+            stager = Stager(archive, target, 1, RESETLOGS)
             began = time.perf_counter()
             with CpuWatch(lambda: {"proxy": pid, "stager": os.getpid()}) as used:
                 _expect(1, stager.turn())

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,7 @@ from sluice.load.shared_load import shared_worker
 from sluice.load.throttle import Throttle
 from sluice.load.transfer import encryption, transfer_steps
 from sluice.load.transfer.exporter import export_worker
-from sluice.load.transfer.importer import import_worker
+from sluice.load.transfer.importer import ImportLimits, import_worker
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.load.update import Update
 from sluice.load.worker import LoadReport
@@ -61,6 +62,17 @@ Worker = Callable[[str, Callable[[], bool]], LoadReport]
 needs."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What the loaders of a job do."""
+
+    worker: Worker
+    throttle: Callable[[int], Throttle]
+    """Makes, of the number of loaders, what holds them back."""
+    verb: str = "load"
+    """`load`, `export`, or `import`, whose loaders read files and not the master."""
+
+
 class LoadStopped(Transient):
     """The job was told to stop."""
 
@@ -71,15 +83,13 @@ def run(job: JobInput, stop: threading.Event) -> None:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     update = Update.named(pair, update_id, Selection.from_dict(job.extra.get("choice", {})))
-    transfer_folder, worker = _files(job.extra.get("files")), stores(update)
-    throttle = partial(Throttle, update, redis_url=job.redis_url)
-    verb = job.extra["files"]["step"] if transfer_folder is not None else "load"
-    if transfer_folder is not None and verb == "import":
-        worker = _imports(update, transfer_folder, transfer_folder.manifest())
-        throttle = partial(throttle, reads_master=False)
-    elif transfer_folder is not None:
-        worker = _exports(update, transfer_folder)
-        throttle = partial(throttle, stores=False)
+    transfer_folder = _files(job.extra.get("files"))
+    if transfer_folder is None:
+        work = stores(update, job.redis_url)
+    elif job.extra["files"]["step"] == "import":
+        work = _imports(update, job.redis_url, transfer_folder, transfer_folder.manifest())
+    else:
+        work = _exports(update, job.redis_url, transfer_folder)
     executor = SparkExecutor(f"sluice {pair}", job.endpoint)
     executor.begin()
     pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
@@ -88,10 +98,10 @@ def run(job: JobInput, stop: threading.Event) -> None:
         if others and transfer_folder is None:
             load_together([update, *others], executor, stop, job.redis_url)
             return
-        load_through_outages(update, executor, stop, worker, throttle, verb=verb)
+        load_through_outages(update, executor, stop, work)
         if transfer_folder is None:
             steps.arrive(update, redis_store.connect(job.redis_url))
-        elif verb == "export":
+        elif work.verb == "export":
             transfer_steps.seal(update, transfer_folder, others)
     except Terminal as error:
         _leave_word(update, str(error))
@@ -108,9 +118,12 @@ def _files(values: dict[str, Any] | None) -> TransferFolder | None:
     return TransferFolder(Location.parse(values["folder"]), S3Access(**values["s3"]), key)
 
 
-def stores(update: Update) -> Worker:
-    """What a loader does that goes over the wire: blocks of the master straight into the slave's tables."""
-    return lambda loader, stopped: load_worker(update, loader, stopped, TURN_SECONDS)
+def stores(update: Update, redis_url: str | None = None) -> Work:
+    """Goes over the wire: blocks of the master straight into the slave's tables."""
+    return Work(
+        lambda loader, stopped: load_worker(update, loader, stopped, TURN_SECONDS),
+        partial(Throttle, update, redis_url=redis_url),
+    )
 
 
 def _shares(updates: Sequence[Update]) -> Worker:
@@ -128,8 +141,7 @@ def load_together(
     for place, first in enumerate(updates):
         others = updates[place + 1 :]
         try:
-            throttle = partial(Throttle, first, redis_url=redis_url)
-            load_through_outages(first, executor, stop, stores(first), throttle, others=others)
+            load_through_outages(first, executor, stop, stores(first, redis_url), others=others)
             return
         except LoadStopped:
             raise
@@ -149,13 +161,20 @@ def _join(stack: ExitStack, load: LoadJob, other: Update) -> bool:
     return True
 
 
-def _exports(update: Update, transfer_folder: TransferFolder) -> Worker:
-    return lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped, TURN_SECONDS)
+def _exports(update: Update, redis_url: str | None, transfer_folder: TransferFolder) -> Work:
+    return Work(
+        lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped, TURN_SECONDS),
+        partial(Throttle, update, redis_url=redis_url, stores=False),
+        "export",
+    )
 
 
-def _imports(update: Update, transfer_folder: TransferFolder, manifest: Manifest) -> Worker:
-    return lambda loader, stopped: import_worker(
-        update, loader, transfer_folder, manifest, stopped, turn_seconds=TURN_SECONDS
+def _imports(update: Update, redis_url: str | None, transfer_folder: TransferFolder, manifest: Manifest) -> Work:
+    limits = ImportLimits(turn_seconds=TURN_SECONDS)
+    return Work(
+        lambda loader, stopped: import_worker(update, loader, transfer_folder, manifest, stopped, limits),
+        partial(Throttle, update, redis_url=redis_url, reads_master=False),
+        "import",
     )
 
 
@@ -163,19 +182,14 @@ def load_through_outages(
     update: Update,
     executor: Executor,
     stop: threading.Event,
-    worker: Worker,
-    throttle: Callable[[int], Throttle] | None = None,
+    work: Work,
     *,
-    verb: str = "load",
     others: Sequence[Update] = (),
 ) -> None:
-    """Loads, spread like this; when a database goes away, again when it is back.
+    """Loads by the executors; when a database goes away, again when it is back.
 
-    `throttle` makes, of the number of workers, what holds them back. `verb`: `load`, `export`, or `import`, whose
-    workers read files and not the master.
     `others`: slaves that get the same blocks, as far as they can.
     """
-    throttle = throttle or partial(Throttle, update)
     backoff = 0.0
     while True:
         begun = time.monotonic()
@@ -183,9 +197,9 @@ def load_through_outages(
             with ExitStack() as stack:
                 load = stack.enter_context(LoadJob(update))
                 joined = [update, *(other for other in others if _join(stack, load, other))]
-                held = stack.enter_context(LoadSnapshot(update, reads=verb != "import"))
-                stack.enter_context(throttle(update.options.parallel))
-                _load(load, held, executor, stop, _shares(joined) if others else worker, verb)
+                held = stack.enter_context(LoadSnapshot(update, reads=work.verb != "import"))
+                stack.enter_context(work.throttle(update.options.parallel))
+                _load(load, held, executor, stop, replace(work, worker=_shares(joined)) if others else work)
             return
         except LoadStopped:
             raise
@@ -199,20 +213,18 @@ def load_through_outages(
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(
-    load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, worker: Worker, verb: str
-) -> None:
+def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, work: Work) -> None:
     """Runs the loaders turn by turn, ticks and tells the progress until all have ended."""
     update, ended = held.update, threading.Event()
-    loaders = [_Loader(load, number, executor, ended, worker) for number in range(1, update.options.parallel + 1)]
+    loaders = [_Loader(load, number, executor, ended, work.worker) for number in range(1, update.options.parallel + 1)]
     tables = [entry.table for entry in progress(update, expected={}).tables]
     expected = estimates(update, tables)
 
     def start(ready: Sequence[_Loader]) -> None:
         found = progress(update, expected=expected).tables
         for ahead, loader in enumerate(ready):
-            block = next_block(found, ahead, update.options.block_rows, imports=verb == "import")
-            loader.start(f"{verb} {block}".rstrip())
+            block = next_block(found, ahead, update.options.block_rows, imports=work.verb == "import")
+            loader.start(f"{work.verb} {block}".rstrip())
 
     began = reported_at = time.monotonic()
     try:

@@ -20,6 +20,7 @@ from sluice.exit_status import TRANSIENT
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify import report
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.resync import Action, resync
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkExecutor
@@ -43,12 +44,9 @@ def run(job: JobInput, _stop: threading.Event) -> None:
             pair,
             redis_store.connect(job.redis_url),
             TableName(*extra["table"]),
-            frozenset(extra["actions"]),
+            CompareOptions(frozenset(extra["actions"]), replication.verify.parallel, extra["sample"], executors),
             Action(extra["action"]),
             extra["limit"],
-            sessions=replication.verify.parallel,
-            sample=extra["sample"],
-            executors=executors,
         )
     finally:
         for executor in made:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.database.digests import Compared
+from sluice.database.digests import Compared, ComparedTable
 from sluice.database.rows import TableChanged
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -47,11 +47,11 @@ def test_a_table_that_was_changed_since_has_no_rows_to_give(
     with of_one_snapshot(database()) as (reader, other):
         other.execute(statement.encode())
         with pytest.raises(TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
-            fetch_rows.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)])
+            fetch_rows.rows(reader, ComparedTable(TABLE, COLUMNS, ("id",)), [("1",), ("2",)])
 
 
 def test_what_came_later_is_not_seen(database: Callable[..., ConnectionInfo]) -> None:
     with of_one_snapshot(database()) as (reader, other):
         other.execute("UPDATE public.t SET v = 'b'; INSERT INTO public.t VALUES (2, 'c')")
         other.execute("ALTER TABLE public.t ADD COLUMN w int DEFAULT 5")
-        assert fetch_rows.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)]) == [("1", "a"), None]
+        assert fetch_rows.rows(reader, ComparedTable(TABLE, COLUMNS, ("id",)), [("1",), ("2",)]) == [("1", "a"), None]

@@ -11,7 +11,7 @@ from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import ReceiverClass
 from sluice.redo.beginning import Held, lacks
 from sluice.redo.checkpoints import read_folder
-from sluice.redo.keeper import Keeper
+from sluice.redo.keeper import Keeper, MergedStream
 from sluice.redo.log_watch import LogWatch
 from sluice.redo.missing_logs import Need
 from sluice.redo.redo_thread import RedoThread
@@ -38,8 +38,9 @@ def keeper(root: Path, threads: tuple[str, ...], number: int) -> Keeper:
     thread = RedoThread(1, number, root / "spool", root / "work", root / "logs")
     thread.spool.mkdir()
     thread.state.mkdir(parents=True)
-    options, state, receiver = RedoOptions(threads=threads), cast(RedoState, Empty()), cast(ReceiverClass, Silent)
-    return Keeper(thread, {"database": "T", "scn": 60, "seq": 15}, options, state, 1, receiver)
+    options, state = RedoOptions(threads=threads), cast(RedoState, Empty())
+    stream = MergedStream(cast(ReceiverClass, Silent))
+    return Keeper(thread, {"database": "T", "scn": 60, "seq": 15}, options, state, 1, stream)
 
 
 @pytest.mark.parametrize(

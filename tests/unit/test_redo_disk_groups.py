@@ -18,7 +18,7 @@ from sluice.redo import blocks
 from sluice.redo.disk_groups import ServedDiskGroups
 from sluice.redo.proxy_client import Entry
 from sluice.redo.served_files import Refused
-from sluice.redo.stager import Stager
+from sluice.redo.stager import Archive, Stager
 from sluice.vendors.oracle.source.asm import LARGEST_RAW, Disks
 from tests.unit import redo_vectors
 
@@ -166,7 +166,7 @@ def test_of_a_real_log_nothing_is_missed_that_readers_look_at() -> None:
 
 
 def test_a_stager_brings_a_log_out_of_a_disk_group(instance: Instance, tmp_path: Path) -> None:
-    stager = Stager(Brought(served(instance)), [FOLDER], tmp_path, 1, HEADER.resetlogs, piece=8192)
+    stager = Stager(Archive(Brought(served(instance)), [FOLDER]), tmp_path, 1, HEADER.resetlogs, piece=8192)
     assert stager.turn() == 1
     assert stager.file(15).read_bytes() == log_of(HEADER)
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.model.mask import Mask
 from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed, Transformation
-from sluice.transform.binding import bind
+from sluice.transform.binding import Binder
 from sluice.transform.table_transform import TransformationInvalid
 from sluice.vendors.postgres import column_types
 from tests.unit.transforming import ENGINE, NO_SESSION, bound, rows, shape
@@ -83,8 +83,9 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_a_renamed_column_stays_masked_only_where_its_new_name_is_masked_too() -> None:
     rule = Transformation(None, (("Name", Renamed("who")),), "DEMO.yaml:7: tables.public.people")
     with pytest.raises(TransformationInvalid, match=r"public\.people\.who there, too"):
-        bind(rule, PEOPLE, column_types, NO_SESSION, ENGINE, Mask(("public.people.Name",)), strict=True)
-    bind(rule, PEOPLE, column_types, NO_SESSION, ENGINE, Mask(("public.people.Name", "public.*.who")), strict=True)
+        Binder(column_types, NO_SESSION, ENGINE, Mask(("public.people.Name",))).bind(rule, PEOPLE, strict=True)
+    mask = Mask(("public.people.Name", "public.*.who"))
+    Binder(column_types, NO_SESSION, ENGINE, mask).bind(rule, PEOPLE, strict=True)
 
 
 def test_the_slaves_columns_have_the_types_of_their_expressions() -> None:

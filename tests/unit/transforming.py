@@ -9,7 +9,7 @@ from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.transformation import ColumnChange, Transformation
-from sluice.transform.binding import bind
+from sluice.transform.binding import Binder
 from sluice.transform.engine import TEXT, Engine
 from sluice.transform.table_transform import TableTransform
 from sluice.vendors.postgres import column_types
@@ -39,7 +39,7 @@ def bound(
     **columns: ColumnChange,
 ) -> TableTransform:
     rule = Transformation(where, tuple(columns.items()), "DEMO.yaml:7: tables.public.people", user_exit)
-    return bind(rule, table, column_types, NO_SESSION, ENGINE, strict=strict)
+    return Binder(column_types, NO_SESSION, ENGINE).bind(rule, table, strict=strict)
 
 
 def texts(*values: str | None) -> pa.Array:

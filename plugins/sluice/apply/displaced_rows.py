@@ -14,7 +14,7 @@ from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.slave_changes import one_by_one
 from sluice.database.apply import DisplacedRow, ReplayOptions
-from sluice.database.digests import Texts, by_canonical_texts, compared
+from sluice.database.digests import ComparedTable, Texts, by_canonical_texts, compared
 from sluice.database.placed import vendor_at
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
@@ -161,10 +161,8 @@ class MasterRowsAt:
         slave = self.sessions.pair.slave_info.vendor
         names = [(column.name, column.type) for column in columns if not column.generated]
         typed = compared(vendor_of(slave).types, names)
-        canonical = by_canonical_texts(info.vendor, slave)
-        read = vendor_of(info.vendor).rows.rows_under(
-            session, table, displaced[0].change.key, typed, keys, alike=True, canonical=canonical
-        )
+        of = ComparedTable(table, typed, displaced[0].change.key, by_canonical_texts(info.vendor, slave))
+        read = vendor_of(info.vendor).rows.rows_under(session, of, keys, alike=True)
         for key, row in zip(keys, read, strict=True):
             rows[table, key] = dict(zip((name for name, _ in names), row, strict=True)) if row else None
 

@@ -22,7 +22,7 @@ from sluice.control.rejects import RejectStore
 from sluice.coordination.requests import Pending, Requests
 from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
-from sluice.database.digests import by_canonical_texts, compared
+from sluice.database.digests import ComparedTable, by_canonical_texts, compared
 from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
@@ -205,7 +205,7 @@ class RequestHandler:
         slave_vendor = self.pair.slave_info.vendor
         rows, typed = list(request.rows), compared(vendor_of(slave_vendor).types, request.columns)
         place = self.pair.place_of_rows()
-        canonical = by_canonical_texts(place.vendor, slave_vendor)
+        of = ComparedTable(table, typed, tuple(key), by_canonical_texts(place.vendor, slave_vendor))
         if not checkpoint.tables.ready(table):
             raise NotLoaded(self.pair, table)
         columns = [each.name for each in typed]
@@ -216,12 +216,12 @@ class RequestHandler:
         if transformed is not None:
             master_rows = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
         elif key:
-            master_rows = of_master.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
+            master_rows = of_master.rows_under(open_request.master, of, rows)
         elif self.pair.transformation(table) is not None:
             reason = "it has no key, and the slave gets it transformed: load it again"
             raise RepairRefused(f"{self.pair}: {table}: {reason}")
         else:
-            copies = of_master.copies(open_request.master, table, typed, rows, canonical=canonical)
+            copies = of_master.copies(open_request.master, of, rows)
         open_request.master.close()
         sessions.secure(open_request.position)
         of_slave = vendor_at(self.pair).rows
@@ -229,14 +229,14 @@ class RequestHandler:
             sessions.merger.begin()
             self.checkpoints.lock(checkpoint)
             if not key:
-                slave_copies = of_slave.copies(slave, table, typed, rows, canonical=canonical)
+                slave_copies = of_slave.copies(slave, of, rows)
                 copies = [on_master - on_slave for on_master, on_slave in zip(copies, slave_copies, strict=True)]
                 if min(copies, default=0) < 0 and not sessions.replica_role and sessions.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"
                     raise RepairRefused(f"{self.pair}: {table}: {reason}")
             rule = self.pair.slave.conflict_rule(table)
             if key and rule is not None:
-                slave_rows = of_slave.rows_under(slave, table, key, typed, rows, canonical=canonical)
+                slave_rows = of_slave.rows_under(slave, of, rows)
                 rows, master_rows = _won_by_master(rule, columns, rows, master_rows, slave_rows)
             try:
                 sessions.merger.merge([_net(table, key, columns, rows, master_rows, copies)], safe=True)

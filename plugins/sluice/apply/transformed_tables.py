@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sluice.apply.window_runs import CutItem
-from sluice.database.digests import Texts, compared
+from sluice.database.digests import ComparedTable, Texts, compared
 from sluice.database.placed import vendor_at
 from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
@@ -24,7 +24,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
 from sluice.transform import definitions
-from sluice.transform.binding import bind
+from sluice.transform.binding import Binder
 from sluice.transform.engine import TEXT, Engine
 from sluice.transform.table_transform import TableTransform
 
@@ -78,9 +78,8 @@ class TransformedTables:
             return None
         if shape not in self._bound:
             types = source_of(self.pair.master_info.vendor).types
-            mask = Mask(self.pair.replication.verify.mask)
-            bound = bind(rule, shape, types, self._sessions.master, self._engine, mask, strict=False)
-            self._bound[shape] = bound
+            binder = Binder(types, self._sessions.master, self._engine, Mask(self.pair.replication.verify.mask))
+            self._bound[shape] = binder.bind(rule, shape, strict=False)
         return self._bound[shape]
 
     def after(self, position: Position, table: TableName) -> TableTransform | None:
@@ -155,8 +154,8 @@ class TransformedTables:
         if shape is None or transform is None:
             return [None] * len(keys)
         typed = compared(vendor.types, ((column.name, column.type) for column in shape.replicated))
-        key = [column.name for column in shape.key]
-        of_master = vendor.rows.rows_under(session, table, key, typed, keys, alike=alike)
+        of = ComparedTable(table, typed, tuple(column.name for column in shape.key))
+        of_master = vendor.rows.rows_under(session, of, keys, alike=alike)
         present = [place for place, row in enumerate(of_master) if row is not None]
         columns = list(zip(*(row for row in of_master if row is not None), strict=True)) or [()] * len(typed)
         rows = transform.rows([each.name for each in typed], [pa.array(column, TEXT) for column in columns])

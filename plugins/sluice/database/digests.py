@@ -10,6 +10,7 @@ from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.logical_type import UNKNOWN, LogicalType
+from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.vendors import VENDORS
 
@@ -46,6 +47,18 @@ class Compared:
     """The type of the slave's column, in its vendor's words."""
     logical: LogicalType = UNKNOWN
     """Its logical type, for `Method.CANONICAL`."""
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table whose rows are read as texts, to compare or repair them."""
+
+    table: TableName
+    columns: tuple[Compared, ...]
+    key: tuple[str, ...] = ()
+    """Empty for a keyless table."""
+    canonical: bool = False
+    """Texts are canonical, see `by_canonical_texts`."""
 
 
 def compared(slave: ColumnTypes, columns: Iterable[tuple[str, str]]) -> tuple[Compared, ...]:
@@ -106,17 +119,13 @@ class TableDigest(NamesTables, Protocol):
 
 
 def rows_under(
-    found: Iterable[tuple[Texts, dict[str, str | None] | None]],
-    key: Sequence[str],
-    columns: Sequence[Compared],
-    *,
-    alike: bool,
+    found: Iterable[tuple[Texts, dict[str, str | None] | None]], of: ComparedTable, *, alike: bool
 ) -> list[Texts | None]:
     """The rows of `TableDigest.found`; unless `alike`, None where a key is equal but its texts are not."""
     return [
         None
-        if row is None or (not alike and tuple(row[name] for name in key) != texts)
-        else tuple(row[column.name] for column in columns)
+        if row is None or (not alike and tuple(row[name] for name in of.key) != texts)
+        else tuple(row[column.name] for column in of.columns)
         for texts, row in found
     ]
 

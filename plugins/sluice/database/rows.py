@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sluice.database.digests import Compared, Texts
+from sluice.database.digests import ComparedTable, Texts
 from sluice.database.names_tables import NamesTables
 from sluice.database.session import Session
 from sluice.errors import Transient
@@ -224,32 +224,15 @@ class RowSource(NamesTables, Protocol):
         ...
 
     def rows_under(
-        self,
-        connection: Session,
-        table: TableName,
-        key: Sequence[str],
-        columns: Sequence[Compared],
-        keys: Sequence[Texts],
-        *,
-        alike: bool = False,
-        canonical: bool = False,
+        self, connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Texts | None]:
         """For each of `keys` the row with exactly these key texts; None where there is none. Raises `TableChanged`.
 
-        `canonical`: texts are canonical, see `digests.by_canonical_texts`. `alike`: also rows whose key is equal,
-        though its text is not.
+        `alike`: also rows whose key is equal, though its text is not.
         """
         ...
 
-    def copies(
-        self,
-        connection: Session,
-        table: TableName,
-        columns: Sequence[Compared],
-        wanted: Sequence[Texts],
-        *,
-        canonical: bool = False,
-    ) -> list[int]:
+    def copies(self, connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
         """How many copies of each of these rows a keyless table has. Raises `TableChanged`."""
         ...
 

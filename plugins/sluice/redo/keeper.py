@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState, ThreadStatus
@@ -51,10 +51,20 @@ def pause(deaths: int) -> float:
     return 0.0 if deaths == 0 else min(LONGEST_PAUSE_SECONDS, 0.5 * 2.0 ** min(deaths - 1, 10))
 
 
+@dataclass(frozen=True)
+class MergedStream:
+    """The stream into which the threads are merged."""
+
+    receiver: ReceiverClass
+    """Receives the output of a thread for the merge."""
+    held: Held | None = None
+    """What it holds; None while there is none."""
+    complete_from: Callable[[], int | None] = lambda: None
+    """The SCN from which on rows were read; None: none were."""
+
+
 class Keeper:
-    """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins. `held`: what the
-    stream holds that is merged from it; None while there is none. `complete_from`: the SCN from which on rows were
-    read; None: none were."""
+    """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins."""
 
     def __init__(
         self,
@@ -63,11 +73,9 @@ class Keeper:
         options: RedoOptions,
         state: RedoState,
         epoch: int,
-        receiver: ReceiverClass,
-        held: Held | None = None,
-        complete_from: Callable[[], int | None] = lambda: None,
+        stream: MergedStream,
     ):
-        self.held, self._complete_from = held, complete_from
+        self.stream = stream
         self.thread, self.seed, self.options = thread, seed, options
         self.state, self.epoch = state, epoch
         self.name: str = seed["database"]
@@ -75,7 +83,7 @@ class Keeper:
         self.stage_error = ""
         """Why its logs do not come."""
         self.watch = LogWatch(thread.spool, 60 * options.lost_minutes)
-        self.receiver: Receiver = receiver(
+        self.receiver: Receiver = stream.receiver(
             program_configuration.address(thread, options), self.name, thread.spool, int(seed["scn"])
         )
         self._left_out = left_out.read(thread.spool)
@@ -225,7 +233,9 @@ class Keeper:
     def _left_out_text(self) -> str:
         if self._left_out and not (self.thread.spool / left_out.FILE).exists():
             self._left_out = left_out.LeftOut()  # A person has seen to it.
-        return left_out.explained(self._left_out, self._complete_from(), self.thread.spool) if self._left_out else ""
+        if not self._left_out:
+            return ""
+        return left_out.explained(self._left_out, self.stream.complete_from(), self.thread.spool)
 
     @property
     def _begins(self) -> int:
@@ -266,11 +276,11 @@ class Keeper:
 
     def _begins_late(self) -> bool:
         """Whether the stream would lack what ran when the seed was made; the slaves are told."""
-        if self.held is None:
+        if self.stream.held is None:
             return False
         begins = {each["resetlogs"]: int(each["resetlogs-scn"]) for each in self.seed.get("incarnations", [])}
         mine, scn = self.thread.resetlogs, int(self.seed["scn"])
-        if why := lacks(self.held, mine, begins.get(mine, scn), self.thread.since(), scn):
+        if why := lacks(self.stream.held, mine, begins.get(mine, scn), self.thread.since(), scn):
             self.watch.give_up(f"thread {self.thread}: {why}")
         return bool(why)
 
@@ -358,7 +368,7 @@ class Keeper:
         self._give_up_lost()
 
     def _give_up_lost(self) -> None:
-        if why := left_out.lost(self._left_out, self._complete_from()):
+        if why := left_out.lost(self._left_out, self.stream.complete_from()):
             self.watch.give_up(f"thread {self.thread}: {why}")
 
     def _look(self) -> None:

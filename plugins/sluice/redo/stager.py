@@ -52,7 +52,7 @@ class Archive:
     """The logs of all threads in `folders` of `source`."""
 
     def __init__(self, source: Files, folders: Sequence[str]):
-        self._source, self._folders = source, folders
+        self.source, self._folders = source, folders
         self._known: dict[tuple[str, int], LogHeader] = {}
         """What a complete log says of itself, by its path and size."""
 
@@ -62,7 +62,7 @@ class Archive:
         refused: ProxyRefuses | None = None
         for folder in self._folders:
             try:
-                entries = self._source.files(folder)
+                entries = self.source.files(folder)
             except ProxyRefuses as error:
                 refused = refused or error
                 continue
@@ -89,7 +89,7 @@ class Archive:
 
     def _header(self, path: str, size: int) -> LogHeader | None:
         try:
-            header = blocks.read_header(self._source.read(path, 0, 2 * max(blocks.SIZES)))
+            header = blocks.read_header(self.source.read(path, 0, 2 * max(blocks.SIZES)))
         except NotRedo as reason:
             log.debug("%s: %s", path, reason)
             return None
@@ -100,15 +100,14 @@ class Archive:
 
 
 class Stager:
-    """Of one redo thread: from `folders` of `source` to `target`.
+    """Of one redo thread: from `archive` to `target`.
 
     There a log is `<thread>_<sequence>_<resetlogs>.arc`. Logs that end before the SCN `since` stay where they are.
     """
 
     def __init__(
         self,
-        source: Files,
-        folders: Sequence[str],
+        archive: Archive,
         target: Path,
         thread: int,
         resetlogs: int,
@@ -116,9 +115,9 @@ class Stager:
         since: int = 0,
         piece: int = PIECE,
     ):
-        self.source, self.target = source, target / DAY
+        self._archive, self.source, self.target = archive, archive.source, target / DAY
         self.thread, self.resetlogs, self._piece = thread, resetlogs, piece
-        self._archive, self._since = Archive(source, folders), since
+        self._since = since
         self.freed = 0
         """Logs below this sequence are not wanted any more."""
 

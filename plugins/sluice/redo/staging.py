@@ -40,7 +40,7 @@ def read_token(file: Path) -> str:
 
 def of_thread(options: RedoOptions, logs: Path, thread: int, resetlogs: int, since: int) -> Stager:
     """Raises `TokenRefused`, `ProxyRefuses`."""
-    return Stager(_client(options), options.archived, logs, thread, resetlogs, since=since)
+    return Stager(of_all(options), logs, thread, resetlogs, since=since)
 
 
 def of_all(options: RedoOptions) -> Archive:

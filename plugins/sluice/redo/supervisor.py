@@ -31,7 +31,7 @@ from sluice.model.vendors import REDO, STREAM
 from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
 from sluice.redo.beginning import Held
 from sluice.redo.checkpoints import Values
-from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, pause
+from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, MergedStream, pause
 from sluice.redo.program import Program
 from sluice.redo.redo_thread import RedoThread
 from sluice.redo.stager import Archive
@@ -120,7 +120,7 @@ class _Leading:
         self._naming = Naming(self.options.exact_names)
         supplemental_logging.expect(self._seed, self._replicated, self._naming)
         unread_tables.expect(self._seed, self._replicated, self._naming)
-        self._receiver, self._held = receiver_of(STREAM), _held(self.stream)
+        self._merged = MergedStream(receiver_of(STREAM), _held(self.stream), self._complete_from)
         self._stop = threading.Event()
         self.keepers: list[Keeper] = []
         self._beside = [threading.Thread(target=self._look_around, name="look around")]
@@ -153,9 +153,7 @@ class _Leading:
     def _add(self, number: int) -> Keeper:
         """A thread that is read."""
         thread = RedoThread.of(self.options, self.supervisor.location, self._resetlogs, number)
-        keeper = Keeper(
-            thread, self._seed, self.options, self.state, self.epoch, self._receiver, self._held, self._complete_from
-        )
+        keeper = Keeper(thread, self._seed, self.options, self.state, self.epoch, self._merged)
         self.keepers = [*self.keepers, keeper]  # Others go through the list meanwhile.
         if self.options.proxy is not None:
             self._beside.append(threading.Thread(target=self._stage, args=(keeper,), name=f"stage {thread}"))

@@ -23,42 +23,41 @@ FIRST_NEW = 1_000_000
 """Position of the first column that only slaves have; no database has so many columns."""
 
 
-def bind(
-    rule: Transformation,
-    shape: TableShape,
-    of_master: ColumnTypes,
-    session: Session,
-    engine: Engine,
-    mask: Mask = NO_PATTERNS,
-    *,
-    strict: bool,
-) -> TableTransform:
-    """The transformation of the master's table `shape`. Raises `TransformationInvalid` with everything that is wrong.
+@dataclass(frozen=True)
+class Binder:
+    """Makes the transformations of a master's tables. `types`: of its columns. `session`: on the master."""
 
-    `strict`: refuses lines for columns that the table does not have, and expressions that cannot be computed for a row
-    of NULLs. Otherwise the table may have lost the column, or may get it later.
-    """
-    check = _Check(
-        rule, shape, {column.name: of_master.logical(column.type) for column in shape.columns}, engine, strict
-    )
-    check.read_expressions()
-    for name in check.expressions:
-        check.find_type(name)
-    if not check.problems:
-        check.check_columns(mask)
-    user_exit = check.imported_exit() if rule.exit is not None else None
-    if check.problems:
-        raise TransformationInvalid(shape.table, rule, [f"{shape.table}{problem}" for problem in check.problems])
-    slave_shape = _slave_shape(rule, shape, of_master, session, check.results)
-    if user_exit is not None and strict:
-        try:
-            no_rows = {column.name: pa.nulls(0, TEXT) for column in slave_shape.replicated}
-            user_exit.called(no_rows, pa.nulls(0, TEXT), [column.name for column in slave_shape.key])
-        except ExitRefused as error:
-            problem = f"{shape.table}: exit {user_exit.name} fails without any row: {error}"
-            raise TransformationInvalid(shape.table, rule, [problem]) from error
-    checked = CheckedRule(rule, shape, check.column_types, check.expressions, check.results)
-    return TableTransform(checked, slave_shape, engine, mask, user_exit)
+    types: ColumnTypes
+    session: Session
+    engine: Engine
+    mask: Mask = NO_PATTERNS
+
+    def bind(self, rule: Transformation, shape: TableShape, *, strict: bool) -> TableTransform:
+        """The transformation of the table `shape`. Raises `TransformationInvalid` with everything that is wrong.
+
+        `strict`: refuses lines for columns that the table does not have, and expressions that cannot be computed for a
+        row of NULLs. Otherwise the table may have lost the column, or may get it later.
+        """
+        column_types = {column.name: self.types.logical(column.type) for column in shape.columns}
+        check = _Check(rule, shape, column_types, self.engine, strict)
+        check.read_expressions()
+        for name in check.expressions:
+            check.find_type(name)
+        if not check.problems:
+            check.check_columns(self.mask)
+        user_exit = check.imported_exit() if rule.exit is not None else None
+        if check.problems:
+            raise TransformationInvalid(shape.table, rule, [f"{shape.table}{problem}" for problem in check.problems])
+        slave_shape = _slave_shape(rule, shape, self.types, self.session, check.results)
+        if user_exit is not None and strict:
+            try:
+                no_rows = {column.name: pa.nulls(0, TEXT) for column in slave_shape.replicated}
+                user_exit.called(no_rows, pa.nulls(0, TEXT), [column.name for column in slave_shape.key])
+            except ExitRefused as error:
+                problem = f"{shape.table}: exit {user_exit.name} fails without any row: {error}"
+                raise TransformationInvalid(shape.table, rule, [problem]) from error
+        checked = CheckedRule(rule, shape, check.column_types, check.expressions, check.results)
+        return TableTransform(checked, slave_shape, self.engine, self.mask, user_exit)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.transform import definitions
-from sluice.transform.binding import bind
+from sluice.transform.binding import Binder
 from sluice.transform.engine import Engine
 from sluice.transform.table_transform import TableTransform, TransformationInvalid
 
@@ -33,8 +33,8 @@ class Transforms:
         if known is None or known.master != shape:
             self._engine = self._engine or Engine()
             types = vendor_of(self.replication.master.vendor).types
-            mask = Mask(self.replication.verify.mask)
-            known = self._bound[shape.table] = bind(rule, shape, types, master, self._engine, mask, strict=True)
+            binder = Binder(types, master, self._engine, Mask(self.replication.verify.mask))
+            known = self._bound[shape.table] = binder.bind(rule, shape, strict=True)
         return known
 
     def definitions(

@@ -22,6 +22,7 @@ from sluice.model.names import TableName
 from sluice.model.requests import Snapshots
 from sluice.pair import Pair
 from sluice.verify.compare import compare, rows_about
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Row, TableFinding
 from sluice.verify.pinned_sessions import PASSING, PinnedView, places, reading, sides
 from sluice.verify.table_reads import Ask, BlockSums, Digests, Found, InThisProcess, Sums, Unequal, sums, unequal_rows
@@ -40,20 +41,15 @@ Sessions = Callable[[int], Session]
 """Of the master, 0, and of the slave, 1."""
 
 
-def compare_where_it_pays(
-    view: PinnedView,
-    table: TableName,
-    actions: frozenset[str],
-    sample: int,
-    executors: Callable[[], Executor] | None,
-) -> TableFinding:
+def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOptions) -> TableFinding:
     """See `compare`: by executors where the table has more rows than `spark_above`, and they can see what it sees.
 
     A sample is drawn by this process. Raises `CouldNotCompare`.
     """
     shared = all(side.vendor.rows.shared_snapshots for side in (view.master, view.slave))
-    if executors is None or sample or not shared:
-        return compare(view, table, actions, sample)
+    actions, executors = options.actions, options.executors
+    if executors is None or options.sample or not shared:
+        return compare(view, table, actions, options.sample)
     if rows_about(view, table) <= view.pair.replication.verify.spark_above:
         return compare(view, table, actions)
     reads = ByExecutors(view, table, executors())

@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from redis import Redis
@@ -11,12 +10,12 @@ from redis import Redis
 from sluice.control.rejects import RejectStore
 from sluice.database.registry import reach
 from sluice.errors import SluiceError
-from sluice.executor import Executor
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
 from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 from sluice.verify import offline_compare
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.executor_reads import compare_where_it_pays
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
@@ -62,16 +61,7 @@ class TableResult:
         return (self.after or self.finding).outcome
 
 
-def look(
-    pair: Pair,
-    store: "Redis",
-    table: TableName,
-    actions: frozenset[str],
-    *,
-    sessions: int = 1,
-    sample: int = 0,
-    executors: Callable[[], Executor] | None = None,
-) -> TableFinding:
+def compare_table(pair: Pair, store: "Redis", table: TableName, options: CompareOptions) -> TableFinding:
     """Compares a table at a position of its own, again where its definition changed meanwhile.
 
     Does not raise where it cannot compare: the finding says so.
@@ -81,9 +71,9 @@ def look(
         if number:
             time.sleep(PAUSE_SECONDS)
         try:
-            with at_one_position(pair, store, sessions=sessions) as view:
+            with at_one_position(pair, store, sessions=options.sessions) as view:
                 _expect_loaded(pair, view.slave, table)
-                finding = compare_where_it_pays(view, table, actions, sample, executors)
+                finding = compare_where_it_pays(view, table, options)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
             elif finding.outcome is Outcome.IDENTICAL:
@@ -98,22 +88,13 @@ def look(
 
 
 def resync(
-    pair: Pair,
-    store: "Redis",
-    table: TableName,
-    actions: frozenset[str],
-    action: Action,
-    limit: int | None,
-    *,
-    sessions: int = 1,
-    sample: int = 0,
-    executors: Callable[[], Executor] | None = None,
+    pair: Pair, store: "Redis", table: TableName, options: CompareOptions, action: Action, limit: int | None
 ) -> TableResult:
     """Compares a table, and repairs it where `action` says so.
 
-    `limit`: the most rows that a repair may change, None for any number. The others: as of `compare_where_it_pays`.
+    `limit`: the most rows that a repair may change, None for any number.
     """
-    result = TableResult(look(pair, store, table, actions, sessions=sessions, sample=sample, executors=executors))
+    result = TableResult(compare_table(pair, store, table, options))
     if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
         return result
     try:
@@ -123,7 +104,7 @@ def resync(
         return result
     except NotRepaired as failure:
         result.repaired, result.refused = failure.done, str(failure)
-    result.after = look(pair, store, table, actions, sessions=sessions, executors=executors)
+    result.after = compare_table(pair, store, table, replace(options, sample=0))
     return result
 
 

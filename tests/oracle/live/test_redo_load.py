@@ -31,6 +31,7 @@ from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.redo.errors import OtherIncarnation
 from sluice.vendors.stream.redo.merger import Limits, Merger
 from sluice.vendors.stream.redo.redo_stream import COMPLETE_FILE
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.oracle.live.master_rig import OracleMasterRig
@@ -223,7 +224,7 @@ def test_a_slave_is_compared_with_the_master_while_redo_goes_on_and_mended(loade
 
 
 def resynced(rig: Loaded, table: TableName, action: Action = Action.VERIFY) -> TableResult:
-    return resync(rig.pair, rig.store, table, frozenset("IUD"), action, None)
+    return resync(rig.pair, rig.store, table, CompareOptions(), action, None)
 
 
 def _after(blocks: int) -> Callable[[], bool]:

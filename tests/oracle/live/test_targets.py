@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.oracle.live.rig import OracleRig
@@ -42,7 +43,7 @@ def test_loaded_followed_compared_and_mended_under_another_name(rig: Callable[..
             pair.await_current()
             assert_there(pair)
         pair.slave.run('UPDATE "Leute select" SET "age" = 7 WHERE "id" < 5')
-        found = resync(pair.pair, redis_store.connect(pair.redis_url), PEOPLE, frozenset("IUD"), Action.REPAIR, 1_000)
+        found = resync(pair.pair, redis_store.connect(pair.redis_url), PEOPLE, CompareOptions(), Action.REPAIR, 1_000)
         assert (found.repaired, found.outcome) == (4, Outcome.IDENTICAL), found.finding
         pair.master.execute("ALTER TABLE public.people RENAME TO folk; INSERT INTO public.folk VALUES (9999, 'z')")
         pair.await_current()

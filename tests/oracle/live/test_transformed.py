@@ -5,6 +5,7 @@ from typing import Any
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.oracle.live.rig import OracleRig
@@ -73,7 +74,7 @@ def test_loaded_applied_compared_and_mended(rig: Callable[..., OracleRig]) -> No
         pair.slave.run('INSERT INTO "people" ("id", "PART") VALUES (7777, \'mine\')')
         store = redis_store.connect(pair.redis_url)
         for _ in range(2):
-            found = resync(pair.pair, store, PEOPLE, frozenset("IUD"), Action.REPAIR, 1_000)
+            found = resync(pair.pair, store, PEOPLE, CompareOptions(), Action.REPAIR, 1_000)
             assert found.outcome is Outcome.IDENTICAL, found.finding
             pair.await_current()
             assert_transformed(pair)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.oracle.live.master_rig import OracleMasterRig
@@ -82,7 +83,7 @@ def test_loaded_applied_compared_and_mended(master_rig: Callable[..., OracleMast
         pair.slave.execute(b'UPDATE far."The ""people""" SET "NAME" = \'mine\' WHERE "ID" < 12')
         store = redis_store.connect(pair.redis_url)
         for table in pair.tables():
-            found = resync(pair.pair, store, table, frozenset("IUD"), Action.REPAIR, 1_000)
+            found = resync(pair.pair, store, table, CompareOptions(), Action.REPAIR, 1_000)
             assert found.outcome is Outcome.IDENTICAL, found.finding
         pair.await_current()
         assert_transformed(pair)

@@ -15,7 +15,8 @@ from sluice.model.failover import Phase
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import digester
 from sluice.vendors.postgres.source.write_guard import Guard
-from sluice.verify.resync import look
+from sluice.verify.compare_options import CompareOptions
+from sluice.verify.resync import compare_table
 from tests.rig.loaders import Background
 from tests.scenarios.failover.shop import FORCED, ODD, PLANNED, TABLES, VISITS, Shop
 from tests.scenarios.failover.writer import Writers
@@ -72,7 +73,7 @@ def test_a_comparison_that_runs_is_waited_for(shop_of: Callable[..., Shop], monk
 
     monkeypatch.setattr(digester.TableDigest, "of_blocks", held)
     with shop.applying():
-        comparison = Background(lambda: look(shop.pair, shop.store, TABLES[0], frozenset("IUD"), sessions=1))
+        comparison = Background(lambda: compare_table(shop.pair, shop.store, TABLES[0], CompareOptions()))
         until(asked.is_set)
         with pytest.raises(NotReady, match="The DAG resync compares or repairs the slave: wait until it is through"):
             shop.run("planned", ["begin"])

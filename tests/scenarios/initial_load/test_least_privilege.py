@@ -19,6 +19,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import MakePair, Rig
@@ -140,13 +141,11 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
         pair.await_current()
         pair.slave.execute("DELETE FROM public.heap WHERE a = 2")
         ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
-        found = resync(ends, pair.store, TableName("public", "heap"), frozenset("IUD"), Action.REPAIR, None, sessions=1)
+        found = resync(ends, pair.store, TableName("public", "heap"), CompareOptions(), Action.REPAIR, None)
         assert found.finding.outcome is Outcome.DIFFERENT
         assert found.outcome is Outcome.IDENTICAL, found
         for name in ("people", "orders", "events"):
-            found = resync(
-                ends, pair.store, TableName("public", name), frozenset("IUD"), Action.VERIFY, None, sessions=2
-            )
+            found = resync(ends, pair.store, TableName("public", name), CompareOptions(sessions=2), Action.VERIFY, None)
             assert found.outcome is Outcome.IDENTICAL, found
     # Default privileges cover the new table.
     assert lacks(pair) == []

@@ -11,6 +11,7 @@ import pytest
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Changes, Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.rig.apply_process import ApplyProcess
@@ -169,7 +170,7 @@ def test_rows_that_differ_are_mended_by_the_rule_in_both_directions(net: Net) ->
         net.at(side, "RESET session_replication_role")
 
     def looked(prefix: str, slave: str, action: Action) -> TableResult:
-        return resync(net.pair(prefix, slave), net.store, TableName("public", "t"), frozenset("IUD"), action, None)
+        return resync(net.pair(prefix, slave), net.store, TableName("public", "t"), CompareOptions(), action, None)
 
     with net.applying(("AB_", "b"), ("BA_", "a")) as running:
         net.await_current("AB_", "b", running)

@@ -6,6 +6,7 @@ import pytest
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.scenarios.mariadb.rig import Rig
@@ -48,7 +49,7 @@ def test_loaded_followed_compared_and_mended_under_another_name(rig: Callable[..
             assert_there(pair)
         pair.slave.run('UPDATE `Leute ``"select` SET age = 7 WHERE id < 5')
         store = redis_store.connect(pair.redis_url)
-        found = resync(pair.pair, store, PEOPLE, frozenset("IUD"), Action.REPAIR, 1_000)
+        found = resync(pair.pair, store, PEOPLE, CompareOptions(), Action.REPAIR, 1_000)
         assert (found.repaired, found.outcome) == (4, Outcome.IDENTICAL), found.finding
         (key,) = pair.slave.run(
             "SELECT REFERENCED_TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = DATABASE() "

@@ -11,6 +11,7 @@ from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.location import S3Access
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.scenarios.initial_files.carrying import export, location, moved
@@ -78,7 +79,7 @@ def test_loaded_applied_compared_and_mended(rig: Callable[..., Rig]) -> None:
         pair.slave.run("DELETE FROM people WHERE id IN (12, 15)")
         pair.slave.run("INSERT INTO people (id, PART) VALUES (7777, 'mine')")
         store, table = redis_store.connect(pair.redis_url), TableName("public", "people")
-        found = resync(pair.pair, store, table, frozenset("IUD"), Action.REPAIR, 1_000)
+        found = resync(pair.pair, store, table, CompareOptions(), Action.REPAIR, 1_000)
         assert (found.repaired, found.outcome) == (4, Outcome.IDENTICAL), found.finding
         pair.await_current()
         assert_transformed(pair)

@@ -1,8 +1,8 @@
 """A master of one release and a slave of another: loaded under traffic, followed through DDL, verified, mended."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.vendors.postgres import catalog
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import Rig
@@ -128,14 +129,14 @@ def _verify_and_mend(pair: Rig) -> None:
     ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
     shapes = catalog.shapes(pair.master, [TableName("public", "later"), *_names()])
     for table in shapes:
-        arguments: tuple[Any, ...] = (ends, pair.store, table, frozenset("IUD"))
-        assert resync(*arguments, Action.VERIFY, None).outcome is Outcome.IDENTICAL, table
+        resync_table = partial(resync, ends, pair.store, table, CompareOptions())
+        assert resync_table(Action.VERIFY, None).outcome is Outcome.IDENTICAL, table
         rows = f"SELECT ctid, row_number() OVER () AS n FROM {table}"
         pair.slave.execute(f"DELETE FROM {table} t USING ({rows}) r WHERE t.ctid = r.ctid AND r.n = 1".encode())
         pair.slave.execute(
             f"UPDATE {table} t SET v = 'spoilt' FROM ({rows}) r WHERE t.ctid = r.ctid AND r.n = 2".encode()
         )
-        found = resync(*arguments, Action.REPAIR, None)
+        found = resync_table(Action.REPAIR, None)
         differing = {kind: found.finding.found[kind].count for kind in Kind if found.finding.found[kind].count}
         assert found.finding.outcome is Outcome.DIFFERENT and sum(differing.values()) >= 2, (table, differing)
         assert found.outcome is Outcome.IDENTICAL and not found.refused, (table, found.refused)

@@ -20,7 +20,7 @@ from sluice.model.names import Prefix
 from sluice.redo import blocks, checkpoints, program_configuration
 from sluice.redo.proxy_client import Entry
 from sluice.redo.redo_thread import RedoThread
-from sluice.redo.stager import Stager
+from sluice.redo.stager import Archive, Stager
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, parse
 from sluice.vendors.stream.redo.merger import Merger
@@ -206,7 +206,7 @@ def test_more_messages_of_one_transaction_than_the_program_holds_are_confirmed_w
 def follow(whole: Path, former: Path, target: Path) -> None:
     """A stager looks at a log while another process writes it, until it is complete."""
     with tempfile.TemporaryDirectory() as folder, OnlineLog(whole, Path(folder) / "log", former.read_bytes()) as log:
-        stager = Stager(LocalFiles(), [folder], target, 1, blocks.read_header(whole.read_bytes()).resetlogs)
+        stager = Stager(Archive(LocalFiles(), [folder]), target, 1, blocks.read_header(whole.read_bytes()).resetlogs)
         while log.write_on():
             assert stager.turn() == 0
             log.await_written()

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from sluice.cli import redo_proxy
 from sluice.redo import blocks, zero_blocks
 from sluice.redo.proxy_client import Entry, ProxyClient, ProxyRefuses, ProxyUnreachable
-from sluice.redo.stager import LogDamaged, Stager
+from sluice.redo.stager import Archive, LogDamaged, Stager
 from sluice.redo.staging import TokenRefused
 from tests.airflow_home import ROOT
 from tests.examples import examples
@@ -266,7 +266,7 @@ def test_logs_of_a_thread_are_staged_whole_and_freed(served: tuple[Path, str], t
     (there / "2026_11_24").mkdir()
     (there / "o1_mf_1_6_x_.arc").rename(there / "2026_11_24" / "o1_mf_1_6_x_.arc")
     (there / "elsewhere").symlink_to(there / "2026_11_24")
-    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS, since=8_000, piece=20_480)
+    stager = Stager(Archive(client(served), [str(there)]), tmp_path, 1, RESETLOGS, since=8_000, piece=20_480)
     assert stager.turn() == 2
     assert stager.staged() == [5, 6], "what ended before the beginning is not wanted"
     assert stager.file(5).read_bytes() == log_of(5, 700)
@@ -288,7 +288,7 @@ def test_a_log_that_is_being_written_is_followed(served: tuple[Path, str], tmp_p
             fetched.append(len(data))
             return data
 
-    stager = Stager(Counted(served[1], TOKEN), [str(there)], tmp_path, 1, RESETLOGS)
+    stager = Stager(Archive(Counted(served[1], TOKEN), [str(there)]), tmp_path, 1, RESETLOGS)
     for count in (50, 51, 299):
         (there / "redo01.log").write_bytes(log_of(8, count, following=None))
         assert stager.turn() == 0
@@ -322,7 +322,7 @@ def test_a_damaged_block_is_noticed_and_fetched_again(tmp_path: Path) -> None:
         return data[:100] + bytes([data[100] ^ 1]) + data[101:] if offset > 60_000 else data
 
     lies = Lies(raw, flip)
-    stager = Stager(lies, ["/a"], tmp_path, 1, RESETLOGS, piece=20_480)
+    stager = Stager(Archive(lies, ["/a"]), tmp_path, 1, RESETLOGS, piece=20_480)
     with pytest.raises(LogDamaged, match="restore it there with RMAN"):
         stager.turn()
     assert stager.staged() == []
@@ -339,7 +339,7 @@ def test_one_good_copy_of_a_log_is_enough(served: tuple[Path, str], tmp_path: Pa
         folder.mkdir()
     (logs / "1_5.arc").write_bytes(raw[:60_000] + b"x" + raw[60_001:])
     (logs / "1_6.arc").write_bytes(log_of(6, 9))
-    stager = Stager(client(served), ["/none", str(logs), str(copies)], tmp_path, 1, RESETLOGS)
+    stager = Stager(Archive(client(served), ["/none", str(logs), str(copies)]), tmp_path, 1, RESETLOGS)
     with pytest.raises(LogDamaged, match="1_5"):
         stager.turn()
     assert stager.staged() == [6]
@@ -356,7 +356,7 @@ def test_a_stager_that_was_killed_goes_on_behind_what_is_good(left: int, tmp_pat
     part = tmp_path / "staged" / f".1_5_{RESETLOGS}.arc.part"
     part.parent.mkdir()
     part.write_bytes(raw[: max(0, left - 300)] + os.urandom(min(left, 300)))
-    stager = Stager(Lies(raw, lambda offset, data: data), ["/a"], tmp_path, 1, RESETLOGS, piece=20_480)
+    stager = Stager(Archive(Lies(raw, lambda offset, data: data), ["/a"]), tmp_path, 1, RESETLOGS, piece=20_480)
     assert stager.turn() == 1
     assert stager.file(5).read_bytes() == raw
 
@@ -371,7 +371,7 @@ def test_real_logs_are_staged_as_they_are(served: tuple[Path, str], tmp_path: Pa
     source = redo_vectors.required() / "redo"
     there = served[0] / "real"
     shutil.copytree(source, there)
-    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS)
+    stager = Stager(Archive(client(served), [str(there)]), tmp_path, 1, RESETLOGS)
     assert stager.turn() == 2
     assert stager.file(15).read_bytes() == (source / "arch1_15_1224959854.dbf").read_bytes()
 
@@ -384,7 +384,7 @@ def test_a_real_log_is_followed_while_another_process_writes_it(
     whole = source / f"arch1_{sequence}_{RESETLOGS}.dbf"
     there = served[0] / f"groups{sequence}"
     there.mkdir()
-    stager = Stager(client(served), [str(there)], tmp_path, 1, RESETLOGS)
+    stager = Stager(Archive(client(served), [str(there)]), tmp_path, 1, RESETLOGS)
     part, sizes = tmp_path / "staged" / f".1_{sequence}_{RESETLOGS}.arc.part", [0]
     with OnlineLog(
         whole, there / "redo01.log", (source / f"arch1_{31 - sequence}_{RESETLOGS}.dbf").read_bytes()

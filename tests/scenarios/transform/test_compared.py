@@ -10,16 +10,17 @@ from pyspark import cloudpickle
 from sluice.coordination import redis_store
 from sluice.executor import T, ThreadExecutor
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
-from sluice.verify.resync import Action, TableResult, look, resync
+from sluice.verify.resync import Action, TableResult, compare_table, resync
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import PEOPLE, TABLES, Writers, assert_transformed
 from tests.scenarios.verify.verifying import counts
 
-ALL = frozenset("IUD")
+ALL = CompareOptions()
 
 
 class Apart(ThreadExecutor):
@@ -55,7 +56,9 @@ def test_rows_are_compared_after_the_transformation_and_mended(shop: MakeShop) -
         here.slave.execute("INSERT INTO public.people (id, \"full name\") VALUES (1, 'n1'), (9999, 'mine')")
         apart = Apart()
         large = here.with_options(verify=replace(here.replication.verify, spark_above=0))
-        there = look(large.pair, here.store, TableName("public", "people"), ALL, executors=lambda: apart)
+        there = compare_table(
+            large.pair, here.store, TableName("public", "people"), CompareOptions(executors=lambda: apart)
+        )
         assert counts(there) == {"missing": 2, "extra": 2, "different": 1} and there.paused > 0
         assert apart.called == ["verify public.people"]
         found = resynced(here, "people")
@@ -80,9 +83,9 @@ def test_many_blocks_and_a_sample(shop: MakeShop) -> None:
         here.slave.execute("DELETE FROM public.people WHERE id = 5000")
         here.await_current()
         store = redis_store.connect(here.redis_url)
-        whole = look(here.pair, store, TableName("public", "people"), ALL)
+        whole = compare_table(here.pair, store, TableName("public", "people"), ALL)
         assert counts(whole) == {"missing": 1} and whole.blocks > 3 and whole.blocks_different == 1
-        drawn = look(here.pair, store, TableName("public", "people"), ALL, sample=500)
+        drawn = compare_table(here.pair, store, TableName("public", "people"), CompareOptions(sample=500))
         assert drawn.sampled > 100 and counts(drawn).keys() <= {"missing"}
 
 
@@ -116,7 +119,7 @@ def test_where_the_apply_does_not_run_the_reason_is_told(shop: MakeShop) -> None
     here.prepare(update := here.update())
     with here.apply():
         here.load_to_normal(update)
-    found = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "people"), ALL)
+    found = compare_table(here.pair, redis_store.connect(here.redis_url), TableName("public", "people"), ALL)
     assert found.outcome is Outcome.COULD_NOT_COMPARE and "Start the DAG cdc_apply" in found.reason
-    plain = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "plain"), ALL)
+    plain = compare_table(here.pair, redis_store.connect(here.redis_url), TableName("public", "plain"), ALL)
     assert plain.outcome is Outcome.IDENTICAL

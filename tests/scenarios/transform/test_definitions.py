@@ -10,8 +10,9 @@ from sluice.model.names import TableName
 from sluice.model.table_state import TableState
 from sluice.preflight import checks
 from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
-from sluice.verify.resync import look
+from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 
@@ -199,7 +200,9 @@ def test_a_value_of_each_type_is_computed_alike_by_a_load_by_the_apply_and_by_a_
         (one, *loaded_row), (two, *applied_row) = here.slave.execute(query).fetchall()
         assert (one, two) == ("1", "2") and loaded_row == applied_row
         assert len(loaded_row) == 2 * len(VALUES) and all(value is not None for value in loaded_row)
-        found = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "zoo"), frozenset("IUD"))
+        found = compare_table(
+            here.pair, redis_store.connect(here.redis_url), TableName("public", "zoo"), CompareOptions()
+        )
         assert found.outcome is Outcome.IDENTICAL, found.reason
         here.master.execute("UPDATE public.zoo SET c0 = NOT c0; DELETE FROM public.zoo WHERE id = 1")
         here.await_current()

@@ -11,8 +11,9 @@ import pytest
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
-from sluice.verify.resync import look
+from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig
 from tests.scenarios.transform.conftest import MakeShop
 from tests.scenarios.transform.people import Writers
@@ -106,7 +107,9 @@ def test_the_slave_is_the_transformed_master_whatever_is_interrupted(
             interrupted(here, dice)
     with here.apply():
         here.await_current()
-        found = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "r"), frozenset("IUD"))
+        found = compare_table(
+            here.pair, redis_store.connect(here.redis_url), TableName("public", "r"), CompareOptions()
+        )
     assert found.outcome is Outcome.IDENTICAL, (rule, found)
     assert as_texts(here.slave, "SELECT * FROM public.r") == as_texts(here.master, query), rule
 

@@ -15,6 +15,7 @@ from sluice.model.location import S3Access
 from sluice.model.names import TableName
 from sluice.preflight import checks
 from sluice.vendors.postgres import catalog
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.rig.rig import Rig
@@ -116,7 +117,7 @@ def test_loaded_followed_compared_and_mended_under_other_names(shop: MakeShop, o
         assert_there(here, places)
         assert foreign_keys(here) == [(child, SELECT) for child in ("archive.fresh", "archive.orders", "public.plain")]
         here.slave.execute(f"UPDATE {SELECT} SET more = -1 WHERE id < 4".encode())
-        found = resync(here.pair, here.store, PEOPLE, frozenset("IUD"), Action.REPAIR, 1_000)
+        found = resync(here.pair, here.store, PEOPLE, CompareOptions(), Action.REPAIR, 1_000)
         assert (found.repaired, found.outcome) == (3, Outcome.IDENTICAL), found.finding
         assert found.finding.place == '"Shop ""x""".select'
         here.await_current()

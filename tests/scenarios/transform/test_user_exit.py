@@ -7,6 +7,7 @@ import pytest
 from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 from tests.scenarios.transform.conftest import MakeShop
@@ -73,6 +74,6 @@ def test_rows_are_what_the_exit_makes_of_them_and_none_is_lost(
         here.await_current()
         store_of_requests = redis_store.connect(here.redis_url)
         table = TableName("public", "people")
-        found = resync(here.pair, store_of_requests, table, frozenset("IUD"), Action.REPAIR, 1_000)
+        found = resync(here.pair, store_of_requests, table, CompareOptions(), Action.REPAIR, 1_000)
         assert found.repaired == 1 and found.outcome is Outcome.IDENTICAL
         assert rows()[0] == rows()[1] and store.open() == []

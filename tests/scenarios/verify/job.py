@@ -18,6 +18,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres import digester
 from sluice.verify import apply_client, pinned_sessions, repair, resync
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
 
@@ -36,7 +37,7 @@ def main() -> None:
         digester.TableDigest.of_blocks = _held  # type: ignore[method-assign]
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     store = redis_store.connect(job.redis_url)
-    result = resync.resync(pair, store, TableName("public", "t"), frozenset("IUD"), Action(extra["action"]), None)
+    result = resync.resync(pair, store, TableName("public", "t"), CompareOptions(), Action(extra["action"]), None)
     told = {
         "outcome": str(result.outcome), "reason": (result.after or result.finding).reason, "repaired": result.repaired,
         "refused": result.refused, "faults": result.finding.faults,

@@ -21,6 +21,7 @@ from sluice.executor import Executor, ExecutorsFailed, T, ThreadExecutor
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 from sluice.verify import executor_reads
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
 from spark_jobs.endpoint import Endpoint
@@ -40,7 +41,7 @@ def by(executor: Executor, rig: Rig, table: str) -> TableFinding:
     """One table, compared by these executors."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as view:
         return executor_reads.compare_where_it_pays(
-            view, TableName("public", table), frozenset("IUD"), 0, lambda: executor
+            view, TableName("public", table), CompareOptions(executors=lambda: executor)
         )
 
 

@@ -8,6 +8,7 @@ from sluice.control.rejects import RejectStore
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
@@ -31,7 +32,7 @@ def pair(rig: Callable[..., Rig]) -> Rig:
 
 def run(pair: Rig, table: str, action: Action = Action.VERIFY) -> TableResult:
     name = TableName("public", table)
-    return resync(pair.pair, redis_store.connect(pair.redis_url), name, frozenset("IUD"), action, 1_000)
+    return resync(pair.pair, redis_store.connect(pair.redis_url), name, CompareOptions(), action, 1_000)
 
 
 def statuses(pair: Rig) -> list[tuple[str, RejectStatus]]:

@@ -10,6 +10,7 @@ from sluice.coordination import redis_store
 from sluice.coordination.gate import Gate
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, resync
@@ -81,7 +82,7 @@ def looked_everywhere(pair: Rig, caplog: pytest.LogCaptureFixture) -> None:
 def verified(pair: Rig, table: str, action: Action) -> str:
     """What a run of resync shows of a table."""
     name = TableName("public", table)
-    found = resync(pair.pair, redis_store.connect(pair.redis_url), name, frozenset("IUD"), action, 1_000)
+    found = resync(pair.pair, redis_store.connect(pair.redis_url), name, CompareOptions(), action, 1_000)
     told = as_dict("DEMO_", "dr1", str(action), "2026-01-01T00:00:00", [found], pair.pair.replication.verify.mask)
     return f"{told}\n{page([told])}"
 

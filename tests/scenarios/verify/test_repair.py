@@ -6,6 +6,7 @@ import pytest
 
 from sluice.coordination import redis_store
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.rig.rig import Rig
@@ -16,7 +17,7 @@ from tests.scenarios.verify.verifying import Traffic, by_hand, counts, look
 def mend(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
     name = TableName("public", table)
     store = redis_store.connect(pair.redis_url)
-    return resync(pair.pair, store, name, frozenset("IUD"), Action.REPAIR, limit)
+    return resync(pair.pair, store, name, CompareOptions(), Action.REPAIR, limit)
 
 
 def test_rows_are_mended_under_traffic_in_blocks_between_them_and_at_both_ends(rig: Callable[..., Rig]) -> None:

@@ -7,8 +7,9 @@ import pytest
 from sluice.coordination import redis_store
 from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
-from sluice.verify.resync import look as whole_look
+from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import counts, look
 
@@ -124,7 +125,7 @@ def test_a_slave_at_no_position_is_not_compared_and_the_reason_is_given(rig: Cal
 
     pair = rig(T)
     pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
-    found = whole_look(pair.pair, redis_store.connect(pair.redis_url), TableName("public", "t"), frozenset("IUD"))
+    found = compare_table(pair.pair, redis_store.connect(pair.redis_url), TableName("public", "t"), CompareOptions())
     assert found.outcome is Outcome.COULD_NOT_COMPARE
     assert "the slave is INCONSISTENT: the update was cancelled" in found.reason
 
@@ -157,8 +158,8 @@ def test_a_table_that_is_not_loaded_is_no_difference_whether_the_apply_runs_or_n
         pair.capture_table("joins")
         pair.await_current()
         pair.await_normal_mode(running)
-        seen = [whole_look(pair.pair, store, joining, frozenset("IUD"))]
-    seen.append(whole_look(pair.pair, store, joining, frozenset("IUD")))
+        seen = [compare_table(pair.pair, store, joining, CompareOptions())]
+    seen.append(compare_table(pair.pair, store, joining, CompareOptions()))
     for finding in seen:
         assert finding.outcome is Outcome.COULD_NOT_COMPARE and "has not loaded public.joins" in finding.reason
         assert "initial_update with prefix DEMO_, slave dr1 and tables" in finding.reason

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sluice.counted import counted
 from sluice.errors import Transient
 from sluice.load.load_job import LoadJob
-from sluice.load.transfer.importer import import_worker
+from sluice.load.transfer.importer import ImportLimits, import_worker
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.load.update import LoadTarget
 from sluice.load.worker import LoadReport
@@ -43,7 +43,7 @@ def import_in_threads(
                     transfer_folder,
                     manifest,
                     lambda: bool(failures) or stopped(),
-                    wait_seconds,
+                    ImportLimits(wait_seconds),
                 )
                 done.blocks += report.blocks
                 done.rows += report.rows

@@ -8,6 +8,7 @@ only the slave and the folder: neither the master nor Airflow nor Redis.
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sluice.counted import counted
 from sluice.database.placed import vendor_at
@@ -48,23 +49,29 @@ class NeverFits(Terminal):
         self.tables = tuple(reasons)
 
 
+@dataclass(frozen=True)
+class ImportLimits:
+    """`wait_seconds`: how long to wait for blocks that fit only when the apply has come further."""
+
+    wait_seconds: float = WAIT_SECONDS
+    turn_seconds: float = math.inf
+
+
 def import_worker(
     target: LoadTarget,
     loader: str,
     transfer_folder: TransferFolder,
     manifest: Manifest,
     stopped: Callable[[], bool] = lambda: False,
-    wait_seconds: float = WAIT_SECONDS,
-    turn_seconds: float = math.inf,
+    limits: ImportLimits = ImportLimits(),  # it never changes
 ) -> LoadReport:
     """Imports until no block is left, its turn is over, or `stopped` says so. Runs in a Spark task, or anywhere.
 
-    `loader`: a name in the job (see `sluice.load.load_job`) that no loader had before. `wait_seconds`: how long to wait
-    for blocks that fit only when the apply has come further. Raises `LoadEnded`, `FileDamaged`, `FileGone`,
-    `NeverFits`, `JobOver`, `Transient` for outages that last.
+    `loader`: a name in the job (see `sluice.load.load_job`) that no loader had before. Raises `LoadEnded`,
+    `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
     """
-    worker = _Importer(target, loader, transfer_folder, manifest, stopped, wait_seconds)
-    worker.turn_seconds = turn_seconds
+    worker = _Importer(target, loader, transfer_folder, manifest, stopped, limits.wait_seconds)
+    worker.turn_seconds = limits.turn_seconds
     try:
         return worker.run()
     finally:

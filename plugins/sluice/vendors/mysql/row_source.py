@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sluice import sql_files
-from sluice.database.digests import Compared, Texts
+from sluice.database.digests import ComparedTable, Texts
 from sluice.database.rows import Estimate, RowFormat, SnapshotGone, TableChanged
 from sluice.database.session import Session
 from sluice.model.names import TableName
@@ -58,28 +58,22 @@ def export_snapshot(connection: Session) -> str:
     return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
-def copies(
-    connection: Session,
-    table: TableName,
-    columns: Sequence[Compared],
-    wanted: Sequence[Texts],
-    *,
-    canonical: bool = False,
-) -> list[int]:
+def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
     """How often a table without a key has each of these rows."""
     session = native(connection)
-    there = shape(connection, table)
+    there = shape(connection, of.table)
     if there is None:
-        raise TableChanged(session.place, table)
+        raise TableChanged(session.place, of.table)
     try:
-        own = [ColumnTexts(column.name, there.column(column.name).type) for column in columns]
+        own = [ColumnTexts(column.name, there.column(column.name).type) for column in of.columns]
     except KeyError as error:
-        raise TableChanged(session.place, table) from error
+        raise TableChanged(session.place, of.table) from error
     match = " AND ".join(f"t.{column.quoted} <=> {column.value(f'%(v{place})s')}" for place, column in enumerate(own))
+    query = f"SELECT COUNT(*) FROM {names.place(of.table)} t WHERE {match}"
     found = []
-    for row in wanted:
+    for row in rows:
         values = {f"v{place}": text for place, text in enumerate(row)}
-        (count,) = session.run(f"SELECT COUNT(*) FROM {names.place(table)} t WHERE {match}", values).fetchone() or (0,)
+        (count,) = session.run(query, values).fetchone() or (0,)
         found.append(int(count))
     return found
 

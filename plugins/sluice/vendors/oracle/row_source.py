@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sluice import sql_files
 from sluice.database import digests
-from sluice.database.digests import Compared, Texts
+from sluice.database.digests import ComparedTable, Texts
 from sluice.database.rows import RowFormat, SnapshotGone, TableChanged
 from sluice.database.session import Session
 from sluice.model.logical_type import ColumnType, Special
@@ -52,51 +52,37 @@ def export_snapshot(connection: Session) -> str:
 
 
 def rows_under(
-    connection: Session,
-    table: TableName,
-    key: Sequence[str],
-    columns: Sequence[Compared],
-    keys: Sequence[Texts],
-    *,
-    alike: bool = False,
-    canonical: bool = False,
+    connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
 ) -> list[Texts | None]:
     """For each of `keys` the row under exactly these texts, None where there is none; `alike`: under an equal key."""
-    del canonical  # there are no other texts
     session = native(connection)
-    there = shape(connection, table)
-    if there is None or {column.name for column in there.key} != set(key):
-        raise TableChanged(session.place, table)
-    about = Digest(there, tuple(columns), tuple(key))
+    there = shape(connection, of.table)
+    if there is None or {column.name for column in there.key} != set(of.key):
+        raise TableChanged(session.place, of.table)
+    about = Digest(there, of.columns, of.key)
     try:
         found = about.found(connection, [tuple(text or "" for text in texts) for texts in keys])
     except KeyError as error:
-        raise TableChanged(session.place, table) from error
-    return digests.rows_under(found, key, columns, alike=alike)
+        raise TableChanged(session.place, of.table) from error
+    return digests.rows_under(found, of, alike=alike)
 
 
-def copies(
-    connection: Session,
-    table: TableName,
-    columns: Sequence[Compared],
-    wanted: Sequence[Texts],
-    *,
-    canonical: bool = False,
-) -> list[int]:
+def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
     """How often a table without a key has each of these rows."""
     session = native(connection)
-    there = shape(connection, table)
+    there = shape(connection, of.table)
     if there is None:
-        raise TableChanged(session.place, table)
+        raise TableChanged(session.place, of.table)
     try:
-        own = [ColumnTexts(column.name, there.column(column.name).type) for column in columns]
+        own = [ColumnTexts(column.name, there.column(column.name).type) for column in of.columns]
     except KeyError as error:
-        raise TableChanged(session.place, table) from error
+        raise TableChanged(session.place, of.table) from error
     match = " AND ".join(column.same("t", f":v{place}") for place, column in enumerate(own))
+    query = f"SELECT COUNT(*) FROM {names.place(of.table)} t WHERE {match}"
     found = []
-    for row in wanted:
+    for row in rows:
         values = {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
-        (count,) = session.run(f"SELECT COUNT(*) FROM {names.place(table)} t WHERE {match}", values).fetchone() or (0,)
+        (count,) = session.run(query, values).fetchone() or (0,)
         found.append(int(count))
     return found
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import psycopg
 
 from sluice.database import digests
-from sluice.database.digests import Compared, Method, Texts
+from sluice.database.digests import ComparedTable, Method, Texts
 from sluice.database.rows import TableChanged
 from sluice.database.session import Session
-from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
 from sluice.vendors.postgres.arrays import array_literal
 from sluice.vendors.postgres.canonical import CanonicalDigest
@@ -16,36 +15,21 @@ from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.digest import Digest
 from sluice.vendors.postgres.source import snapshot
 
-Columns = Sequence[Compared]
-"""See `Digest.columns`."""
 
-
-def rows(
-    connection: Session,
-    table: TableName,
-    key: Sequence[str],
-    columns: Columns,
-    keys: Sequence[Texts],
-    *,
-    alike: bool = False,
-    canonical: bool = False,
-) -> list[Texts | None]:
+def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False) -> list[Texts | None]:
     """For each of `keys` the row with exactly these key texts; None where there is none.
 
     Values may be equal although their texts are not (1.0 and 1.00); with `alike` such a row is returned too. Raises
     psycopg's errors, `TableChanged`.
     """
-    about = _digest(connection, table, key, columns, canonical)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
-    found = digest.found_rows(connection, about, wanted)
-    return digests.rows_under(found, key, columns, alike=alike)
+    found = digest.found_rows(connection, _digest(connection, of), wanted)
+    return digests.rows_under(found, of, alike=alike)
 
 
-def copies(
-    connection: Session, table: TableName, columns: Columns, wanted: Sequence[Texts], *, canonical: bool = False
-) -> list[int]:
+def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
     """How many copies of each of these rows a keyless table has. Raises psycopg's errors, `TableChanged`."""
-    about = _digest(connection, table, (), columns, canonical)
+    about, columns = _digest(connection, of), of.columns
     row_text = f"ROW({', '.join(about.texts([each.name for each in columns]))})::text".replace("%", "%%")
     names = [f"c{number}" for number in range(1, len(columns) + 1)]
     arrays = ", ".join(f"%({name})s::text[]" for name in names)
@@ -55,12 +39,13 @@ def copies(
         f'JOIN {source} ON (ROW({", ".join(f"w.{name}" for name in names)})::text) COLLATE "C" = ({row_text}) '
         'COLLATE "C" GROUP BY w.n'
     )
-    values = {name: array_literal([row[place] for row in wanted]) for place, name in enumerate(names)}
+    values = {name: array_literal([row[place] for row in rows]) for place, name in enumerate(names)}
     found = dict(connection.execute(statement.encode(), values).fetchall())
-    return [found.get(place, 0) for place in range(1, len(wanted) + 1)]
+    return [found.get(place, 0) for place in range(1, len(rows) + 1)]
 
 
-def _digest(connection: Session, table: TableName, key: Sequence[str], columns: Columns, canonical: bool) -> Digest:
+def _digest(connection: Session, of: ComparedTable) -> Digest:
+    table = of.table
     place = f"{native(connection).info.host}/{native(connection).info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
@@ -69,11 +54,11 @@ def _digest(connection: Session, table: TableName, key: Sequence[str], columns: 
         snapshot.lock(connection, shape)
         if not snapshot.whole(connection, table):
             raise TableChanged(place, table, "was emptied, rewritten or replaced")
-        for each in columns:
+        for each in of.columns:
             shape.column(each.name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
         raise TableChanged(place, table) from error
-    if key and {column.name for column in shape.key} != set(key):
+    if of.key and {column.name for column in shape.key} != set(of.key):
         raise TableChanged(place, table, "has another key now")
-    made = CanonicalDigest if canonical else Digest
-    return made(shape, tuple(columns), tuple(key), Method.CANONICAL if canonical else Method.HASH)
+    made, method = (CanonicalDigest, Method.CANONICAL) if of.canonical else (Digest, Method.HASH)
+    return made(shape, of.columns, of.key, method)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sluice import sql_files
-from sluice.database.digests import Compared
+from sluice.database.digests import Compared, ComparedTable
 from sluice.database.errors import Contended, SnapshotTooOld
 from sluice.model import content
 from sluice.model.change import Action
@@ -73,20 +73,19 @@ def _read(
     session: OracleSession, table: TableName, key: list[str], columns: list[Column], keys: list[Key], scn: int
 ) -> Mapping[Key, Values]:
     """As of `scn`; where undo does not reach back to it, or the table was altered since, as of now."""
-    compared = [Compared(column.name, column.type, logical(column.type)) for column in columns]
+    compared = tuple(Compared(column.name, column.type, logical(column.type)) for column in columns)
+    of = ComparedTable(table, compared, tuple(key))
     with suppress(SnapshotTooOld, Contended):
         session.see(scn)
         try:
-            return _found(session, table, key, compared, keys)
+            return _found(session, of, keys)
         finally:
             session.see_now()
-    return _found(session, table, key, compared, keys)
+    return _found(session, of, keys)
 
 
-def _found(
-    session: OracleSession, table: TableName, key: list[str], compared: list[Compared], keys: list[Key]
-) -> Mapping[Key, Values]:
-    rows = row_source.rows_under(session, table, key, compared, keys, alike=True)
+def _found(session: OracleSession, of: ComparedTable, keys: list[Key]) -> Mapping[Key, Values]:
+    rows = row_source.rows_under(session, of, keys, alike=True)
     return {each: row for each, row in zip(keys, rows, strict=True) if row is not None}
 
 
