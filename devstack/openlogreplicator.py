@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from sluice import whole_files
 from sluice.redo import blocks
 from sluice.redo.program_configuration import INCOMPLETE, mistakes
 from sluice.vendors.stream.redo.messages import head
@@ -50,9 +51,7 @@ def write_log(
         for number, part in enumerate((data[at : at + _PAYLOAD] for at in range(0, len(data), _PAYLOAD)), start=2)
     ]
     header = blocks.LogHeader(thread, sequence, resetlogs, first_scn or min(scns), max(scns) + 1, len(made) + 2)
-    temporary = file.with_name(f".{file.name}")
-    temporary.write_bytes(blocks.first_block(512, len(made) + 1) + blocks.header_block(header) + b"".join(made))
-    temporary.rename(file)
+    whole_files.write(file, blocks.first_block(512, len(made) + 1) + blocks.header_block(header) + b"".join(made))
 
 
 def read_log(file: Path) -> Iterator[bytes]:

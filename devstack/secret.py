@@ -3,33 +3,19 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-
-@contextlib.contextmanager
-def _temporary(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
-    """Writes the text into a file of mode 0600 beside `path`. Removes it at the end unless it was renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-            if synced:
-                file.flush()
-                os.fsync(file.fileno())
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+from sluice import whole_files
 
 
 def write_private(path: Path, text: str, *, synced: bool = True) -> None:
-    """Writes a file of mode 0600 atomically; it replaces an older one.
+    """Writes a file that only its owner can read; it replaces an older one.
 
     `synced` waits for the disk, so that the file survives a loss of power.
     """
-    with _temporary(path, text, synced=synced) as temporary:
-        temporary.replace(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole_files.write(path, text, durable=synced, mode=0o600)
 
 
 def keep(path: Path, make: Callable[[], str]) -> str:
@@ -37,8 +23,11 @@ def keep(path: Path, make: Callable[[], str]) -> str:
     while True:
         with contextlib.suppress(FileNotFoundError):
             return path.read_text()
-        with _temporary(path, make()) as temporary, contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
+        made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        write_private(made, make())
+        with contextlib.suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
 
 
 def keep_secret(path: Path, length: int = 32) -> str:

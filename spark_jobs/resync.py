@@ -7,14 +7,13 @@ Large tables are read by Spark's executors; a session is made when the first of 
 """
 
 import json
-import os
 import signal
 import sys
 import threading
 from pathlib import Path
 from types import FrameType
 
-from sluice import config
+from sluice import config, whole_files
 from sluice.coordination import redis_store
 from sluice.exit_status import TRANSIENT
 from sluice.model.names import TableName
@@ -52,10 +51,7 @@ def run(job: JobInput, _stop: threading.Event) -> None:
         for executor in made:
             executor.stop()
     found = report.as_dict(job.prefix, job.slave, extra["action"], extra["started"], [result], replication.verify.mask)
-    path = Path(extra["report"])
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
-    new.replace(path)
+    whole_files.write(Path(extra["report"]), json.dumps(found, ensure_ascii=False))
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

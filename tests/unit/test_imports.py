@@ -55,6 +55,7 @@ LAYERS: dict[str, int] = {
     "pair": 0,
     "sql_files": 0,
     "user_function": 0,
+    "whole_files": 0,
     "with_parent": 0,
     "__init__": 0,
 }

@@ -6,7 +6,6 @@ read the state of the job.
 """
 
 import json
-import os
 import secrets
 import time
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from sluice import whole_files
 from sluice.airflow import state_paths
 from sluice.airflow.process_identity import ProcessIdentity
 
@@ -145,7 +145,7 @@ class Job:
     def save(self) -> None:
         # Plain pid and start time are for programs that end all jobs without this module.
         plain = {"pid": self.runner.pid, "started": self.runner.created()}
-        write_private(self.file("json"), {**asdict(self), **plain})
+        write_values(self.file("json"), {**asdict(self), **plain})
 
     def owned_by(self, owner: Owner) -> "Job":
         """The job with another task watching it; saved."""
@@ -156,7 +156,7 @@ class Job:
     def request_stop(self, by: str, reason: str) -> None:
         """Writes the request; the runner sees it within a second, on any host."""
         if not self.file("stop").exists():
-            write_private(self.file("stop"), asdict(StopRequest(by, reason, time.time())))
+            write_values(self.file("stop"), asdict(StopRequest(by, reason, time.time())))
 
     @classmethod
     def read(cls, job_id: str) -> "Job | None":
@@ -188,12 +188,9 @@ def file_of(job_id: str, suffix: str) -> Path:
     return state_paths.jobs_folder() / f"{job_id}.{suffix}"
 
 
-def write_private(path: Path, values: dict[str, object]) -> None:
-    """Writes a JSON file of mode 0600 atomically."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(values, file)
-    temporary.replace(path)
+def write_values(path: Path, values: dict[str, object]) -> None:
+    """Writes a JSON file that only its owner can read."""
+    whole_files.write(path, json.dumps(values), mode=0o600)
 
 
 def read_values(path: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sluice.airflow.job import file_of, read_values, write_private
+from sluice.airflow.job import file_of, read_values, write_values
 from sluice.airflow.jobs import log_of
 
 CHUNK_BYTES = 256_000
@@ -58,7 +58,7 @@ class JobOutput:
     def keep(self) -> None:
         """Stores the position."""
         with contextlib.suppress(OSError):
-            write_private(self._file, asdict(self.cursor))
+            write_values(self._file, asdict(self.cursor))
 
     def _files(self) -> list[Path]:
         """The log and its rotated files, newest first."""

@@ -24,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from sluice.airflow.job import Result, file_of, write_private
+from sluice.airflow.job import Result, file_of, write_values
 from sluice.airflow.process_identity import session_members
 from sluice.airflow.state_paths import job_logs_folder
 from sluice.with_parent import end_with_parent
@@ -128,7 +128,7 @@ class Runner:
         stopped = self.stopping_since is not None
         # A driver that exits with 0 after a request to end has not done all its work.
         rc = 128 + signal.SIGTERM if stopped and rc == 0 else rc
-        write_private(self.result, asdict(Result(rc, time.time(), self.log.closing_message(), stopped)))
+        write_values(self.result, asdict(Result(rc, time.time(), self.log.closing_message(), stopped)))
         return rc
 
     def _drive(self) -> int:

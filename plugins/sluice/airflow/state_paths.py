@@ -11,7 +11,6 @@ In a cluster the folder is shared by the hosts that run Airflow's workers and tr
 
 import os
 import re
-import tempfile
 import time
 from pathlib import Path
 
@@ -73,18 +72,6 @@ def report_link(run: str) -> str:
 def verified_folder() -> Path:
     """Files of verified tables; created when absent, for its owner only."""
     return _private(home() / "verified")
-
-
-def write_private(path: Path, text: str) -> None:
-    """Writes a file of mode 0600 atomically."""
-    handle, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(new, path)
-    except BaseException:
-        os.unlink(new)
-        raise
 
 
 def _private(folder: Path) -> Path:

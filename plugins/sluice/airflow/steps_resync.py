@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import Context, get_current_context, task
 
-from sluice import config
+from sluice import config, whole_files
 from sluice.airflow import asset_events, comparison_job, forms, notify, preflight_check, state_paths
 from sluice.airflow.comparison_job import Comparison
 from sluice.airflow.failure import as_airflow
@@ -249,7 +249,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     table = _table_of(entry)
     if "reason" in entry:
         found = _uncompared(entry, entry["reason"], context)
-        state_paths.write_private(_part(entry, context), json.dumps(found, ensure_ascii=False))
+        whole_files.write(_part(entry, context), json.dumps(found, ensure_ascii=False), mode=0o600)
     else:
         comparison = Comparison(table, entry["actions"], action, limit, sample, _started(context))
         found = comparison_job.compare(task, comparison, _part(entry, context))
@@ -319,8 +319,9 @@ def _written(entries: list[Entry], context: Context) -> Path:
         whole["outcome"] = str(Outcome.of([Outcome(table["outcome"]) for table in whole["tables"]]))
         log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
     folder = state_paths.report_folder(context["run_id"])
-    state_paths.write_private(folder / "report.html", page.page(pairs.values()))
-    state_paths.write_private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
+    whole_files.write(folder / "report.html", page.page(pairs.values()), mode=0o600)
+    found = json.dumps(list(pairs.values()), ensure_ascii=False, indent=1)
+    whole_files.write(folder / "report.json", found, mode=0o600)
     log.info("The report: %s (%s)", state_paths.report_link(context["run_id"]), folder / "report.html")
     return folder / "report.json"
 

@@ -5,6 +5,7 @@ SLUICE_HOME/verified/<PREFIX>.<slave>.json   {"update": the initial update that 
 
 import json
 
+from sluice import whole_files
 from sluice.airflow import state_paths
 from sluice.coordination.verification_log import Seen, VerificationLog
 from sluice.model.names import Prefix
@@ -39,4 +40,4 @@ class VerifiedFile:
             return "", {}
 
     def _write(self, update: str, tables: dict[str, Seen]) -> None:
-        state_paths.write_private(self._path, json.dumps({"update": update, "tables": tables}, ensure_ascii=False))
+        whole_files.write(self._path, json.dumps({"update": update, "tables": tables}, ensure_ascii=False), mode=0o600)

@@ -2,10 +2,11 @@
 
 import json
 import re
-import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.configuration.sources import YAML
 from sluice.errors import Terminal
 
@@ -36,11 +37,7 @@ Entries = Mapping[str, Mapping[str, str]]
 def put(file: Path, text: str) -> None:
     """Writes the file atomically, since applies and DAGs read it meanwhile."""
     place = file.resolve()
-    new = place.with_name(place.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    if place.exists():
-        shutil.copymode(place, new)
-    new.replace(place)
+    whole_files.write(place, text, mode=stat.S_IMODE(place.stat().st_mode) if place.exists() else None)
 
 
 def taken_out(file: Path) -> str:

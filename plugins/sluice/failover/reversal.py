@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from sluice import whole_files
 from sluice.config import Endpoint, Replication
 
 SUFFIX = ".reversed"
@@ -47,7 +48,5 @@ def write(replication: Replication, slave: str) -> Path | None:
     if source.suffix not in (".yaml", ".yml") or replication.points_at:
         return None
     place = source.with_name(source.name + SUFFIX)
-    new = place.with_name(place.name + ".new")
-    new.write_text(reversed_text(source.read_text(encoding="utf-8"), slave), encoding="utf-8")
-    new.replace(place)
+    whole_files.write(place, reversed_text(source.read_text(encoding="utf-8"), slave))
     return place

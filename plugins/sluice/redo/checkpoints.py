@@ -9,12 +9,12 @@ They are written in place. One that is no JSON was being written, and is left ou
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sluice import whole_files
 from sluice.errors import Terminal
 from sluice.redo.program_configuration import ARCHIVE_DESTINATION, ARCHIVE_FORMAT
 
@@ -145,9 +145,4 @@ def tables_after(files: Mapping[str, Values], scn: int) -> Values | None:
 
 def write(folder: Path, file: str, values: Values) -> None:
     """A file that appears whole."""
-    temporary = folder / f".{file}"
-    with temporary.open("w", encoding="utf-8") as opened:
-        json.dump(values, opened)
-        opened.flush()
-        os.fsync(opened.fileno())
-    temporary.rename(folder / file)
+    whole_files.write(folder / file, json.dumps(values), durable=True)

@@ -7,6 +7,7 @@ merge, which says it to the slaves. When the log is there again, the file goes.
 import logging
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.counted import duration
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.model.vendors import LOST_FILE
@@ -69,6 +70,4 @@ class LogWatch:
 
     def _write(self, reason: str) -> None:
         log.error("%s: %s", self._file, reason)
-        temporary = self._file.with_name(f".{self._file.name}")
-        temporary.write_text(reason, "utf-8")
-        temporary.rename(self._file)
+        whole_files.write(self._file, reason)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.model.location import INCOMPLETE, Location, is_file_name, is_folder_name
 from sluice.storage.folder import FileGone, FileThere, LocationFull, LocationUnreachable, LocationUnusable
 
@@ -159,7 +160,8 @@ class _DirectorySink:
                     if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
                         raise
                     self._rename()
-                _make_durable(self._final.parent)
+                with suppress(OSError):  # not supported by every file system
+                    whole_files.sync(self._final.parent)
         finally:
             self.abandon()
 
@@ -174,15 +176,6 @@ class _DirectorySink:
         if self._final.exists():
             raise FileThere(self._place)
         os.rename(self._temporary, self._final)
-
-
-def _make_durable(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # not supported by every file system
-            os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _known(name: str) -> bool:

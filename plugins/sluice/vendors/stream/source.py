@@ -1,9 +1,9 @@
 """A recorded stream as services see it (`sluice.database.vendor.Source`)."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.database import xml_images
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
@@ -106,11 +106,7 @@ class StreamChanges:
         if connection.secured == wanted:
             return
         try:
-            descriptor = os.open(index.file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            whole_files.sync(index.file)
         except OSError as error:
             raise StreamUnreachable(files.folder, f"{index.file.name}: {error.strerror}") from error
         connection.secured = wanted

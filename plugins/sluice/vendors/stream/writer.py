@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from sluice import whole_files
 from sluice.errors import Terminal, Transient
 from sluice.model.names import TableName
 from sluice.model.table_definition import TableDefinition
@@ -168,11 +169,7 @@ class Writer:
             self._file.flush()
             os.fsync(self._file.fileno())
             made.rename(self.folder / file_name(self.end.position))
-            descriptor = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            whole_files.sync(self.folder)
         except OSError as error:
             raise FolderRefused(self.folder, error.strerror or str(error)) from error
 

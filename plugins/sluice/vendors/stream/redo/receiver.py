@@ -5,7 +5,6 @@ of either side is known by the merge. A transaction of any size is held in no me
 """
 
 import logging
-import os
 import re
 import select
 import socket
@@ -14,6 +13,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.errors import Terminal, Transient
 from sluice.vendors.stream.redo.protocol import (
     NOW,
@@ -199,12 +199,7 @@ class Receiver:
             if scn <= max(self.ddl, self._passed_on):
                 return
             try:
-                temporary = self.folder / f".{DDL_FILE}"
-                with temporary.open("w", encoding="ascii") as opened:
-                    opened.write(str(scn))
-                    opened.flush()
-                    os.fsync(opened.fileno())
-                temporary.rename(self.folder / DDL_FILE)
+                whole_files.write(self.folder / DDL_FILE, str(scn), durable=True)
             except OSError as error:
                 raise SpoolFull(self.folder, error.strerror or str(error)) from error
             self.ddl = scn

@@ -10,10 +10,10 @@ Beside the stream's folder a file keeps from which SCN on the stream lacks no tr
 """
 
 import json
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from sluice import whole_files
 from sluice.model.names import TableName
 from sluice.model.position import Moment, Position
 from sluice.vendors.stream.errors import ChangesLost, StreamUnreachable
@@ -83,9 +83,7 @@ class Recorded:
         """Raises `StreamUnreachable`."""
         text = json.dumps({"stream": self._end()[0], "scn": scn})
         try:
-            made = self._complete.with_name(f".{COMPLETE_FILE}.{os.getpid()}")
-            made.write_text(text, "utf-8")
-            made.rename(self._complete)
+            whole_files.write(self._complete, text)
         except OSError as error:
             raise StreamUnreachable(self._complete, f"cannot be written: {error.strerror}") from error
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import IO
 
+from sluice import whole_files
 from sluice.errors import Transient
 
 SPOOL_BYTES = 256 << 20
@@ -79,11 +80,7 @@ class Spool:
 
     def _open(self) -> IO[bytes]:
         made = (self.folder / f"{self._number}{SUFFIX}").open("ab")
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        whole_files.sync(self.folder)
         return made
 
 
