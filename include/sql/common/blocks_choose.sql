@@ -1,5 +1,7 @@
--- A block of a table of which parts are loaded: one of those parts is planned; what lies between them is stored already,
--- as of the slave's checkpoint. Called by: an initial update of a part of the slave. Placeholders: ${prefix}, ${schema}.
+-- Inserts a block of a table of which only parts are loaded: a part is planned; a range between two parts is stored, as
+-- of the slave's checkpoint.
+-- Called by: an initial update of a part of the slave.
+-- Placeholders: ${prefix}, ${schema}.
 -- Parameters: slave, table_schema, name, block, lo, hi, state; stored_at (of a stored one); planned_at.
 -- Privileges: INSERT on BLOCKS.
 INSERT INTO ${schema}.${prefix}blocks

@@ -1,6 +1,8 @@
--- A planned block to read next, locked until the caller commits; no row when other loaders hold all of them.
--- Called by: a loader, on the slave. Placeholders: ${prefix}, ${schema}, ${clock}; ${rest} which tables to pass over.
--- Parameters: slave, and those of ${rest}. Result: schema, tablename, block, lo, hi, marker, snapshot, tries.
+-- Selects the planned block to read next, and locks it until the caller commits.
+-- Called by: a loader, on the slave.
+-- Placeholders: ${prefix}, ${schema}, ${clock}; ${rest} which tables to pass over.
+-- Parameters: slave, and those of ${rest}.
+-- Result: schema, tablename, block, lo, hi, marker, snapshot, tries; no row if other loaders have all of them.
 -- Privileges: SELECT, UPDATE on BLOCKS.
 SELECT "schema", tablename, block, lo, hi, marker, snapshot, tries
 FROM ${schema}.${prefix}blocks

@@ -1,7 +1,8 @@
--- A block is in a file: the file is whole where it belongs, this says so.
--- Called by: an exporter, after it wrote the file. Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Marks a block as exported: its file is complete.
+-- Called by: an exporter, after it wrote the file.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
 -- Parameters: slave, table_schema, name, block, loader, marker, rows, bytes, file, sha256.
--- Result: no row changes when the block is not this loader's any more; the caller then removes its file.
+-- Result: no row changes if the block no longer belongs to this loader; the caller then removes its file.
 -- Privileges: UPDATE on BLOCKS.
 UPDATE ${schema}.${prefix}blocks
 SET state = 'exported', stored_at = ${clock}, marker = %(marker)s, "rows" = %(rows)s, bytes = %(bytes)s,

@@ -1,7 +1,8 @@
--- An exported block to import next, the first by the name of its file, locked until the caller commits.
--- Called by: an importer, on the slave. Placeholders: ${prefix}, ${schema}; ${rest} which tables to pass over.
+-- Selects the exported block to import next, the first by file name, and locks it until the caller commits.
+-- Called by: an importer, on the slave.
+-- Placeholders: ${prefix}, ${schema}; ${rest} which tables to pass over.
 -- Parameters: slave, and those of ${rest}.
--- Result: schema, tablename, block, lo, hi, file; no row when other importers hold all of them.
+-- Result: schema, tablename, block, lo, hi, file; no row if other importers have all of them.
 -- Privileges: SELECT, UPDATE on BLOCKS.
 SELECT "schema", tablename, block, lo, hi, "file"
 FROM ${schema}.${prefix}blocks

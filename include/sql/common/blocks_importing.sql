@@ -1,5 +1,7 @@
--- The import of an exported block begins; its marker stays. Called by: an importer, in the transaction of blocks_import.
--- Placeholders: ${prefix}, ${schema}, ${clock}. Parameters: slave, table_schema, name, block, loader.
+-- Marks an exported block as begun by an importer; its marker stays.
+-- Called by: an importer, in the transaction of blocks_import.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, table_schema, name, block, loader.
 -- Privileges: UPDATE on BLOCKS.
 UPDATE ${schema}.${prefix}blocks
 SET state = 'begun', loader = %(loader)s, begun_at = ${clock}, stored_at = NULL

@@ -1,5 +1,8 @@
--- The planned blocks of one table. Called by: a loader that reads for several slaves, on each but the first of them.
--- Placeholders: ${prefix}, ${schema}. Parameters: slave, table_schema, name. Result: block, lo, hi.
+-- The planned blocks of one table.
+-- Called by: a loader that reads for several slaves, on each but the first of them.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, name.
+-- Result: block, lo, hi.
 -- Privileges: SELECT on BLOCKS.
 SELECT block, lo, hi
 FROM ${schema}.${prefix}blocks

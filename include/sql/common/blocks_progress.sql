@@ -1,8 +1,10 @@
--- How far a load is, one row a table. Called by: the initial update's progress. Placeholders: ${prefix}, ${schema}.
--- STORED_AT is also when a block was exported.
--- Parameters: slave; since: what was stored later than that counts for the rate.
--- Result: schema, tablename, blocks planned, begun, stored; rows, bytes stored or exported; rows since; when the first was
---   begun and the last stored; blocks exported. Ordered as the tables are loaded. Privileges: SELECT on BLOCKS.
+-- The progress of a load, one row for each table. STORED_AT is also the time of an export.
+-- Called by: the initial update's progress.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave; since: blocks that were stored later count for the rate.
+-- Result: schema, tablename, blocks planned, begun, stored; rows, bytes stored or exported; rows since; when the first
+--   was begun and the last stored; blocks exported. Ordered as the tables are loaded.
+-- Privileges: SELECT on BLOCKS.
 SELECT "schema", tablename,
        COUNT(CASE WHEN state = 'planned' THEN 1 END), COUNT(CASE WHEN state = 'begun' THEN 1 END),
        COUNT(CASE WHEN state = 'stored' THEN 1 END),

@@ -1,6 +1,8 @@
--- What lay behind the end of a block that is begun becomes a planned block of its own; the marker of a snapshot held for all
--- blocks goes with it. Called by: a loader, right after blocks_begin.
--- Placeholders: ${prefix}, ${schema}. Parameters: slave, table_schema, name, block, hi, rest_hi.
+-- Inserts the rest behind the end of a begun block as a planned block. The marker of a snapshot that is held for all
+-- blocks is copied.
+-- Called by: a loader, right after blocks_begin.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, name, block, hi, rest_hi.
 -- Privileges: SELECT, INSERT on BLOCKS.
 INSERT INTO ${schema}.${prefix}blocks (slave, "schema", tablename, block, lo, hi, state, planned_at, marker, snapshot)
 SELECT b.slave, b."schema", b.tablename,

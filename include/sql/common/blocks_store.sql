@@ -1,7 +1,8 @@
--- A block is on the slave: last statement of the transaction that carries its rows.
--- Called by: a loader. Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Marks a block as stored; the last statement of the transaction that writes its rows.
+-- Called by: a loader.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
 -- Parameters: slave, table_schema, name, block, loader, marker, rows, bytes.
--- Result: no row changes when the block is not this loader's any more; the caller then rolls back.
+-- Result: no row changes if the block no longer belongs to this loader; the caller then rolls back.
 -- Privileges: UPDATE on BLOCKS.
 UPDATE ${schema}.${prefix}blocks
 SET state = 'stored', stored_at = ${clock}, marker = %(marker)s, "rows" = %(rows)s, bytes = %(bytes)s

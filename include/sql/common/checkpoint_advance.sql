@@ -1,8 +1,9 @@
--- The slave has a new checkpoint: last statement of every apply transaction.
--- Placeholders: ${prefix}, ${schema}, ${clock}. Parameters: slave, epoch, state, message, position, time, target, slice_key,
---   safemode_exit, changes (to add).
--- Result: no row changes when another apply has claimed the slave.
--- An apply that has nothing to say leaves what the initial update says of its load. Privileges: UPDATE.
+-- Writes the checkpoint of a window; the last statement of every transaction of the apply.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, epoch, state, message, position, time, target, slice_key, safemode_exit, changes (to add).
+-- Result: no row changes if another apply has claimed the slave. Without a message of the apply, the message of the
+--   initial update stays.
+-- Privileges: UPDATE.
 UPDATE ${schema}.${prefix}checkpoint
 SET message = CASE WHEN %(message)s = '' AND %(state)s = 'TRANSITION' AND LEFT(message, 15) = 'Initial update '
                    THEN message ELSE %(message)s END,

@@ -1,4 +1,7 @@
--- An admin's closure of the gate, kept where emptying Redis does not reach it; NULL: opened. Waits for a transaction of
--- the apply that is under way; whoever locks the row afterwards sees it. Called by: an admin.
--- Placeholders: ${prefix}, ${schema}, ${clock}. Parameters: slave, closed (JSON). Privileges: UPDATE.
+-- Stores or clears (NULL) the closure of the gate by an admin, so that an emptied Redis does not open the gate. Waits
+-- for a running transaction of the apply.
+-- Called by: an admin.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, closed (JSON).
+-- Privileges: UPDATE.
 UPDATE ${schema}.${prefix}checkpoint SET closed = %(closed)s, updated_at = ${clock} WHERE slave = %(slave)s

@@ -1,7 +1,4 @@
--- Gives rejects another status. Called by: the apply when it answers, the DAG rejects, after
--- rejects_movable. By hand, while an apply runs:
---   UPDATE demo_rejects SET status = 'asked', asked_by = 'anna', asked_at = CURRENT_TIMESTAMP
---   WHERE id = 7 AND status = 'set aside'
+-- Changes the status of rejects.
 -- Placeholders: ${prefix}, ${schema}, ${clock}; ${ids} which. Parameters: slave, status, person, force, answer, and those of
 -- ${ids}. Privileges: UPDATE on REJECTS.
 UPDATE ${schema}.${prefix}rejects

@@ -1,6 +1,7 @@
--- A newer change of the same row was applied: its reject is an older state from here on.
--- Called by: the apply, in its transaction. Parameters: slave, table_schema, table, key, repl_key.
--- Placeholders: ${prefix}, ${schema}; ${among} the condition that the key is one of a change's.
+-- Marks the reject of a row as outdated, because a newer change of this row was applied.
+-- Called by: the apply, in its transaction.
+-- Parameters: slave, table_schema, table, key, repl_key.
+-- Placeholders: ${prefix}, ${schema}; ${among} a condition on the key of the change.
 -- Privileges: SELECT, UPDATE on REJECTS.
 UPDATE ${schema}.${prefix}rejects
 SET newer = GREATEST(COALESCE(newer, 0), %(repl_key)s)

@@ -1,7 +1,8 @@
--- Rejects, oldest first.
+-- Reads rejects, oldest first.
 -- Called by: the apply (those still open, and the one it carries out), the DAG rejects (to show them).
 -- Placeholders: ${prefix}, ${schema}; ${ids}, ${statuses} which; ${lock}: FOR UPDATE or nothing.
--- Parameters: slave, number at most, and those of ${ids} and ${statuses}. Privileges: SELECT, UPDATE on REJECTS.
+-- Parameters: slave, number at most, and those of ${ids} and ${statuses}.
+-- Privileges: SELECT, UPDATE on REJECTS.
 SELECT id, repl_key, "schema", tablename, action, content, oldcontent, held, reason, rejected_at, key_columns, "keys",
        newer, status, "force", asked_by, asked_at, settled_by, settled_at, answer
 FROM ${schema}.${prefix}rejects

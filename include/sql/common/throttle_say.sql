@@ -1,7 +1,10 @@
--- Says on the slave what its load is held to. What the apply said, or another update, stays.
--- Called by: the throttle of a load job. Placeholders: ${prefix}, ${schema}, ${clock}.
--- Parameters: slave, update_id, message; ours: how messages of initial updates begin.
--- Result: none. Privileges: UPDATE on CHECKPOINT.
+-- Writes the reason of a throttle into the slave's message, unless the message is from the apply or from another
+-- update.
+-- Called by: the throttle of a load job.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, update_id, message; ours: the beginning of messages of initial updates.
+-- Result: none.
+-- Privileges: UPDATE on CHECKPOINT.
 UPDATE ${schema}.${prefix}checkpoint SET message = %(message)s, updated_at = ${clock}
 WHERE slave = %(slave)s AND update_id = %(update_id)s AND state = 'TRANSITION'
   AND (message = '' OR LEFT(message, CHAR_LENGTH(%(ours)s)) = %(ours)s) AND message <> %(message)s

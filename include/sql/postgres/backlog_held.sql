@@ -1,6 +1,11 @@
--- Notes who holds the purge. Who held it before keeps the time since when; nobody: the note goes.
--- Called by: housekeeping, on the master. Placeholders: ${prefix}, ${schema}. Parameters: slaves text[].
--- Result: none. Privileges: INSERT, UPDATE, DELETE on INFO. Oldest version: PostgreSQL 14.
+-- Records which slaves hold the purge. Slaves that are recorded already keep their time; without slaves the record is
+-- deleted.
+-- Called by: housekeeping, on the master.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slaves text[].
+-- Result: none.
+-- Privileges: INSERT, UPDATE, DELETE on INFO.
+-- Oldest version: PostgreSQL 14.
 WITH gone AS (
     DELETE FROM ${schema}.${prefix}info f WHERE f.name = 'purge_held' AND %(slaves)s::text[] = '{}'
 )

@@ -1,6 +1,7 @@
--- Installs the capture of one table, looks after it, and removes it.
+-- Creates, checks and removes the capture of one table.
 -- Called by: sluice.capture when it reconciles; structure.sql and ddl.sql when a table's structure changed.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
 -- Privileges: CREATE on the schema; to install a capture, TRIGGER on the table (not its ownership).
 -- Oldest version: PostgreSQL 14.
 

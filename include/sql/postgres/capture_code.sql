@@ -1,7 +1,9 @@
--- Writes the capture of one table as text: functions with its columns written out, and their triggers.
+-- Generates the capture of one table as text: functions with its columns written out, and their triggers.
 -- Called by: capture.sql, which installs it; structure.sql, when a table's structure turns out to have changed.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 --
 -- Statement triggers read the transition tables of a whole statement at once, at a third of the cost of a row
 -- trigger or less. Row triggers are used where transition tables would miss rows (a table that inherits, has heirs or

@@ -1,8 +1,11 @@
--- Writes the expressions of which capture functions consist: one table's columns, written out.
--- Called by: capture.sql. Every name in the code is qualified, operators included: the code runs with the rights of
---   the account that installed it, under whatever search_path the application has set.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Generates the expressions of capture functions, with a table's columns written out. Every name in the code is
+-- qualified, operators included, because the code runs with the rights of the account that installed it, under any
+-- search_path of the application.
+-- Called by: capture.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- What matters of a type when its values become text. Domains, arrays, ranges and composites are what they consist of.
 --   plain: no value's text ever needs protection.

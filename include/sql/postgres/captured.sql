@@ -1,7 +1,10 @@
--- The tables whose changes are captured, and what is plainly wrong with the others: a quick look at all of TABLES, where
--- capture_faults() examines each trigger's code. Called by: the initial update, before it takes the start position.
--- Placeholders: ${prefix}, ${schema}. Result: schema, name, fault (NULL: captured). Privileges: SELECT on TABLES and
--- CAPTURES. Oldest version: PostgreSQL 14.
+-- The tables of TABLES with the obvious faults of their capture. A quick check; capture_faults() also examines the code
+-- of each trigger.
+-- Called by: the initial update, before it takes the start position.
+-- Placeholders: ${prefix}, ${schema}.
+-- Result: schema, name, fault (NULL: captured).
+-- Privileges: SELECT on TABLES and CAPTURES.
+-- Oldest version: PostgreSQL 14.
 SELECT t.schemaname, t.tablename,
        CASE
            WHEN c.oid IS NULL THEN 'the table does not exist'

@@ -1,7 +1,10 @@
--- Collations that cannot be had here. Called by: the initial update, on the slave, before it makes tables.
--- Parameters: names text[]: quoted qualified names of collations; providers text[]: for those that would have to be made,
---   their provider, else NULL (pairs). Result: name of each that is absent and cannot be made.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Collations that are absent and cannot be created in this database.
+-- Called by: the initial update, on the slave, before it creates tables.
+-- Parameters: names text[]: quoted qualified names of collations; providers text[]: their provider if they have to be
+--   created, else NULL (pairs).
+-- Result: their names.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.name
 FROM unnest(%(names)s::text[], %(providers)s::text[]) AS w (name, provider)
 WHERE to_regcollation(w.name) IS NULL

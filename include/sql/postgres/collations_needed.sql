@@ -1,7 +1,10 @@
--- Collations of a database's own that the columns of tables use. Called by: the initial update, on the master.
+-- User-defined collations that the columns of tables use.
+-- Called by: the initial update, on the master.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: schema, name, deterministic bool, provider (i ICU, c libc, b builtin), locale (ICU, builtin), collate and
---   ctype (libc), rules (ICU). Columns that older versions lack are NULL. Privileges: none. Oldest version: PostgreSQL 14.
+--   ctype (libc), rules (ICU). Columns that older versions lack are NULL.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT DISTINCT cs.nspname::text, l.collname::text, l.collisdeterministic, l.collprovider::text,
        coalesce(to_jsonb(l) ->> 'colllocale', to_jsonb(l) ->> 'colliculocale'),
        to_jsonb(l) ->> 'collcollate', to_jsonb(l) ->> 'collctype', to_jsonb(l) ->> 'collicurules'

@@ -1,8 +1,10 @@
--- COLS_VIEW: the live structure of the replicated tables. Made again whenever this text differs from what is installed: a
--- later release may add columns behind the others, and change what the others say.
+-- COLS_VIEW: the current structure of the replicated tables. It is replaced if this text differs from the installed
+-- one: a later release may append columns and change the values of others.
 -- Called by: sluice.capture after the numbered steps; COLS_TABLE (resources_v1.sql) has the same columns.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- One row a column.
 CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS

@@ -1,6 +1,9 @@
 -- Functions of the event triggers that notice DDL on replicated tables (event_triggers.sql).
--- Called by: sluice.capture. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Called by: sluice.capture.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- Checks the registered tables that are, were or are named like one of p_relids, or hold one as a partition; all: NULL.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_check(p_relids oid[]) RETURNS void

@@ -1,7 +1,10 @@
--- Changes with what the comparison of definitions looks at: the tables there are, and of the captured ones indexes,
--- constraints, triggers and comments; checks of domains; views and sequences. Reads catalogues, never a table; takes no lock on any.
--- Called by: the apply, now and then. Placeholders: ${prefix}, ${schema}. Result: a text.
--- Privileges: SELECT on CAPTURES. Oldest version: PostgreSQL 14.
+-- A digest of everything that the comparison of definitions reads: the tables; indexes, constraints, triggers and
+-- comments of captured tables; checks of domains; views and sequences. Reads only catalogues, and locks no table.
+-- Called by: the apply, regularly.
+-- Placeholders: ${prefix}, ${schema}.
+-- Result: a text.
+-- Privileges: SELECT on CAPTURES.
+-- Oldest version: PostgreSQL 14.
 WITH captured AS MATERIALIZED (
     SELECT h.relid FROM ${schema}.${prefix}captures h WHERE h.mode <> 'dropped'
 )

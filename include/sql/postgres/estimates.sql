@@ -1,7 +1,10 @@
--- How large tables are, without reading them. Called by: the initial update's progress and its first block sizes.
+-- Estimates the size of tables without reading them.
+-- Called by: the initial update's progress and its first block sizes.
 -- Parameters: schemas text[], names text[] (pairs).
--- Result: schema, name, rows bigint (NULL when never analysed), bytes bigint with TOAST; a partitioned table is the
---   sum of its partitions. Privileges: none. Oldest version: PostgreSQL 13.
+-- Result: schema, name, rows bigint (NULL when never analysed), bytes bigint with TOAST; a partitioned table is the sum
+--   of its partitions.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH wanted AS (
     SELECT n.nspname, c.relname, c.oid, c.relkind
     FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)

@@ -1,6 +1,6 @@
--- Event triggers that notice DDL on replicated tables in the transaction of the DDL, hence in the right place among the
--- changes of rows. Where there are none, and where they are not told, ${prefix}check_structure() finds it by comparison, a
--- little later.
+-- Event triggers that notice DDL on replicated tables in the transaction of the DDL, so that its item has the right
+-- place among the changes of rows. Without them, and for changes that fire no event trigger, ${prefix}check_structure()
+-- finds the change by comparison, a little later.
 -- Called by: sluice.capture, which makes them when its account is a superuser; by hand, when an administrator makes them
 --   for an account that is none, after the installation:
 --   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' event_triggers.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE

@@ -1,12 +1,13 @@
--- What functions, operators and types of an expression call that is not immutable, or neither PostgreSQL's own nor in C
--- of an extension.
+-- What the functions, operators and types of an expression call that is not immutable, or that belongs neither to
+-- PostgreSQL itself nor, written in C, to an extension.
 -- Called by: sluice.vendors.postgres.expressions, on the slave.
--- Parameters: functions oid[], operators oid[], types oid[]; harmless text[]: names of PostgreSQL's own functions that are
---   not immutable and allowed all the same.
+-- Parameters: functions oid[], operators oid[], types oid[]; harmless text[]: names of PostgreSQL's own functions that
+--   are allowed although they are not immutable.
 -- Result: kind and text. function: the signature of one that is not allowed. cast: the signature of one that turns text
---   into values of a type, or values into text, and that no superuser made. check, default: the tree of an expression that
---   a domain among the types brings, also as a part of another type.
--- Privileges: none. Oldest version: PostgreSQL 14.
+--   into values of a type, or values into text, and that no superuser made. check, default: the tree of an expression
+--   that a domain among the types brings, also as a part of another type.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 --
 -- Aggregates and window functions count as functions; only the query of a view can have them.
 -- PostgreSQL's own are those with an oid of initdb (below 16384) in pg_catalog, however others got there. None of its

@@ -1,5 +1,8 @@
--- A failover begins: what an earlier one left in the row is void, the master's definitions stay.
--- Called by: sluice.failover. Placeholders: ${prefix}, ${schema}. Parameters: slave, id, action, reverse, by. Privileges: INSERT, UPDATE.
+-- Begins a failover: clears what an earlier one left in the row, except the master's definitions.
+-- Called by: sluice.failover.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, id, action, reverse, by.
+-- Privileges: INSERT, UPDATE.
 -- Oldest version: PostgreSQL 13.
 INSERT INTO ${schema}.${prefix}failover AS f (slave, failover_id, action, phase, reverse, started_by, begun_at)
 VALUES (%(slave)s, %(id)s, %(action)s, 'begun', %(reverse)s, %(by)s, clock_timestamp())

@@ -1,6 +1,10 @@
--- The claim of a failover comes to another phase, or goes. Who moves it first decides: a switch and an abort exclude
--- each other. Called by: sluice.failover. Placeholders: ${prefix}, ${schema} of the DbResources. Parameters: id, phases text[] from which it may;
--- phase, NULL: the claim goes. Result: one row where it was so. Privileges: UPDATE, DELETE on INFO.
+-- Moves the claim of a failover to another phase, or deletes it. The first move wins, so that a switch and an abort
+-- exclude each other.
+-- Called by: sluice.failover.
+-- Placeholders: ${prefix}, ${schema} of the DbResources.
+-- Parameters: id, phases text[]: the phases in which it may be moved; phase (NULL: the claim is deleted).
+-- Result: one row if it was in such a phase.
+-- Privileges: UPDATE, DELETE on INFO.
 -- Oldest version: PostgreSQL 14.
 WITH found AS (
     SELECT name FROM ${schema}.${prefix}info

@@ -1,11 +1,12 @@
--- All that an application relies on in a database besides rows, columns and types: one row a definition.
+-- Everything in a database that an application relies on besides rows, columns and types; one row for each definition.
 -- Called by: sluice.failover, on master and slave; what the slave lacks is the difference between the two answers.
 -- Placeholders: ${prefix} e.g. demo_, whose own objects are left out, those of other prefixes that capture too.
 -- Parameters: schemas text[], names text[]: the replicated tables (pairs); all_roles bool: every role instead of those
 --   that are referred to.
 -- Result: kind; schema and name of the object it belongs to (a table mostly; '' for none); object, its own name; the
---   definition, comparable between servers; text[] of statements that make it, text[] that remove it.
--- Privileges: none. Oldest version: PostgreSQL 14.
+--   definition, comparable between servers; text[] of statements that create it, text[] of statements that remove it.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 WITH t AS (
     SELECT w.schema, w.name, c.oid, c.relkind, c.relowner, c.relacl, c.relrowsecurity, c.relforcerowsecurity,
            format('%%I.%%I', w.schema, w.name) AS quoted

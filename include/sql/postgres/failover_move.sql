@@ -1,5 +1,9 @@
--- A failover has come to another phase. The caller holds the row's lock. Called by: sluice.failover. Placeholders: ${prefix}, ${schema}.
--- Parameters: slave, phase; last, start, verified (NULL: unchanged). Privileges: UPDATE. Oldest version: PostgreSQL 13.
+-- Moves a failover to another phase. The caller holds the row's lock.
+-- Called by: sluice.failover.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, phase; last, start, verified (NULL: unchanged).
+-- Privileges: UPDATE.
+-- Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}failover
 SET phase = %(phase)s, last = coalesce(%(last)s, last), start = coalesce(%(start)s, start),
     verified = coalesce(%(verified)s, verified), updated_at = clock_timestamp()

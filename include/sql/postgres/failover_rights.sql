@@ -1,9 +1,11 @@
--- What a failover could not make of its own accord, for want of rights that ownership of the tables does not bring.
--- Called by: sluice.failover, on the slave. Parameters: granted text[]: schemas whose privileges are granted to others;
---   owners text[], spaces text[] (pairs): roles that tables in these schemas are given to; database bool, roles bool: settings
---   of the database, or of roles in it, are made.
+-- What a failover cannot create, because the account has no other rights than the ownership of the tables.
+-- Called by: sluice.failover, on the slave.
+-- Parameters: granted text[]: schemas whose privileges are granted to others; owners text[], spaces text[] (pairs):
+--   roles that tables in these schemas are given to; database bool, roles bool: settings of the database, or of roles
+--   in it, are to be created.
 -- Result: kind (grant, member, create, database, roles); schema or role, quoted where it needs it; schema.
--- Privileges: none. Oldest version: PostgreSQL 14.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 WITH me AS (
     SELECT oid, rolsuper, rolcreaterole FROM pg_catalog.pg_roles WHERE rolname = current_user
 ), owners AS (

@@ -1,10 +1,11 @@
--- Where sequences are that no column of a replicated table draws from by itself: applications call them.
+-- Sequences that no column of a replicated table uses; applications call them.
 -- Called by: sluice.failover and the apply, on the master and on the slave; the preflight, on the master.
 -- Placeholders: ${prefix} e.g. demo_, whose own are left out.
 -- Parameter: schemas text[]: those of the replicated tables, in which sequences are looked for.
--- Result: schema, name, increment, minimum, maximum, the last value (NULL: none drawn yet, or not readable), type, start,
---   cache, cycle, whether this account may read that value, owner of the sequence, quoted.
--- Privileges: SELECT or USAGE on the sequences. Oldest version: PostgreSQL 14.
+-- Result: schema, name, increment, minimum, maximum, the last value (NULL: none drawn yet, or not readable), type,
+--   start, cache, cycle, whether this account may read that value, owner of the sequence, quoted.
+-- Privileges: SELECT or USAGE on the sequences.
+-- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, c.relname::text, s.seqincrement, s.seqmin, s.seqmax,
        CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_catalog.pg_sequence_last_value(c.oid) END,
        pg_catalog.format_type(s.seqtypid, NULL), s.seqstart, s.seqcache, s.seqcycle,

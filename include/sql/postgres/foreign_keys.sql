@@ -1,9 +1,10 @@
--- The foreign keys by which tables refer to others, or to themselves, as far as they are enforced.
+-- The enforced foreign keys of tables.
 -- Called by: sluice.vendors.postgres.foreign_keys, on the slave for the order in which tables are written.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order): the tables that refer to others.
 -- Result: schema and name of the referring table, of the referred one; what an update and a deletion of a referred row
 --   does (a no action, r restrict, c cascade, n set null, d set default); the columns that refer, those referred to.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT cn.nspname::text, c.relname::text, pn.nspname::text, p.relname::text,
        f.confupdtype::text, f.confdeltype::text,
        ARRAY(SELECT a.attname::text FROM unnest(f.conkey) WITH ORDINALITY AS k (attnum, place)

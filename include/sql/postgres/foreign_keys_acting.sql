@@ -1,6 +1,9 @@
--- The foreign keys of a slave that change or delete rows by themselves, between any tables.
--- Called by: sluice.vendors.postgres.foreign_keys, in the transaction that applied changes, after them: none can be made then.
--- Result: name, its definition, then as foreign_keys.sql. Privileges: none. Oldest version: PostgreSQL 13.
+-- The foreign keys of a slave that change or delete rows by themselves, of all tables.
+-- Called by: sluice.vendors.postgres.foreign_keys, in the transaction of applied changes, after them: then no foreign
+--   key can be created any more.
+-- Result: name, its definition, then as foreign_keys.sql.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT f.conname::text, pg_catalog.pg_get_constraintdef(f.oid),
        cn.nspname::text, c.relname::text, pn.nspname::text, p.relname::text,
        f.confupdtype::text, f.confdeltype::text,

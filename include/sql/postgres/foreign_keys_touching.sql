@@ -1,7 +1,10 @@
--- Foreign keys of a slave that an initial update would meet. Called by: the initial update, before it changes anything.
+-- Foreign keys of a slave that concern the tables of an initial update.
+-- Called by: the initial update, before it changes anything.
 -- Parameters: schemas text[], names text[]: the tables to be loaded (pairs).
 -- Result: schema, name of the referring table, constraint, schema, name of the referred table; whether each of the two
---   is among those to be loaded. Privileges: none. Oldest version: PostgreSQL 13.
+--   is among those to be loaded.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH wanted AS (
     SELECT c.oid FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
     JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

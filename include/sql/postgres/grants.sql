@@ -1,15 +1,15 @@
--- Grants an account that is no superuser all it needs to be a master's account.
+-- Grants an account, which is no superuser, everything that a master's account needs.
 -- Called by: an administrator, after role.sql, once for each schema with replicated tables and each owner of such tables:
 --   sed -e 's/${role}/sluice/g' -e 's/${schema}/sluice/g' -e 's/${tables}/public/g' -e 's/${owner}/shop_owner/g' \
 --     grants.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${role} the account, ${schema} the schema that it gets for the DbResources (schema: of the configuration,
---   sluice where it names none), ${tables} a schema with tables to replicate, ${owner} the role that owns these; all quoted
---   where their names need it.
+--   default sluice), ${tables} a schema with tables to replicate, ${owner} the role that owns these; all quoted
+--   if their names need it.
 -- Result: none. Privileges: superuser, or the owner of the database, the schemas and the tables, who is a member of the
 --   account. Oldest version: PostgreSQL 14.
 --
--- docs/privileges.md says what each privilege is for, and which others there are for what few replications do. The task
--- check of the DAGs names all that is lacking, with its statement.
+-- docs/privileges.md explains each privilege, and lists others that few replications need. The task check of the DAGs lists
+-- what is missing, with the statements.
 
 -- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
 SET LOCAL search_path = pg_catalog, pg_temp;

@@ -1,8 +1,11 @@
--- From here on a table refuses whatever would change its rows, until a failover is through or aborted. Writers that are
--- in a transaction are waited for. What another replication applies passes: it names itself (origin in origins.sql).
+-- Makes a table refuse all changes of rows until a failover ends. Waits for writers that have an open transaction.
+-- Changes of an apply of another replication are accepted: it sets its origin (origins.sql).
 -- Called by: sluice.failover, in a transaction for each table.
--- Placeholders: ${prefix}, ${schema} of the DbResources; ${function} its quoted name, ${table} quoted, ${message} a literal.
--- Result: none. Privileges: CREATE on the schema, TRIGGER on the table. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} of the DbResources; ${function} its quoted name, ${table} quoted, ${message} a
+--   literal.
+-- Result: none.
+-- Privileges: CREATE on the schema, TRIGGER on the table.
+-- Oldest version: PostgreSQL 14.
 CREATE OR REPLACE FUNCTION ${schema}.${function}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$

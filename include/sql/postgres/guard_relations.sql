@@ -1,8 +1,10 @@
 -- The replicated tables and their partitions, and which of them refuse writes.
--- Called by: sluice.failover. Placeholders: ${prefix}, ${schema} of the DbResources.
--- Result: oid, quoted name, name of the function that is to refuse, bool: the trigger is there and fires, and its function
--- refuses (guard_release.sql leaves one that does not).
--- Privileges: SELECT on TABLES. Oldest version: PostgreSQL 14.
+-- Called by: sluice.failover.
+-- Placeholders: ${prefix}, ${schema} of the DbResources.
+-- Result: oid, quoted name, name of the function of its guard, bool: the trigger exists and fires, and its function
+--   refuses writes (after guard_release.sql it does not).
+-- Privileges: SELECT on TABLES.
+-- Oldest version: PostgreSQL 14.
 SELECT r.relid::bigint, format('%I.%I', n.nspname, c.relname), f.name,
        EXISTS (SELECT FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
                WHERE g.tgrelid = r.relid AND g.tgname = '${prefix}guard' AND g.tgenabled IN ('O', 'A') AND p.proname = f.name

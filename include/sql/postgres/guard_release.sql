@@ -1,5 +1,5 @@
--- Every table takes writes again, at once and without a lock on any of them. The triggers go afterwards, one by one:
--- DROP FUNCTION … CASCADE of each function ${prefix}capture_guard_…_x.
+-- Makes every table accept writes again, at once and without locks. The triggers are dropped later, one by one: DROP
+-- FUNCTION … CASCADE of each function ${prefix}capture_guard_…_x.
 -- Called by: sluice.failover; by a person who gives up a failover whose Airflow is lost:
 --   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' guard_release.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix}, ${schema} quoted schema of the DbResources. Result: none.

@@ -1,8 +1,11 @@
--- What keeps code of the application from running with the rights of the account that installed this: an owner of a
--- captured table may give it columns of types, casts, operators, policies and functions of his own at any time.
--- Called by: the generated capture functions, and what writes them (capture_code.sql, partitions.sql, structure.sql, ddl.sql).
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Prevents that code of the application runs with the rights of the account that installed this: the owner of a
+-- captured table may give it columns with types, casts, operators, policies and functions of his own at any time.
+-- Called by: the generated capture functions, and what writes them (capture_code.sql, partitions.sql, structure.sql,
+--   ddl.sql).
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- The account of this installation: it owns ITEMS.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}account() RETURNS oid

@@ -1,7 +1,9 @@
--- The extensions that indexes of tables take operator classes from, such as btree_gist or pg_trgm.
+-- The extensions whose operator classes the indexes of tables use, such as btree_gist or pg_trgm.
 -- Called by: the preflight, on the master.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
--- Result: extension, its schema. Privileges: none. Oldest version: PostgreSQL 14.
+-- Result: extension, its schema.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT DISTINCT e.extname::text, s.nspname::text
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

@@ -1,7 +1,9 @@
--- What a database has that could be replicated, by schema.
--- Called by: ./sluice add, to offer patterns. Parameters: schemas text[], names text[] (pairs): Sluice's own tables, which
---   do not count. Result, one row a schema with tables: name, tables, their rows by statistics, names of the tables' owners.
---   Privileges: none. Oldest version: PostgreSQL 14.
+-- The tables of a database that could be replicated, by schema.
+-- Called by: ./sluice add, to offer patterns.
+-- Parameters: schemas text[], names text[] (pairs): Sluice's own tables, which are left out.
+-- Result, one row a schema with tables: name, tables, their rows by statistics, names of the tables' owners.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, count(*), sum(greatest(coalesce(l.rows, c.reltuples), 0))::bigint,
        array_agg(DISTINCT r.rolname::text ORDER BY r.rolname::text)
 FROM pg_catalog.pg_class c

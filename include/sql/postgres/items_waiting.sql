@@ -1,6 +1,9 @@
--- How much waits in ITEMS: all changes are counted, and the size of one is taken from some at ten places.
--- Called by: housekeeping, on the master. Placeholders: ${prefix}, ${schema}. Result: changes, bytes without free space.
--- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- Counts the changes in ITEMS, and estimates their size from samples at ten places.
+-- Called by: housekeeping, on the master.
+-- Placeholders: ${prefix}, ${schema}.
+-- Result: changes, bytes without free space.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 WITH ends AS (
     SELECT min(i.repl_key) AS first, max(i.repl_key) AS last FROM ${schema}.${prefix}items i
 ), chosen AS (

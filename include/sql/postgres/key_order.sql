@@ -1,10 +1,11 @@
--- How the columns of a key are ordered: the operators of each type's default btree operator class.
+-- How the columns of a key are ordered: the operators of the default btree operator class of each type.
 -- Called by: sluice.vendors.postgres.key_order, on the master.
 -- Parameters: schema, name of the table; columns text[] in the key's order.
 -- Result: one row a column, in that order: the operators < and = (for OPERATOR(), schema-qualified), and whether the
---   order is the same in every database: no collation but C, no type that a database defines itself.
--- A domain orders as its base type; enums, arrays, ranges and composites share classes of pg_catalog.
--- Privileges: none. Oldest version: PostgreSQL 13.
+--   order is the same in every database: no collation but C, no type that a database defines itself. A domain orders as
+--   its base type; enums, arrays, ranges and composites share classes of pg_catalog.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH RECURSIVE keys AS (
     SELECT w.n, a.atttypid AS type, a.attcollation
     FROM unnest(%(columns)s::text[]) WITH ORDINALITY AS w (name, n)

@@ -1,7 +1,8 @@
--- Deletes copies of rows of a table without a key: of each distinct row of the source as many as its COPIES says.
+-- Deletes copies of rows of a table without a key: for each distinct row of the source, as many as its COPIES says.
 -- Called by: sluice.vendors.postgres.target.merge. Expects the sum of COPIES.
 -- Placeholders: ${target}, ${source} as in merge_delete.sql; ${match} equality of all columns, NULL equal to NULL.
--- Privileges: SELECT, DELETE on the table. Oldest version: PostgreSQL 13.
+-- Privileges: SELECT, DELETE on the table.
+-- Oldest version: PostgreSQL 13.
 DELETE FROM ${target} t
 USING (
     SELECT m.relation, m.place

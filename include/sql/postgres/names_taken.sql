@@ -1,6 +1,9 @@
--- Names of tables that are something else here: a view, a foreign table, an index, … Called by: the initial update, on
--- the slave, before it changes anything. Parameters: schemas text[], names text[] (pairs).
--- Result: schema, name, what it is. Privileges: none. Oldest version: PostgreSQL 13.
+-- Names of tables that belong to other relations here: a view, a foreign table, an index, …
+-- Called by: the initial update, on the slave, before it changes anything.
+-- Parameters: schemas text[], names text[] (pairs).
+-- Result: schema, name, what it is.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name,
        CASE c.relkind WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view' WHEN 'f' THEN 'a foreign table'
                       WHEN 'S' THEN 'a sequence' WHEN 'c' THEN 'a composite type' ELSE 'an index' END

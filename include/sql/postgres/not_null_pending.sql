@@ -1,7 +1,9 @@
--- Columns that are to become NOT NULL as soon as every row has its value: the checks that say so.
--- Called by: the apply, on the slave. Parameters: begins text (how the names of the checks begin).
+-- Columns that become NOT NULL as soon as every row has its value, found by the checks that record this.
+-- Called by: the apply, on the slave.
+-- Parameters: begins text: the beginning of the names of the checks.
 -- Result: schema and name of the table, constraint name, column.
--- Privileges: none. Oldest version: PostgreSQL 14.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, c.relname::text, k.conname::text, a.attname::text
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid

@@ -1,7 +1,10 @@
--- Whose changes are captured: those of the database's own sessions, and those that are passed on of other replications.
+-- Decides whose changes are captured: those of the database's own sessions, and those of other replications that are
+-- passed on.
 -- Called by: capture_code.sql, partitions.sql, capture.sql and structure.sql.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- The values of the setting sluice.origin with which a session is captured: none, and the prefixes whose changes this
 -- one passes on (configuration: master.cascade; kept in INFO).

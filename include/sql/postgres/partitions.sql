@@ -1,8 +1,10 @@
--- What row triggers miss on partitioned tables: TRUNCATE of a partition, and partitions that come or go with rows.
--- Called by: capture_code.sql and structure.sql. A partitioned table is replicated under its own name; which partition
--- a row is in is each database's own matter.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema; SELECT and TRIGGER on the partitions as well. Oldest version: PostgreSQL 14.
+-- What row triggers miss on partitioned tables: TRUNCATE of a partition, and partitions that are added or removed with
+-- rows. A partitioned table is replicated under its own name, whatever the partitions are.
+-- Called by: capture_code.sql and structure.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema; SELECT and TRIGGER on the partitions as well.
+-- Oldest version: PostgreSQL 14.
 
 -- The tables that a partitioned table consists of, itself first; none where it is not partitioned. pg_partition_tree() would
 -- lock the partitions, before their table is locked: DROP TABLE of a partition locks in the other order.

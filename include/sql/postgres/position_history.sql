@@ -1,5 +1,7 @@
--- The history of a timeline: its former timelines, and where each was left.
--- Called by: sluice.vendors.postgres.source.position, where the account may.
--- Parameter: file, below the server's data directory. Result: one row: the text, NULL where there is no such file.
--- Privileges: EXECUTE on pg_read_file. Oldest version: PostgreSQL 13.
+-- The history file of a timeline: its former timelines, and where each ended.
+-- Called by: sluice.vendors.postgres.source.position, if the account may.
+-- Parameter: file, below the server's data directory.
+-- Result: one row: the text, NULL if there is no such file.
+-- Privileges: EXECUTE on pg_read_file.
+-- Oldest version: PostgreSQL 13.
 SELECT pg_catalog.pg_read_file(%(file)s, 0, 1000000, true)

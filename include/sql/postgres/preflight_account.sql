@@ -1,11 +1,13 @@
 -- What this account may do in this database, and what the server is.
--- Called by: the preflight, on master and slave. Parameter: functions text[], names of PostgreSQL's own functions.
--- Result, one row: account and database, quoted; superuser (bool); text[] of other roles, quoted, that it may become and
---   that are superusers or may run programs or reach files on the server; CONNECT, TEMPORARY, CREATE
---   on the database (bools); USAGE of the language plpgsql (NULL: there is none); pg_read_all_stats; in recovery; encoding;
---   version, e.g. 180000; connections that are left to the account, and the limit that says so; the functions of the list that
---   it may not execute; the server's clock.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Called by: the preflight, on master and slave.
+-- Parameter: functions text[], names of PostgreSQL's own functions.
+-- Result, one row: account and database, quoted; superuser (bool); text[] of other roles, quoted, that it may become
+--   and that are superusers or may run programs or reach files on the server; CONNECT, TEMPORARY, CREATE on the
+--   database (bools); USAGE of the language plpgsql (NULL: there is none); pg_read_all_stats; in recovery; encoding;
+--   version, e.g. 180000; connections that are left to the account, and the limit that says so; the functions of the
+--   list that it may not execute; the server's clock.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH me AS (
     SELECT r.*, d.datname, d.oid AS database, d.datconnlimit, pg_catalog.pg_encoding_to_char(d.encoding)::text AS encoding
     FROM pg_catalog.pg_roles r, pg_catalog.pg_database d

@@ -1,7 +1,10 @@
--- Functions of capture triggers that the owner of a partitioned table may not execute: it could not make or attach
--- partitions. Called by: the preflight, on a master with resources. Placeholders: ${prefix}, ${schema} as in
--- resources_v1.sql. Result, one row a function: quoted name with the schema, the table's quoted name, its owner quoted.
--- Privileges: SELECT on ${prefix}captures. Oldest version: PostgreSQL 13.
+-- Functions of capture triggers that the owner of a partitioned table may not execute, so that he could not create or
+-- attach partitions.
+-- Called by: the preflight, on a master with resources.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result, one row a function: quoted name with the schema, the table's quoted name, its owner quoted.
+-- Privileges: SELECT on ${prefix}captures.
+-- Oldest version: PostgreSQL 13.
 SELECT DISTINCT format('%I.%I()', pn.nspname, p.proname), format('%I.%I', n.nspname, c.relname), format('%I', r.rolname)
 FROM ${schema}.${prefix}captures h
 JOIN pg_catalog.pg_class c ON c.oid = h.relid AND c.relkind = 'p'

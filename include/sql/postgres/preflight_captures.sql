@@ -1,7 +1,9 @@
--- Captures of replications in this database whose account this one is no member of: they would take what this one applies
--- for changes of the database's own, and queue it.
--- Called by: the preflight, on a slave. Result, one row a capture: the quoted name of its ITEMS, its account quoted.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Captures of other replications in this database whose account this account is not a member of: they would capture
+-- what this account applies.
+-- Called by: the preflight, on a slave.
+-- Result, one row a capture: the quoted name of its ITEMS, its account quoted.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT format('%I.%I', n.nspname, regexp_replace(c.relname, 'captures$', 'items')), format('%I', r.rolname)
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -1,7 +1,10 @@
--- Which owners' future tables and sequences this account could not read.
--- Called by: the preflight, on the master. Parameters: schemas text[], owners text[]: schema and quoted owner (pairs).
--- Result, one row a pair with something lacking: schema, quoted schema, owner quoted, whether tables come without SELECT or
---   TRIGGER, whether sequences come without SELECT. Privileges: none. Oldest version: PostgreSQL 13.
+-- Owners whose future tables and sequences this account could not read.
+-- Called by: the preflight, on the master.
+-- Parameters: schemas text[], owners text[]: schema and quoted owner (pairs).
+-- Result, one row for each pair with missing privileges: schema, quoted schema, owner quoted, whether new tables lack
+--   SELECT or TRIGGER, whether new sequences lack SELECT.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH wanted AS (
     SELECT DISTINCT w.schema, n.oid AS namespace, w.owner, r.oid AS role
     FROM unnest(%(schemas)s::text[], %(owners)s::text[]) AS w (schema, owner)

@@ -1,9 +1,11 @@
--- Objects under Sluice's names that do not belong to this account: made by another account, or by somebody else.
--- Called by: the preflight and whatever makes Sluice's objects, on master and slave. Parameters: schema text,
---   relations text[], functions text[]: names that Sluice uses there; captures text: how the names of the functions of
---   triggers begin (NULL: there are none).
--- Result, one row an object: the kind as ALTER takes it, quoted name with the schema, owner quoted, whether the owner is a
---   superuser. Privileges: none. Oldest version: PostgreSQL 14.
+-- Objects with Sluice's names that do not belong to this account.
+-- Called by: the preflight, and before Sluice's objects are created, on master and slave.
+-- Parameters: schema text, relations text[], functions text[]: names that Sluice uses there; captures text: the
+--   beginning of the names of trigger functions (NULL: there are none).
+-- Result, one row an object: the kind as ALTER takes it, quoted name with the schema, owner quoted, whether the owner
+--   is a superuser.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 WITH place AS (
     SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = %(schema)s
 ), found (kind, name, owner) AS (

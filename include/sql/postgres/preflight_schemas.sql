@@ -1,6 +1,9 @@
--- What this account may do in schemas. Called by: the preflight, on master and slave. Parameter: schemas text[].
+-- What this account may do in schemas.
+-- Called by: the preflight, on master and slave.
+-- Parameter: schemas text[].
 -- Result, one row a schema: name, quoted name, its owner quoted (NULL: there is no such schema), USAGE, CREATE (bools).
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, format('%%I', w.schema), CASE WHEN r.oid IS NOT NULL THEN format('%%I', r.rolname) END,
        coalesce(pg_catalog.has_schema_privilege(n.oid, 'USAGE'), false),
        coalesce(pg_catalog.has_schema_privilege(n.oid, 'CREATE'), false)

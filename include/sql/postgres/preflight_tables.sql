@@ -1,11 +1,14 @@
--- What this account may do with tables, and with their partitions: a trigger of a table is made on each, on every level.
--- Called by: the preflight, on master and slave. Parameters: schemas text[], names text[]: the tables (pairs).
--- Result, one row a table or partition that is there: schema and name of the table; whether the relation is a partition of
---   it; schema of the relation, its quoted name with the schema, owner quoted; whether it is partitioned; whether the account has the owner's rights, and
---   whether the owner is a superuser; the privileges it has, of SELECT, INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER, as text[];
---   whether row level security hides rows from it; whether publications of this database ask for the old values of rows
---   that change or go, and it has none to give.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- What this account may do with tables and their partitions: a trigger of a table is created on each of them, on every
+-- level.
+-- Called by: the preflight, on master and slave.
+-- Parameters: schemas text[], names text[]: the tables (pairs).
+-- Result, one row for each existing table or partition: schema and name of the table; whether the relation is a
+--   partition of it; schema of the relation, its quoted name with the schema, owner quoted; whether it is partitioned;
+--   whether the account has the owner's rights, and whether the owner is a superuser; the privileges it has, of SELECT,
+--   INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER, as text[]; whether row level security hides rows from it; whether
+--   publications of this database need old values of changed or deleted rows, which it does not provide.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH wanted AS (
     SELECT w.schema, w.name, c.oid
     FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)

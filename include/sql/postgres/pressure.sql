@@ -1,8 +1,11 @@
--- How busy a master's server is. Called by: the throttle of a load job, once a second. Parameters: none.
+-- How busy a master's server is.
+-- Called by: the throttle of a load job, once a second.
+-- Parameters: none.
 -- Result, one row: whether this account sees what other accounts do; sessions that execute a statement; sessions that
 --   wait for a lock (neither counts Sluice's own); the end of the WAL in bytes; how far each standby has replayed it,
 --   in bytes; the greatest lag that the server itself measured, seconds; the server's clock.
--- Privileges: pg_read_all_stats (or pg_monitor) to see other accounts. Oldest version: PostgreSQL 13.
+-- Privileges: pg_read_all_stats (or pg_monitor) to see other accounts.
+-- Oldest version: PostgreSQL 13.
 SELECT pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
        (SELECT count(*) FROM pg_catalog.pg_stat_activity a
         WHERE a.backend_type = 'client backend' AND a.state IN ('active', 'fastpath function call')

@@ -1,6 +1,9 @@
--- What this account may not do with tables it has to write. Called by: the initial update, on the slave.
--- Parameters: schemas text[], names text[] (pairs). Result: schema, name, the privileges that lack as text[]; tables
---   with all of them are absent. Privileges: none. Oldest version: PostgreSQL 13.
+-- The privileges that this account lacks on tables to which it must write.
+-- Called by: the initial update, on the slave.
+-- Parameters: schemas text[], names text[] (pairs).
+-- Result: schema, name, the missing privileges as text[]; tables without missing ones are left out.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, array_agg(p.privilege ORDER BY p.n)
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

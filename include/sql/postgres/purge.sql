@@ -1,7 +1,9 @@
--- Deletes changes that every slave has.
+-- Functions that delete changes which every slave has.
 -- Called by: sluice.vendors.postgres.source.purge (housekeeping), batch by batch.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- One batch: the changes with keys from above p_above up to p_through that all of p_seen cover, p_limit at most. p_seen
 -- holds the snapshot of each slave's checkpoint: a change that one of them does not cover stays, whatever its key is.

@@ -1,8 +1,11 @@
--- Of each of some tables the first change of its definition that a position has not seen: what the table was
--- before it is the definition under which the changes waiting until then were captured.
--- Called by: the apply, when it meets a table for the first time.
--- Placeholders: ${prefix}, ${schema}. Parameters: schemas, names (pairs), floor (REPL_KEY), snapshot (text of pg_snapshot).
--- Result: schema, table, oldcontent. Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- For each of some tables, the first change of its definition that a position has not seen. Its OLDCONTENT is the
+-- definition under which the changes before it were captured.
+-- Called by: the apply, for a table that it has not seen before.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: schemas, names (pairs), floor (REPL_KEY), snapshot (text of pg_snapshot).
+-- Result: schema, table, oldcontent.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 SELECT DISTINCT ON (i.db_schema, i.tablename) i.db_schema, i.tablename, i.oldcontent
 FROM ${schema}.${prefix}items i
 JOIN unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name) ON i.db_schema = w.schema AND i.tablename = w.name

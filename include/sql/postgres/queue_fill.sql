@@ -1,7 +1,9 @@
--- How many changes of a window, from the lowest key on, hold ${bytes} bytes of contents; one at least.
+-- How many changes of a window, from the lowest key on, have ${bytes} bytes of contents; at least one.
 -- Called by: sluice.vendors.postgres.source.queue, where a survey found more than that.
 -- Placeholders: ${window} as in queue_window.sql; ${limit} changes are looked at; ${bytes} a number.
--- Result: one number, `changes`. Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- Result: one number, `changes`.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 SELECT count(*) AS changes
 FROM (
     SELECT sum(bytes) OVER (ORDER BY repl_key ROWS UNBOUNDED PRECEDING) - bytes AS before

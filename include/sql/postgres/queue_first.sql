@@ -2,8 +2,9 @@
 -- Called by: sluice.vendors.postgres.source.pending_changes.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${applied} the
 --   condition that changes of a row's table are applied.
--- Result: its tables, each as schema, table, number of changes, actions; no row where nothing waits.
--- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- Result: its tables, each as schema, table, number of changes, actions; no row if nothing waits.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 WITH first AS (
     SELECT trans_key FROM ${schema}.${prefix}items WHERE ${window} AND ${applied} ORDER BY repl_key LIMIT 1
 )

@@ -1,10 +1,11 @@
--- A window of ITEMS, in REPL_KEY order.
+-- Reads a window of ITEMS, in REPL_KEY order.
 -- Called by: sluice.vendors.postgres.source.queue, over ADBC and therefore without parameters.
--- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${old} when
---   OLDCONTENT is needed.
--- Result: repl_key, trans_key (an xid8), schema, table, guid, action, content, oldcontent.
--- OLDCONTENT travels only where a key or an old image is taken from it: a plain UPDATE under its key needs none.
--- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${old} the condition
+--   under which OLDCONTENT is needed.
+-- Result: repl_key, trans_key (an xid8), schema, table, guid, action, content, oldcontent. OLDCONTENT is returned only
+--   if a key or an old image is read from it: a plain UPDATE that keeps its key needs none.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 SELECT repl_key, trans_key, db_schema AS "schema", tablename AS "table", guid,
        db_action AS action, content, CASE WHEN ${old} THEN oldcontent END AS oldcontent
 FROM ${schema}.${prefix}items

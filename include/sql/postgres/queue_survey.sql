@@ -1,11 +1,12 @@
--- What waits in a window, without reading it: how much, how far, and what cuts the stream.
+-- Measures a window without reading it: number, last key and size of its changes, and its cuts.
 -- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
 --   key on, a number; ${limited}: whether there may be more, true or false.
--- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs
---   that change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], and
---   whether more changes follow in the window.
--- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
+-- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs that
+--   change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], and whether
+--   more changes follow in the window.
+-- Privileges: SELECT on ITEMS.
+-- Oldest version: PostgreSQL 14.
 WITH following AS (
     -- The first change that is not taken.
     SELECT repl_key AS first

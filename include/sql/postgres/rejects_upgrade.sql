@@ -1,5 +1,8 @@
--- Gives a REJECTS of an earlier release the columns it lacks. Called by: the apply when it starts, where one is missing.
--- Placeholders: ${prefix}, ${schema}. Privileges: owner of the table. Oldest version: PostgreSQL 13.
+-- Adds missing columns to a REJECTS of an earlier release.
+-- Called by: the apply when it starts, if one is missing.
+-- Placeholders: ${prefix}, ${schema}.
+-- Privileges: owner of the table.
+-- Oldest version: PostgreSQL 13.
 ALTER TABLE ${schema}.${prefix}rejects
     ADD COLUMN IF NOT EXISTS held        text,
     ADD COLUMN IF NOT EXISTS key_columns text[] NOT NULL DEFAULT '{}',

@@ -1,3 +1,7 @@
--- Whether a relation is there. Called by: sluice.failover, of sequences of the application.
--- Parameter: relation, its quoted name. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
+-- Whether a relation exists.
+-- Called by: sluice.failover, for sequences of the application.
+-- Parameter: relation, its quoted name.
+-- Result: one boolean.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT to_regclass(%(relation)s) IS NOT NULL

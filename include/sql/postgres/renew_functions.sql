@@ -1,7 +1,10 @@
--- Writes the capture functions of the registered tables anew, as this release writes them: no statement of the application
--- runs code of an older one after an upgrade. Triggers that should be others are left to reconcile_tables.
--- Called by: sluice.capture, after the files of functions. Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
--- Result: none. Privileges: those of the account that installed. Oldest version: PostgreSQL 14.
+-- Generates the capture functions of the registered tables again, so that no statement of the application runs code of
+-- an older release after an upgrade. Triggers that should be different are left to reconcile_tables.
+-- Called by: sluice.capture, after the files of functions.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: those of the account that installed.
+-- Oldest version: PostgreSQL 14.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}renew_functions() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1

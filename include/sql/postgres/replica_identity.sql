@@ -1,8 +1,10 @@
--- Lets rows of the DbResources without a key change where a publication has all tables of the database: PostgreSQL would
--- refuse that, and with it the application's statement which changes a definition.
--- Called by: sluice.capture, and by hand, as resources_v1.sql. Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
--- Result: none. A table that is in use for longer than half a second is not waited for: the installation fails, and is
---   tried again. Privileges: those of the account that installed the tables. Oldest version: PostgreSQL 14.
+-- Sets the replica identity of Sluice's tables without a key, for publications of all tables of the database: otherwise
+-- PostgreSQL would refuse their changes, and with them the application's statement that changes a definition.
+-- Called by: sluice.capture, and by hand, as resources_v1.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none. If a table is in use for longer than half a second, the installation fails, and is tried again.
+-- Privileges: those of the account that installed the tables.
+-- Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
     found regclass;

@@ -1,7 +1,9 @@
 -- DbResources of one prefix on a PostgreSQL master, step 2: the labels of enums, and the bounds of partitions.
 -- Called by: sluice.capture, and by hand, as resources_v1.sql.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: those of the account that installed step 1.
+-- Oldest version: PostgreSQL 14.
 
 -- The enums and the domains that the table's columns use, as the definition in force lists them (definition.sql).
 ALTER TABLE ${schema}.${prefix}current_tables ADD COLUMN IF NOT EXISTS enums text NOT NULL DEFAULT '';

@@ -1,7 +1,9 @@
--- DbResources of one prefix on a PostgreSQL master, step 3: capture functions that nobody's code gains rights by.
+-- DbResources of one prefix on a PostgreSQL master, step 3: capture functions by which no code of others gains rights.
 -- Called by: sluice.capture, and by hand, as resources_v1.sql.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: those of the account that installed step 1.
+-- Oldest version: PostgreSQL 14.
 
 -- Functions that have other parameters now, or are called no more.
 DROP FUNCTION IF EXISTS ${schema}.${prefix}value_code(text, text, boolean),

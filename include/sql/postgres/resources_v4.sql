@@ -1,7 +1,9 @@
--- DbResources of one prefix on a PostgreSQL master, step 4: queries that are asked of all slaves at one position.
+-- DbResources of one prefix on a PostgreSQL master, step 4: queries to all databases at one position.
 -- Called by: sluice.capture, and by hand, as resources_v1.sql.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: those of the account that installed step 1.
+-- Oldest version: PostgreSQL 14.
 
 -- POSITION: the state of the replicated tables that each slave answers for. SECONDS: how long the query may take.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}statements (

@@ -1,7 +1,9 @@
--- The statements that take back every privilege that was granted to an account in this database, default privileges too,
--- and what it was given on the whole server: memberships, BYPASSRLS.
--- Called by: ./sluice remove --revoke, which prints them and asks before it runs them. Parameter: role text.
--- Result: one statement a row, without `;`. Objects that the account owns are left out. Privileges: none.
+-- The statements that revoke every privilege of an account in this database, default privileges included, and what it
+-- has on the whole server: memberships, BYPASSRLS.
+-- Called by: ./sluice remove --revoke, which prints them and asks before it runs them.
+-- Parameter: role text.
+-- Result: one statement a row, without `;`. Objects that the account owns are left out.
+-- Privileges: none.
 -- Oldest version: PostgreSQL 14.
 WITH grantee AS (
     SELECT r.oid, format('%%I', r.rolname) AS name FROM pg_catalog.pg_roles r WHERE r.rolname = %(role)s

@@ -1,8 +1,11 @@
--- Who else may make objects in a schema: an object of somebody else under one of Sluice's names would be used as its own.
--- Called by: the preflight and whatever makes Sluice's objects, on master and slave. Parameter: schema text.
--- Result, one row a role: its quoted name (PUBLIC: everybody), whether it owns the schema, whether the schema holds relations
---   that do not belong to this account. Superusers, and roles that may act as this account, are left out: they may do
---   whatever it may. The owner may give itself what it lacks. Privileges: none. Oldest version: PostgreSQL 14.
+-- Roles that may create objects in a schema: Sluice would use an object of theirs under one of its names.
+-- Called by: the preflight, and before Sluice's objects are created, on master and slave.
+-- Parameter: schema text.
+-- Result, one row a role: its quoted name (PUBLIC: everybody), whether it owns the schema, whether the schema holds
+--   relations that do not belong to this account. Superusers, and roles that may act as this account, are left out:
+--   they can do whatever it may do. The owner of the schema can grant himself CREATE.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 WITH place AS (
     SELECT n.oid, n.nspowner, n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = %(schema)s
 ), holder (role, owner) AS (

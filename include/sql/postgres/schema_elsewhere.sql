@@ -1,8 +1,9 @@
--- The other schemas in which a replication's tables are: the former default was public.
--- Called by: whatever finds none in the schema that is the default now. Parameters: schema text: where they are not;
---   relations text[]: names of tables that are always together.
--- Result: name, quoted name. Tables of this account or of a superuser count alone: nobody else can pretend an installation.
--- Privileges: none. Oldest version: PostgreSQL 14.
+-- Other schemas that contain the tables of a replication: the former default was public.
+-- Called by: tasks and commands that find none in the configured schema.
+-- Parameters: schema text: where they are not; relations text[]: names of tables that are always together.
+-- Result: name, quoted name. Only tables of this account or of a superuser count: nobody else can fake an installation.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, format('%%I', n.nspname)
 FROM pg_catalog.pg_namespace n
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r' AND c.relname = ANY (%(relations)s::text[])

@@ -1,5 +1,5 @@
--- Makes the schema of Sluice's own objects where it is absent. Nobody but the account gets any privilege on it: what
--- triggers call runs as their functions' owner.
+-- Creates the schema of Sluice's own objects if it is absent. Only the account gets privileges on it, because functions
+-- that triggers call run with the rights of their owner.
 -- Called by: the installation on the master, the initial update on a slave; by hand, as the account, or as an administrator
 --   with AUTHORIZATION sluice in place of CURRENT_USER:
 --   sed -e 's/${schema}/sluice/g' schema_make.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE

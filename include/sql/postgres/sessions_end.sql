@@ -1,5 +1,8 @@
--- Ends this account's other sessions of an application. Called by: a load job, for loaders of its dead predecessor.
--- Parameter: application. Result: how many were told to end. Privileges: none for the account's own sessions.
+-- Ends other sessions of this account that have an application name.
+-- Called by: a load job, for loaders of a dead job before it.
+-- Parameter: application.
+-- Result: how many sessions.
+-- Privileges: none for the account's own sessions.
 -- Oldest version: PostgreSQL 13.
 WITH found AS MATERIALIZED ( -- else the function might be called before the conditions are looked at
     SELECT pid FROM pg_stat_activity

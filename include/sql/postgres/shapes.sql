@@ -1,10 +1,10 @@
--- The columns and the key of tables, one row a column.
+-- The columns and the key of tables, one row for each column.
 -- Called by: sluice.vendors.postgres.catalog, on master and slave.
 -- Parameters: schemas text[], names text[] (pairs, same order).
--- Result: schema, name, partitioned bool, then column name, type, position, nullable, key position
---   (0: none), default, identity, generated, collation. Ordered by table and position. A table
---   without columns gives one row of NULLs.
--- Privileges: none beyond connecting. Oldest version: PostgreSQL 13.
+-- Result: schema, name, partitioned bool, then column name, type, position, nullable, key position (0: none), default,
+--   identity, generated, collation. Ordered by table and position. A table without columns gives one row of NULLs.
+-- Privileges: none beyond connecting.
+-- Oldest version: PostgreSQL 13.
 WITH wanted AS (
     SELECT c.oid, n.nspname, c.relname, c.relkind
     FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)

@@ -1,15 +1,15 @@
--- Grants an account that is no superuser all it needs to be a slave's account.
+-- Grants an account, which is no superuser, everything that a slave's account needs.
 -- Called by: an administrator, after role.sql, once for each schema in which replicated tables will live:
 --   sed -e 's/${role}/sluice/g' -e 's/${schema}/sluice/g' -e 's/${tables}/public/g' slave_grants.sql |
 --     psql -1 -v ON_ERROR_STOP=1 DATABASE
---   The database itself, where there is none yet, in the master's encoding or in UTF8:
+--   The database itself, if it is missing, in the master's encoding or in UTF8:
 --   psql -c "CREATE DATABASE shop ENCODING 'UTF8' TEMPLATE template0" postgres
 -- Placeholders: ${role} the account, ${schema} the schema that it gets for CHECKPOINT, BLOCKS and REJECTS (schema: of the
---   slave in the configuration, sluice where it names none), ${tables} a schema of replicated tables; all quoted where
---   their names need it. Schemas that are absent are made.
+--   slave in the configuration, sluice where it names none), ${tables} a schema of replicated tables; all quoted if
+--   their names need it. Missing schemas are created.
 -- Result: none. Privileges: superuser, as of SET ON PARAMETER. Oldest version: PostgreSQL 14.
 --
--- Tables that are there already should belong to the account: ALTER TABLE ... OWNER TO ${role}.
+-- Existing tables should belong to the account: ALTER TABLE ... OWNER TO ${role}.
 
 -- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
 SET LOCAL search_path = pg_catalog, pg_temp;

@@ -1,5 +1,9 @@
--- Whether the slave's tables are there as this version wants them. Called by: before slave_resources.
--- Parameters: checkpoint, blocks, throttle, definitions, the tables' names with their schema, quoted. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
+-- Whether the slave's tables exist as this version needs them.
+-- Called by: the callers of slave_resources, before it.
+-- Parameters: checkpoint, blocks, throttle, definitions, the tables' names with their schema, quoted.
+-- Result: one boolean.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
                WHERE attrelid = to_regclass(%(blocks)s) AND attname = 'retry_at')
    AND EXISTS (SELECT FROM pg_catalog.pg_attribute

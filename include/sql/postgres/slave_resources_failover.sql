@@ -1,6 +1,8 @@
--- What a slave keeps for its failover: the master's definitions, and how far a failover is.
+-- The table that a slave keeps for a failover: the master's definitions, and the phase of a failover.
 -- Called by: sluice.failover and housekeeping, before they write to it. Idempotent.
--- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema. Privileges: CREATE on the schema. Oldest version: PostgreSQL 13.
+-- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 13.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}failover (
     slave       text PRIMARY KEY,
     sheet       text,

@@ -1,6 +1,6 @@
--- Removes what Sluice keeps on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS and FAILOVER, and with those of
--- the last slave the tables themselves, and the schema when it is empty then and belongs to the account. The replicated
--- tables and their rows stay as they are. Safe to repeat.
+-- Removes what Sluice has on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS and FAILOVER, with
+-- those of the last slave the tables, and then the schema if it is empty and belongs to the account. The replicated
+-- tables and their rows stay. Can be repeated.
 -- Called by: ./sluice remove, when no apply of the slave runs; by hand:
 --   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' -e "s/\${slave}/'dr1'/g" slave_uninstall.sql \
 --     | psql -1 -v ON_ERROR_STOP=1 DATABASE

@@ -1,9 +1,11 @@
--- Whether a table still holds what the snapshot of this transaction saw of it. TRUNCATE and statements that rewrite a
--- table leave it empty for older snapshots; a scan by SQL reads the catalogues as the snapshot saw them, functions read
--- them as they are now. Called by: loaders, comparisons and repairs, in a transaction of that snapshot, after it locked
--- the table.
--- Parameters: schema, name. Result: one boolean, NULL where the snapshot saw no such table.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Whether a table still has the rows that the snapshot of this transaction saw. TRUNCATE and statements that rewrite a
+-- table leave it empty for older snapshots. A scan by SQL reads the catalogues as the snapshot saw them, functions read
+-- them as they are now.
+-- Called by: loaders, comparisons and repairs, in a transaction of that snapshot, after it locked the table.
+-- Parameters: schema, name.
+-- Result: one boolean, NULL if the snapshot saw no such table.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 WITH RECURSIVE seen AS (
     SELECT c.oid, c.relkind, c.relfilenode
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -1,7 +1,10 @@
--- Queues a query at a position, and forgets those that are older than a quarter of a year.
--- Called by: sluice.operate.broadcast, under a lock on ITEMS. Placeholders: ${prefix}, ${schema}.
--- Parameters: statement, slaves text[], seconds, shown, position, person. Result: its number, and a snapshot to read in.
--- Privileges: those of the account that installed. Oldest version: PostgreSQL 14.
+-- Queues a query at a position, and deletes those that are older than a quarter of a year.
+-- Called by: sluice.operate.broadcast, under a lock on ITEMS.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: statement, slaves text[], seconds, shown, position, person.
+-- Result: its number, and a snapshot to read in.
+-- Privileges: those of the account that installed.
+-- Oldest version: PostgreSQL 14.
 WITH old AS (
     DELETE FROM ${schema}.${prefix}statements WHERE asked_at < now() - interval '90 days' RETURNING id
 ), forgotten AS (

@@ -1,21 +1,23 @@
--- Finds out that the structure of replicated tables changed, writes the DDL items, and renews the captures.
+-- Finds changes of the structure of replicated tables, writes the DDL items, and renews the captures.
 -- Called by: the event triggers of ddl.sql in the transaction of the change itself; the apply's poll and housekeeping
---   (SELECT ${schema}.${prefix}check_structure()), for what no event trigger tells of.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+--   (SELECT ${schema}.${prefix}check_structure()), for changes that fire no event trigger.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 --
--- What a DDL item says to a slave:
---   CREATE  the table of CONTENT is captured from here on. With complete="true" all of its rows follow: make it unless
---           there is one; nothing is dropped or emptied. Without, load it before anything of it is applied.
---   ALTER   make the table of OLDCONTENT (its schema and table attributes are its former name) look like CONTENT. Asking
---           twice does no harm. Rows whose values the change itself made anew follow as UPDATEs; of a table without a
---           key as TRUNCATE and INSERTs.
---   DELETE WHERE  delete the rows that meet a condition: a partition went with its rows (partition_bound in partitions.sql).
---   DIFFER  tell a person that the table differs from here on: CONTENT says why. Nobody can say what changed.
---   DROP    the table of OLDCONTENT is gone on the master. What the slave does with its own is its configuration's word.
--- A table that is renamed stays registered, under its new name. The name it leaves is remembered in CAPTURES, as one that
--- was dropped, without a row in TABLES: another table that takes it is captured as one that was dropped and made again
--- is. A table leaves one such name, the first, for the later ones nobody configured; its RELID there says whose it was.
+-- What a slave does with a DDL item:
+--   CREATE  The table of CONTENT is captured from here on. With complete="true" all of its rows follow: create it unless it
+--           exists; nothing is dropped or emptied. Otherwise load it before changes of it are applied.
+--   ALTER   Change the table of OLDCONTENT (its schema and table attributes are its former name) to CONTENT. Doing this
+--           twice does no harm. Rows whose values the statement changed follow as UPDATEs; rows of a table without a key as
+--           TRUNCATE and INSERTs.
+--   DELETE WHERE  Delete the rows that match a condition: their partition was removed (partition_bound in partitions.sql).
+--   DIFFER  Report to a person that the table differs from here on; CONTENT has the reason. It is unknown what changed.
+--   DROP    The table of OLDCONTENT was dropped on the master. The slave's configuration decides about its own.
+-- A renamed table stays registered, under its new name. CAPTURES remembers its former name like that of a dropped table,
+-- without a row in TABLES: another table that takes the name is captured like one that was dropped and created again. For
+-- later names that nobody configured, only the first name is remembered; its RELID there is that of the table.
 
 -- Queues all rows of a table, or those that meet p_where, or those of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
 -- without a trigger, DELETE for those that went, UPDATE for those that were rewritten.

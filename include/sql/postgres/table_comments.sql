@@ -1,6 +1,9 @@
--- Comments on tables and their columns. Called by: the apply, on master and slave.
+-- Comments on tables and their columns.
+-- Called by: the apply, on master and slave.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
--- Result: schema, name of the table, column (empty: the table's own), text. Privileges: none. Oldest version: PostgreSQL 13.
+-- Result: schema, name of the table, column (empty: the table's own), text.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, coalesce(a.attname::text, ''), d.description
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

@@ -1,9 +1,11 @@
--- Check constraints and foreign keys of tables. Called by: the initial update's finish, on master and slave.
+-- Check constraints and foreign keys of tables.
+-- Called by: the initial update's finish, on master and slave.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
--- Result: schema, name of the table, constraint name, kind (c, f), validated bool, definition of a check, columns text[];
---   of a foreign key: schema and name of the table it refers to, its columns text[], MATCH (f full, s simple),
+-- Result: schema, name of the table, constraint name, kind (c, f), validated bool, definition of a check, columns
+--   text[]; of a foreign key: schema and name of the table it refers to, its columns text[], MATCH (f full, s simple),
 --   deferrable bool, initially deferred bool. Constraints that are not enforced and temporal ones are left out.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, k.conname::text, k.contype::text, k.convalidated,
        CASE WHEN k.contype = 'c' THEN format('CHECK (%%s)', pg_catalog.pg_get_expr(k.conbin, k.conrelid)) END,
        (SELECT array_agg(a.attname::text ORDER BY p.n) FROM unnest(k.conkey) WITH ORDINALITY AS p (attnum, n)

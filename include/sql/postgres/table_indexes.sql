@@ -1,9 +1,11 @@
--- Indexes of tables beyond the key, and what constrains them. Called by: the initial update's finish, on master and slave.
+-- Indexes of tables other than that of the key, and unique and exclusion constraints.
+-- Called by: the initial update's finish, on master and slave.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: schema, name of the table, index name, unique bool, valid bool, the text after CREATE INDEX name ON table,
 --   constraint kind (u, x or NULL), constraint definition, key bool (the index of the primary key), text[] of the
 --   expressions among its columns and of its condition, text[] of the columns that it and these use.
--- Privileges: none. Oldest version: PostgreSQL 13.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, x.relname::text, i.indisunique, i.indisvalid AND i.indisready,
        substring(pg_catalog.pg_get_indexdef(i.indexrelid)
                  FROM char_length(format('CREATE %%sINDEX %%I ON %%s%%I.%%I ',

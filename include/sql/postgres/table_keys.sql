@@ -1,6 +1,10 @@
--- The name and kind of each table's key. Called by: the initial update, on the master; shapes.sql says its columns.
--- Parameters: schemas text[], names text[] (pairs). Result: schema, name, index name, kind (p primary key, u unique
---   constraint, i index alone); keyless tables are absent. Privileges: none. Oldest version: PostgreSQL 13.
+-- The name and kind of each table's key; shapes.sql has its columns.
+-- Called by: the initial update, on the master; shapes.sql says its columns.
+-- Parameters: schemas text[], names text[] (pairs).
+-- Result: schema, name, index name, kind (p primary key, u unique constraint, i index alone); keyless tables are
+--   absent.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT DISTINCT ON (i.indrelid) w.schema, w.name, x.relname::text, coalesce(k.contype::text, 'i')
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema

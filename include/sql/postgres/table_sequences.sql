@@ -1,9 +1,11 @@
--- Sequences behind the columns of tables: of identity columns and of defaults. Called by: the initial update, on master
--- and slave. Parameters: schemas text[], names text[]: the tables (pairs).
+-- Sequences of the columns of tables: of identity columns and of defaults.
+-- Called by: the initial update, on master and slave.
+-- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: schema, name of the table, column, identity bool, owned bool (goes with the column), schema, name of the
---   sequence, type, start, increment, minimum, maximum, cache, cycle, last value (NULL: never used, or no privilege), whether
---   this account may read that value, may set it; owner of the sequence, quoted.
--- Privileges: SELECT on the sequences for the last value. Oldest version: PostgreSQL 13.
+--   sequence, type, start, increment, minimum, maximum, cache, cycle, last value (NULL: never used, or no privilege),
+--   whether this account may read that value, may set it; owner of the sequence, quoted.
+-- Privileges: SELECT on the sequences for the last value.
+-- Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, a.attname::text, u.identity, o.objid IS NOT NULL OR u.identity,
        sn.nspname::text, q.relname::text, pg_catalog.format_type(s.seqtypid, NULL),
        s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle,

@@ -1,6 +1,8 @@
--- Tables that can be replicated: ordinary and partitioned ones, not the partitions themselves.
+-- Tables that can be replicated: ordinary and partitioned ones, without the partitions.
 -- Called by: the expansion of wildcards in the configuration.
--- Result: schema, name; ordered. Privileges: none. Oldest version: PostgreSQL 13.
+-- Result: schema, name; ordered.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT n.nspname::text, c.relname::text
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

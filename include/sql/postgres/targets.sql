@@ -1,13 +1,13 @@
--- The tables of a slave as changes are applied to them, one row a column.
+-- The tables of a slave to which changes are applied, one row for each column.
 -- Called by: sluice.vendors.postgres.target.slave_tables.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
 -- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
 --   column name, type, plain type (of a domain the type below, without length), the same with its length, NOT NULL,
---   identity, generated, equality operator (qualified; NULL when the type has none), whether that can drive a hash join,
---   whether a collation decides, whether a cast from text reads what the type's own input does,
---   place in the primary key (0: none). A table without columns gives one row of NULLs.
---   Ordered by table and position.
--- Privileges: none beyond connecting. Oldest version: PostgreSQL 13.
+--   identity, generated, equality operator (qualified; NULL when the type has none), whether that can drive a hash
+--   join, whether a collation decides, whether a cast from text reads what the type's own input does, place in the
+--   primary key (0: none). A table without columns gives one row of NULLs. Ordered by table and position.
+-- Privileges: none beyond connecting.
+-- Oldest version: PostgreSQL 13.
 WITH RECURSIVE wanted AS (
     SELECT c.oid, n.nspname, c.relname, c.relkind
     FROM unnest($1::text[], $2::text[]) AS w (schema, name)

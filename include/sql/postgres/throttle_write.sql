@@ -1,7 +1,11 @@
--- What the load of a slave is held to from now on. Called by: the throttle of a load job. Placeholders: ${prefix},
--- ${schema}. Parameters: slave, paused, reason, rows_per_second, bytes_per_second (NULL: no limit), loaders.
--- Result: none. Privileges: INSERT, UPDATE on THROTTLE. Oldest version: PostgreSQL 13.
--- A rate counts from when it was set: what was loaded before must not be paid for under a lower one.
+-- Writes the throttle of a slave's load.
+-- Called by: the throttle of a load job.
+-- Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, paused, reason, rows_per_second, bytes_per_second (NULL: no limit), loaders.
+-- Result: none.
+-- Privileges: INSERT, UPDATE on THROTTLE.
+-- Oldest version: PostgreSQL 13.
+-- A rate counts from the time when it was set, so that earlier blocks do not count for a lower rate.
 INSERT INTO ${schema}.${prefix}throttle AS t (slave, paused, reason, rows_per_second, bytes_per_second, loaders)
 VALUES (%(slave)s, %(paused)s, %(reason)s, %(rows_per_second)s, %(bytes_per_second)s, %(loaders)s)
 ON CONFLICT (slave) DO UPDATE

@@ -1,9 +1,11 @@
--- The definitions of types. Called by: the initial update, on master and slave, to create and to compare.
+-- The definitions of types.
+-- Called by: the initial update, on master and slave, to create and to compare.
 -- Parameters: schemas text[], names text[]: the types (pairs).
--- Result: schema, name, kind (e enum, d domain, c composite, r range, b base, t row of a table), extension and its schema
---   (NULLs when none), labels text[] of an enum, comparable text (what values depend on), DDL after CREATE TYPE or
---   DOMAIN (NULL when it cannot be created).
--- Privileges: none. Oldest version: PostgreSQL 14.
+-- Result: schema, name, kind (e enum, d domain, c composite, r range, b base, t row of a table), extension and its
+--   schema (NULLs when none), labels text[] of an enum, comparable text (what values depend on), DDL after CREATE TYPE
+--   or DOMAIN (NULL when it cannot be created).
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT s.nspname::text, t.typname::text,
        CASE WHEN c.relkind <> 'c' THEN 't' ELSE t.typtype::text END,
        x.extname::text, xs.nspname::text,

@@ -1,8 +1,10 @@
--- The types of a database's own that tables need, and the types and extensions those need in turn.
+-- User-defined types that tables need, and the types and extensions which those need.
 -- Called by: the initial update, on the master.
 -- Parameters: schemas text[], names text[]: the tables (pairs).
--- Result: schema, name of each type; a type comes after all it is made of. Types of extensions are among them, types
---   of pg_catalog are not. Privileges: none. Oldest version: PostgreSQL 14.
+-- Result: schema, name of each type; a type comes after the types that it consists of. Types of extensions are among
+--   them, types of pg_catalog are not.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 WITH RECURSIVE needed (oid, depth) AS (
     SELECT a.atttypid, 0
     FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)

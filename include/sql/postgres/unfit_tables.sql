@@ -1,8 +1,9 @@
--- Tables that cannot be captured, with the reason and the remedy.
+-- Tables that cannot be captured, with reason and remedy.
 -- Called by: sluice.capture, before it registers a table.
 -- Parameters: schemas text[], names text[] (pairs, same order).
--- Result: schema, name, reason; no row for a table that is fit.
--- Privileges: none beyond connecting. Oldest version: PostgreSQL 14.
+-- Result: schema, name, reason; no row for a table that can be captured.
+-- Privileges: none beyond connecting.
+-- Oldest version: PostgreSQL 14.
 SELECT w.schema, w.name, CASE
     WHEN n.oid IS NULL OR c.oid IS NULL THEN 'does not exist'
     WHEN c.relkind = 'v' THEN 'is a view; replicate the tables it reads'

@@ -1,10 +1,12 @@
--- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that prefix demo_ leaves
--- demo_2_ alone. Queued changes go with ITEMS. A master that a failover left read-only takes writes again. The schema goes
--- when it is empty then and belongs to the account.
+-- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that the prefix demo_ does
+-- not affect demo_2_. Changes in ITEMS are deleted. A master that a failover made read-only accepts writes again. The
+-- schema is dropped if it is empty then and belongs to the account.
 -- Called by: sluice.capture, after it removed each table's capture; by hand as resources_v1.sql, after
 --   event_triggers_remove.sql.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: the account that installed. Oldest version: PostgreSQL 14.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: the account that installed.
+-- Oldest version: PostgreSQL 14.
 
 -- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
 DO $sluice$

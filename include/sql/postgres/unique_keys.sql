@@ -1,10 +1,11 @@
--- What must be unique in a table of the slave: unique indexes and exclusion constraints.
--- Called by: sluice.vendors.postgres.target.unique, for safe mode: the row that stands in the way of a newer one goes.
+-- Unique indexes and exclusion constraints of a table of the slave.
+-- Called by: sluice.vendors.postgres.target.unique, for safe mode, which deletes rows that conflict with a newer one.
 -- Parameters: $1 schema, $2 name.
 -- Result: a row an index: expressions text[] (columns by their unqualified names), operators text[] (qualified),
---   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions),
---   whether it is deferrable; oldest first.
--- Privileges: none. Oldest version: PostgreSQL 13.
+--   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions), whether it is
+--   deferrable; oldest first.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 13.
 SELECT array_agg(pg_catalog.pg_get_indexdef(i.indexrelid, p.place::int, true) ORDER BY p.place),
        array_agg(coalesce(
            (SELECT pg_catalog.format('OPERATOR(%I.%s)', n.nspname, o.oprname)

@@ -1,5 +1,8 @@
--- Who holds the right to load a slave. Called by: a load job that did not get it. Parameter: key.
--- Result: one text, or no row. Privileges: none; others' addresses show to members of pg_read_all_stats.
+-- Who has the right to load a slave.
+-- Called by: a load job that could not take it.
+-- Parameter: key.
+-- Result: one text, or no row.
+-- Privileges: none; others' addresses show to members of pg_read_all_stats.
 SELECT format('session %%s of %%s from %%s since %%s', l.pid, coalesce(a.usename, '?'), coalesce(host(a.client_addr), '?'),
               coalesce(to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'), '?'))
 FROM pg_locks l

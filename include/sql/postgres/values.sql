@@ -1,9 +1,11 @@
--- Functions on values: protection, XML content, numbers, debug lines, positions.
--- Called by: sluice.capture after the numbered steps; the functions call one another and are called by the
---   generated capture functions. Bodies are in SQL-standard form or pin search_path, so that the
---   search_path of the writing session decides nothing.
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Functions for values: escaping, XML content, numbers, debug lines, positions.
+-- Called by: sluice.capture after the numbered steps; the functions call one another and are called by the generated
+--   capture functions. Bodies are in SQL-standard form or pin search_path, so that the search_path of the writing
+--   session decides nothing.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE on the schema.
+-- Oldest version: PostgreSQL 14.
 
 -- The qualified, quoted name of an object of this prefix, for code that is put together as text.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text

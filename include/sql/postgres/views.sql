@@ -1,9 +1,11 @@
--- Views of the application, and what each reads. Called by: the apply, on master and slave.
+-- Views of the application, and what each of them reads.
+-- Called by: the apply, on master and slave.
 -- Placeholders: ${prefix} e.g. demo_, whose own are left out.
--- Result: schema, name, names of the columns (text[]), their types (text[]), options (text[]), the query, schemas and names
---   (text[] each) of the tables and views that it reads. Not among them: materialized views, those of extensions, and those
---   that read catalogues, which are of another server there.
--- Privileges: none. Oldest version: PostgreSQL 14.
+-- Result: schema, name, names of the columns (text[]), their types (text[]), options (text[]), the query, schemas and
+--   names (text[] each) of the tables and views that it reads. Materialized views, views of extensions, and views that
+--   read catalogues are left out.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, c.relname::text, a.names, a.types, coalesce(c.reloptions, '{}'), pg_catalog.pg_get_viewdef(c.oid),
        coalesce(d.schemas, '{}'), coalesce(d.names, '{}')
 FROM pg_catalog.pg_class c
