@@ -8,11 +8,11 @@ from sluice.model.connection import ConnectionInfo, known_options, option_fault
 from sluice.model.vendors import VENDORS
 
 GENERIC = "generic"
-"""A type that Airflow's form always offers, those of vendors only where their providers are installed."""
+"""A type that Airflow's form always offers; types of vendors need their providers."""
 
 
 class AirflowConnection(Protocol):
-    """The fields of one, as Airflow names them."""
+    """The fields of a connection, as Airflow names them."""
 
     @property
     def conn_type(self) -> str | None: ...
@@ -29,7 +29,7 @@ class AirflowConnection(Protocol):
 
 
 class ConnectionUnusable(Terminal):
-    """The connection `conn_id` cannot be what the configuration says it is."""
+    """The connection `conn_id` does not fit the configuration."""
 
     def __init__(self, conn_id: str, reason: str):
         super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")

@@ -1,4 +1,4 @@
-"""What ITEMS holds, and who keeps it from being purged."""
+"""The contents of ITEMS, and which slaves hold the purge."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,13 +11,13 @@ class Backlog:
     """ITEMS of a prefix at one moment."""
 
     changes: int
-    """About how many: REPL_KEYs from the oldest change to the newest; some may be missing between."""
+    """An estimate: the REPL_KEYs from the oldest change to the newest; some of them may be unused."""
     bytes: int
-    """On disk, indexes included."""
+    """The size on disk, with indexes."""
     held_by: tuple[str, ...] = ()
-    """Slaves that could not be asked, or not yet, what they have; nothing is purged meanwhile."""
+    """Slaves whose position is not known, because they do not answer or have none yet; nothing is purged meanwhile."""
     held_since: datetime | None = None
-    """By the master's clock, when housekeeping met the first of them."""
+    """When housekeeping noticed the first of them, by the master's clock."""
 
     def __str__(self) -> str:
         amount = f"ITEMS has about {counted(self.changes, 'change')}, {self.bytes / 1e6:,.1f} MB"

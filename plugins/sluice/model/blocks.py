@@ -1,34 +1,31 @@
-"""Blocks: the key ranges in which tables are loaded, and what they mean for changes.
+"""Blocks: the key ranges in which tables are loaded, and how they decide on changes.
 
-A block is read from the master in one short transaction, whose position is its marker: every
-change the marker covers is in the block, no other is. The apply runs while blocks load, and
-decides change by change (`decide`).
+A block is read from the master in one short transaction, whose position is its marker: the block has every change that
+the marker covers, and no other. The apply runs while blocks load, and decides on each change (`decide`).
 
-Why no change is lost or applied twice. For a window `(P1, P2]` the apply looks at the blocks
-after P2 was taken. The loader commits "begun" before it takes its snapshot on the master. So a
-block seen as planned is read after this look, its marker covers all of P2, and the change will
-be in the block: dropping it is right. A block seen as begun may have been read before or after
-the change: only waiting is right. A stored block says by its marker. Rows, marker and "stored"
-are committed together, so there is no fourth case.
+Why no change is lost or applied twice: for a window `(P1, P2]` the apply reads BLOCKS after P2 was taken. The loader
+commits "begun" before it takes its snapshot on the master. So a planned block is read later, its marker will cover all
+of P2, and the block will contain the change: the change can be dropped. A begun block may have been read before or
+after the change: the apply waits. For a stored block the marker decides. Rows, marker and "stored" are committed
+together, so there is no fourth case.
 
-A loader that died leaves "begun"; its block goes back to "planned". That is safe at any moment,
-even while the loader lives: storing demands that the block is still begun by this very loader.
+A loader that died leaves a begun block, which is planned again. This is safe at any time, even while the loader lives:
+it can store the block only if the block is still begun by itself.
 
-Where all blocks are read in one snapshot, each has its marker before it is read: what that marker covers
-is dropped, any other change waits until the block is stored.
+If all blocks are read in one snapshot, each has its marker before it is read: changes that the marker covers are
+dropped, all others wait until the block is stored.
 
-So it is while the whole slave is loaded. Where a part of a slave that is NORMAL is loaded nobody waits: all else goes
-on, transaction by transaction. A change is applied in a block that has caught up, and left out in any other one. When
-the end of a window covers the marker of a stored block, the changes between the marker and that end are read once more,
-those of the block are applied, and the marker is removed: it has caught up, in the one transaction that also carries
-the window (`TableBlocks.catching_up`). So a block is either as of its marker or as of the checkpoint, and says which.
-ITEMS keeps all changes since the load began. A TRUNCATE or a change of the table's definition lets the blocks that have
-not caught up be read again, so that none of these lies between a marker and its catching up.
+All this holds while the whole slave is loaded. While a part of a NORMAL slave is loaded, nothing waits. A change is
+applied if its block has caught up, and left out otherwise. When the end of a window covers the marker of a stored
+block, the changes between the marker and that end are read again, those of the block are applied, and the marker is
+removed in the transaction of the window: the block has caught up (`TableBlocks.catching_up`). So a block is either as
+of its marker or as of the checkpoint. ITEMS keeps all changes since the load began. After a TRUNCATE or a change of the
+table's definition, blocks that have not caught up are read again, so that such a change is never between a marker and
+the end of catching up.
 
-An initial update that travels as files reads a block long before the slave has it: it is "exported",
-with its marker. A change the marker covers is in the file; any other waits until the file is
-imported. A block that is being imported is "begun" and keeps its marker: should its loader die, it
-goes back to "exported".
+For an initial update by files, a block is "exported", with its marker, long before the slave has it. The file has the
+changes that the marker covers; all others wait until the file is imported. A block that is being imported is "begun"
+and keeps its marker: if its loader dies, it is "exported" again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,16 +42,16 @@ Key = tuple[str, ...]
 
 
 class BlockState(StrEnum):
-    """How far a block is."""
+    """The state of a block."""
 
     PLANNED = "planned"
-    """Its reading has not begun."""
+    """Nobody reads it yet."""
     BEGUN = "begun"
-    """A loader said that it will read, or is reading, or died."""
+    """A loader will read it, is reading it, or died."""
     EXPORTED = "exported"
-    """Its rows are in a file, with its marker; the file is on its way to the slave."""
+    """Its rows are in a file that is not imported yet; its marker is known."""
     STORED = "stored"
-    """Its rows are on the slave, committed with its marker."""
+    """Its rows are on the slave, committed together with its marker."""
 
 
 MOVES: dict[BlockState, frozenset[BlockState]] = {
@@ -63,20 +60,20 @@ MOVES: dict[BlockState, frozenset[BlockState]] = {
     BlockState.EXPORTED: frozenset({BlockState.BEGUN}),
     BlockState.STORED: frozenset(),
 }
-"""A loader moves to begun, and from there to stored or exported, or back when it failed or died."""
+"""A loader marks a block as begun, then as stored or exported, or resets it after a failure."""
 
 
 class Decision(StrEnum):
-    """What becomes of a change."""
+    """What the apply does with a change."""
 
     DROP = "drop"
     WAIT = "wait"
-    """The block is being read: wait until it is stored or planned again, then decide again."""
+    """Wait until the block is stored or planned again, then decide again."""
     APPLY = "apply"
 
 
 class BlocksDamaged(Terminal):
-    """The blocks of `table` do not join to one range of keys."""
+    """The blocks of `table` leave a gap or overlap."""
 
     def __init__(self, table: TableName, reason: str):
         super().__init__(
@@ -88,7 +85,7 @@ class BlocksDamaged(Terminal):
 
 @dataclass(frozen=True)
 class Block:
-    """A range of keys of one table: `lo` inclusive, `hi` exclusive, None where it is open."""
+    """A range of keys of one table: from `lo` (inclusive) to `hi` (exclusive); None: without a bound."""
 
     table: TableName
     number: int
@@ -96,42 +93,42 @@ class Block:
     hi: Key | None = None
     state: BlockState = BlockState.PLANNED
     marker: Position | None = None
-    """Set when stored or exported, and while it is imported; from the beginning where all blocks are read in one
-    snapshot. Of a stored block None: the stream has passed it, every change is applied."""
+    """Set when the block is stored or exported, while it is imported, and from the beginning if all blocks are read in
+    one snapshot. None for a stored block: it has caught up, and every change is applied."""
     rows: int = 0
     bytes: int = 0
     loader: str | None = None
     begun_at: datetime | None = None
     stored_at: datetime | None = None
     file: str | None = None
-    """The file that holds its rows, when it was exported."""
+    """The file with its rows, if it was exported."""
     sha256: str | None = None
-    """Of that file."""
+    """The SHA-256 of that file."""
     snapshot: str | None = None
-    """The exported snapshot of the master in which it is read; None: in one of its own."""
+    """The exported snapshot of the master in which it is read; None: its own snapshot."""
     tries: int = 0
-    """How often its reading gave way to the application; known when it is claimed."""
+    """How often it gave way to applications; known when it is claimed."""
 
     @property
     def left_alone(self) -> bool:
-        """Whether the update under way is not to load it: it was stored before, and only tells what lies between."""
+        """Whether the running update does not load it: it was stored before, between two parts that are loaded."""
         return self.state is BlockState.STORED and self.begun_at is None
 
     @property
     def caught_up(self) -> bool:
-        """Whether it is stored and the stream has passed its marker: it is what the slave's checkpoint says."""
+        """Whether it has caught up: it is as of the slave's checkpoint."""
         return self.state is BlockState.STORED and self.marker is None
 
     def settled(self, applied: Position) -> bool:
-        """True when every change after `applied` is to be applied here."""
+        """Whether every change after `applied` is applied to this block."""
         return self.state is BlockState.STORED and (self.marker is None or applied.covers_all_of(self.marker))
 
 
 def decide(block: Block, xid: int, repl_key: int) -> Decision:
-    """What becomes of the change `repl_key` by transaction `xid` to a key inside `block`.
+    """The decision on the change `repl_key` of transaction `xid`, of a key inside `block`.
 
-    The blocks must have been read after the end of the change's window was taken. A change of
-    key is two decisions, one for the old key and one for the new.
+    BLOCKS must have been read after the end of the change's window was taken. A change of a key is two decisions, one
+    for the old key and one for the new.
     """
     if block.marker is None:
         if block.state is BlockState.PLANNED:
@@ -146,17 +143,15 @@ def decide(block: Block, xid: int, repl_key: int) -> Decision:
 
 @dataclass(frozen=True)
 class TableBlocks:
-    """All blocks of one table in the order of their keys; they join without gap from end to end."""
+    """All blocks of one table in the order of their keys, without gaps."""
 
     table: TableName
     blocks: tuple[Block, ...]
 
     @classmethod
     def joined(cls, table: TableName, blocks: Iterable[Block]) -> "TableBlocks":
-        """Orders blocks by following each one's end to the next one's start.
-
-        No keys are compared: only the master knows how they order. Raises `BlocksDamaged`.
-        """
+        """Orders blocks by matching the end of each with the start of the next. No keys are compared, since only the
+        master knows their order. Raises `BlocksDamaged`."""
         by_start: dict[Key | None, Block] = {}
         count = 0
         for block in blocks:
@@ -177,21 +172,21 @@ class TableBlocks:
 
     @property
     def bounds(self) -> list[Key]:
-        """The starts of all blocks but the first: what `locate` compares keys with."""
+        """The starts of all blocks but the first, with which `locate` compares keys."""
         return [block.lo for block in self.blocks[1:] if block.lo is not None]
 
     def settled(self, applied: Position) -> bool:
-        """True when every change after `applied` is to be applied, wherever its key lies."""
+        """Whether every change after `applied` is applied, whatever its key."""
         return all(block.settled(applied) for block in self.blocks)
 
     @property
     def caught_up(self) -> bool:
-        """Whether the table is what the slave's checkpoint says."""
+        """Whether the table is as of the slave's checkpoint."""
         return all(block.caught_up for block in self.blocks)
 
     @property
     def outline(self) -> "TableBlocks":
-        """Fewer blocks: neighbours become one where both have caught up, and where neither has."""
+        """Fewer blocks: neighbours are joined if both have caught up, or neither has."""
         merged: list[Block] = []
         for block in self.blocks:
             if merged and merged[-1].caught_up == block.caught_up:
@@ -201,10 +196,10 @@ class TableBlocks:
         return TableBlocks(self.table, tuple(merged))
 
     def catching_up(self, end: Position) -> list[Block]:
-        """The stored blocks that catch up with the window that ends at `end`, as it covers their markers.
+        """The stored blocks that catch up in the window that ends at `end`, because it covers their markers.
 
-        Where blocks were read long before they are stored, in files or in one snapshot, they wait for one another: what
-        follows their markers is read once for all of them.
+        If blocks are read long before they are stored, in files or in one snapshot, they catch up together: the changes
+        after their markers are read once for all of them.
         """
         behind = [block for block in self.blocks if not block.caught_up]
         together = any(block.file is not None or block.snapshot is not None for block in behind)
@@ -213,9 +208,9 @@ class TableBlocks:
         return [block for block in behind if block.settled(end)]
 
     def merged(self, applied: Position) -> "TableBlocks":
-        """Fewer blocks, for changes after `applied`: neighbours that decide alike become one.
+        """Fewer blocks, for changes after `applied`: neighbours with the same decision for every change are joined.
 
-        Planned ones drop, those being read wait, settled ones apply, whatever the change.
+        Planned blocks drop changes, blocks that are being read wait, and blocks that have caught up apply.
         """
         merged: list[Block] = []
         for block in self.blocks:
@@ -236,7 +231,7 @@ class TableBlocks:
 
 @dataclass(frozen=True)
 class BlockMap:
-    """The blocks of all tables of one slave, as one look at BLOCKS found them."""
+    """The blocks of all tables of one slave, from one query of BLOCKS."""
 
     tables: Mapping[TableName, TableBlocks] = field(default_factory=dict)
 
@@ -249,24 +244,22 @@ class BlockMap:
         return cls({table: TableBlocks.joined(table, found) for table, found in by_table.items()})
 
     def undecided(self, applied: Position) -> dict[TableName, TableBlocks]:
-        """The tables whose changes after `applied` need a decision, their blocks merged.
-
-        Changes of every other table are applied.
-        """
+        """The tables whose changes after `applied` need a decision, with their blocks joined. Changes of all other
+        tables are applied."""
         return {table: blocks.merged(applied) for table, blocks in self.tables.items() if not blocks.settled(applied)}
 
     def complete(self, applied: Position) -> bool:
-        """True when all blocks are stored and `applied` has passed every marker: the slave is consistent."""
+        """Whether all blocks are stored and `applied` covers every marker: the slave is consistent."""
         return all(blocks.settled(applied) for blocks in self.tables.values())
 
 
 def decisions(blocks: Sequence[Block], xid: int, repl_key: int) -> frozenset[Decision]:
-    """Every decision a change of unknown place would get, such as a TRUNCATE."""
+    """All decisions that are possible for a change whose block is not known, such as a TRUNCATE."""
     return frozenset(decide(block, xid, repl_key) for block in blocks)
 
 
 def by_oldest_marker(blocks: Iterable[Block]) -> list[tuple[Position, list[Block]]]:
-    """Blocks with markers, with a marker that those of all of them cover; in groups where there is no such one."""
+    """Blocks with markers, in groups with a marker that all markers of the group cover."""
     groups: list[tuple[Position, list[Block]]] = []
     for block in blocks:
         assert block.marker is not None

@@ -1,4 +1,4 @@
-"""Queries that a person asks of the master and of slaves at one position, and what they answer. No I/O."""
+"""Queries to the master and its slaves at one position, and their answers. No I/O."""
 
 import hashlib
 import json
@@ -11,36 +11,36 @@ from sluice.model.mask import SECRET
 Row = tuple[str | None, ...]
 
 MOST_ROWS = 10_000
-"""Rows that an answer may have."""
+"""The highest number of rows of an answer."""
 
 
 class AnswerState(StrEnum):
-    """What has become of a query on one slave."""
+    """The state of a query on one slave."""
 
     WAITING = "waiting"
     EQUAL = "equal"
-    """It answered what the master did."""
+    """Its answer equals the master's."""
     DIFFERENT = "different"
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Of one server."""
+    """The answer of one server."""
 
     count: int = 0
     digest: str = ""
-    """Of all rows, in any order."""
+    """A digest of all rows, in any order."""
     columns: Row = ()
-    """Their names, where the server says them."""
+    """The names of the columns, if the server returns them."""
     rows: tuple[Row, ...] = ()
-    """The first of them; none where the configuration hides columns."""
+    """The first rows; none if the configuration hides columns."""
     error: str = ""
     """Why there is no answer."""
 
     @classmethod
     def of(cls, columns: Row, rows: Sequence[Row], shown: int) -> "Answer":
-        """`shown`: how many rows are kept; none where a column's name says that it is secret, or nothing is said."""
+        """`shown`: how many rows are kept; none if a column's name suggests a secret, or the names are not known."""
         if len(rows) > MOST_ROWS:
             return cls(error=f"it has more than {MOST_ROWS:,} rows: count or aggregate them")
         written = "\n".join(sorted(json.dumps(row) for row in rows))
@@ -50,7 +50,7 @@ class Answer:
 
     @classmethod
     def failed(cls, error: Exception, *, hidden: bool) -> "Answer":
-        """`hidden`: the configuration hides columns, and the text of an error can hold any value."""
+        """`hidden`: the configuration hides columns, so the error's text is not kept, which can contain any value."""
         return cls(error="it failed; why is in the server's own log" if hidden else str(error))
 
     def text(self) -> str:
@@ -64,7 +64,7 @@ class Answer:
 
 
 def state(of_master: Answer | None, of_slave: Answer | None) -> AnswerState:
-    """Of one slave, from the answers that are there."""
+    """The state of one slave, from the answers so far."""
     if of_slave is None:
         return AnswerState.WAITING
     if of_slave.error:

@@ -1,4 +1,4 @@
-"""Changes: the actions that ITEMS records, and what one does to a row."""
+"""Changes: the actions in ITEMS, and the effect of one on a row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ class Action(StrEnum):
     DELETE = "DELETE"
     TRUNCATE = "TRUNCATE"
     DELETE_WHERE = "DELETE WHERE"
-    """The rows that meet a condition go: a partition was dropped with them."""
+    """Delete the rows that match a condition: their partition was removed."""
     DIFFER = "DIFFER"
-    """Nobody can say what changed in a table; CONTENT says why."""
+    """A table differs, and it is unknown in what; CONTENT has the reason."""
     CREATE = "CREATE"
     ALTER = "ALTER"
     DROP = "DROP"
 
 
 ROW_ACTIONS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
-"""Changes of one row. All others cut the stream: what precedes them is applied first."""
+"""Changes of one row. All others are cuts: everything before them is applied first."""
 
 EMPTYING = frozenset({Action.TRUNCATE, Action.DELETE_WHERE})
-"""Changes that remove rows of a table without naming them."""
+"""Changes that delete rows of a table without naming them."""
 
 DEFINITIONS = frozenset({Action.CREATE, Action.ALTER, Action.DROP})
-"""Changes of a table's definition."""
+"""Changes of the definition of a table."""
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """One change of one row, taken apart."""
+    """One change of one row, parsed."""
 
     repl_key: int
     table: TableName
@@ -44,16 +44,16 @@ class RowChange:
     key: tuple[str, ...]
     """The key's columns; empty for a keyless table."""
     new: Mapping[str, str | None]
-    """The row after it, empty for a DELETE."""
+    """The row after the change; empty for a DELETE."""
     old: Mapping[str, str | None]
-    """What is known of the row before it, at least its key. Empty for an INSERT."""
+    """The known values of the row before the change, at least its key; empty for an INSERT."""
     content: str | None
-    """`new` as REJECTS keeps it, None for none."""
+    """`new` as REJECTS stores it; None without a row."""
     oldcontent: str | None
-    """Of `old` what its item says."""
+    """The part of `old` that the item has."""
     mask: Mask = NO_PATTERNS
     partial: bool = False
-    """`new` of an UPDATE lacks columns, which stay as they are; or `old` of a DELETE."""
+    """`new` of an UPDATE lacks unchanged columns, or `old` of a DELETE lacks columns."""
 
     def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The row's key, or all of a keyless row."""
@@ -61,10 +61,10 @@ class RowChange:
 
     @property
     def says_former(self) -> bool:
-        """Whether `old` is all of the row before it, or there was none."""
+        """Whether `old` is the whole row before the change, or there was none."""
         return not self.old or (not self.partial and self.new.keys() <= self.old.keys())
 
     @property
     def shown(self) -> dict[str, str | None]:
-        """What names the row in a message: the key under which the slave holds it, without masked values."""
+        """The row in a message: its key on the slave, without masked values."""
         return self.mask.row(self.table, self.key_of(self.old or self.new))

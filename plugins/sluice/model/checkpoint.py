@@ -11,7 +11,7 @@ from sluice.model.window import Window
 
 
 class Fenced(Terminal):
-    """Another apply has claimed the slave; this one must end without writing again."""
+    """Another apply has claimed the slave; this one ends without writing."""
 
     def __init__(self, slave: str, epoch: int):
         super().__init__(
@@ -22,7 +22,7 @@ class Fenced(Terminal):
 
 
 class IsMaster(Fenced):
-    """A failover made the slave a master: nothing of the former one may be applied."""
+    """A failover made the slave a master: no changes of the former master may be applied."""
 
     def __init__(self, slave: str, epoch: int, message: str):
         super().__init__(slave, epoch)
@@ -30,7 +30,7 @@ class IsMaster(Fenced):
 
 
 class CheckpointMoved(Transient):
-    """The checkpoint changed under a running apply: an initial update began. It must be read again."""
+    """The checkpoint changed while the apply was running, because an initial update began. Read it again."""
 
 
 @dataclass(frozen=True)
@@ -41,34 +41,34 @@ class Checkpoint:
     state: SlaveState
     message: str = ""
     position: Position | None = None
-    """Every transaction it covers is applied, and nothing else unless `target` is set."""
+    """Every transaction that it covers is applied, and no other unless `target` is set."""
     epoch: int = 0
     target: Position | None = None
-    """Set while a window is applied in slices: the end of that window."""
+    """The end of a window that is applied in slices."""
     slice_key: int | None = None
     """With `target`: changes of the window up to this REPL_KEY are applied."""
     safemode_exit: Position | None = None
     changes: int = 0
-    """Changes applied since the slave exists."""
+    """The number of changes applied since the slave was created."""
     updated_at: datetime | None = None
-    """The slave's clock."""
+    """By the slave's clock."""
     closed: str = ""
-    """An admin's closure of the gate, as `sluice.coordination.gate` writes it; empty: none."""
+    """An admin's closure of the gate, as `sluice.coordination.gate` writes it; empty without one."""
     tables: TableStates = ALL_READY
-    """Which tables are not ready: their changes are left out, or decided by BLOCKS."""
+    """The tables that are not ready: their changes are left out, or BLOCKS decides on them."""
 
     @property
     def catching_up(self) -> bool:
-        """True while the slave is between two states of the master: a large window in slices."""
+        """Whether the slave is between two states of the master, within a window that is applied in slices."""
         return self.target is not None
 
     @property
     def loading(self) -> bool:
-        """True while BLOCKS decides of changes: of all tables in TRANSITION, in NORMAL of those that are loading."""
+        """Whether BLOCKS decides on changes: in TRANSITION of all tables, in NORMAL of those that are loading."""
         return self.state is SlaveState.TRANSITION or (self.state is SlaveState.NORMAL and bool(self.tables.loading))
 
     def same_place(self, other: "Checkpoint") -> bool:
-        """True when applying can go on from here as if it were `other`."""
+        """Whether the apply can continue from here as from `other`."""
         return (self.epoch, self.state, self.position, self.target, self.slice_key, self.tables) == (
             other.epoch,
             other.state,
@@ -79,11 +79,11 @@ class Checkpoint:
         )
 
     def advanced(self, position: Position, changes: int) -> "Checkpoint":
-        """The checkpoint when a whole window up to `position` is applied."""
+        """The checkpoint after a whole window up to `position`."""
         return replace(self, position=position, target=None, slice_key=None, changes=self.changes + changes, message="")
 
     def after(self, window: Window, changes: int) -> "Checkpoint":
-        """The checkpoint when `window` is applied, or the slice of it that ends at its `up_to`."""
+        """The checkpoint after `window`, or after the slice of it that ends at its `up_to`."""
         if window.up_to is None:
             return self.advanced(window.target, changes)
         return replace(self, target=window.target, slice_key=window.up_to, changes=self.changes + changes, message="")

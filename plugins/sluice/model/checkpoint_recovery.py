@@ -1,11 +1,10 @@
-"""Where an apply goes on whose checkpoint is kept in Redis (`checkpoint: redis`), decided without any I/O.
+"""Where an apply continues whose checkpoint is kept in Redis (`checkpoint: redis`). No I/O.
 
-The slave's own row still says who may write (epoch), what the data is worth (state), how many changes it holds,
-all in the transactions that carry the data, and an older position, the *anchor*. It is moved by what is rare: a
-start, a move of the state, a slice, a TRUNCATE or a change of a definition, a change that is set aside or applied on
-request, and every `ANCHOR_INTERVALS`. Redis
-holds the newer position. Whatever is wrong with it, going on from the anchor is right: what lies between comes
-again, in safe mode, and ITEMS is purged only behind the anchor.
+The slave's own row has the epoch, the state and the number of changes, written in the transactions of the data, and an
+older position, the *anchor*. The anchor moves with rare events: a start, a change of the state, a slice, a TRUNCATE or
+a change of a definition, a change that is set aside or applied on request, and every `ANCHOR_INTERVALS`. Redis has the
+newer position. If that is wrong or missing, continuing from the anchor is right: the changes between come again, in
+safe mode, and ITEMS is purged only up to the anchor.
 """
 
 from dataclasses import dataclass, replace
@@ -15,26 +14,26 @@ from sluice.model.checkpoint import Checkpoint
 from sluice.model.position import Position
 
 ANCHOR_INTERVALS = 20
-"""So many checkpoint intervals at most lie between two anchors: ten minutes, if an interval is 30 s."""
+"""The highest number of checkpoint intervals between two anchors: ten minutes, if an interval is 30 s."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The position of a slave as Redis keeps it, and by what it is recognised."""
+    """The position of a slave in Redis, with the values that identify it."""
 
     epoch: int
-    """Of the apply that wrote it."""
+    """The epoch of the apply that wrote it."""
     anchor: Position
     """The position in the slave's row when it was written."""
     position: Position
     changes: int
-    """Applied when it was written, as the slave's row counts them."""
+    """The number of applied changes when it was written, as in the slave's row."""
 
 
 def resume(row: Checkpoint, stored: Stored | None) -> tuple[Checkpoint, str]:
-    """From where to go on: the slave's row, with the position of `stored` where that can be trusted.
+    """The checkpoint from which to continue: the slave's row, with the position of `stored` if that can be trusted.
 
-    The text says why it could not be; empty where it was, or where there is nothing to go on from.
+    The text is the reason why it cannot be trusted; empty if it can, or if there is nothing to continue from.
     """
     if row.position is None:
         return row, ""

@@ -1,4 +1,4 @@
-"""Whether a slave's table can hold what the master's sends."""
+"""Whether a slave's table can hold the rows of the master's."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from sluice.model.shape import TableShape
 
 
 class TablesDiffer(Terminal):
-    """What the slave has, or lacks, stands in the way of the master's tables; `differences` holds one sentence each."""
+    """The slave's tables cannot hold the master's rows; `differences` has one sentence for each reason."""
 
     def __init__(self, slave: str, differences: list[str]):
         listed = "\n".join(f"- {difference}" for difference in differences)
@@ -20,10 +20,10 @@ class TablesDiffer(Terminal):
 
 
 def differences(master: TableShape, slave: TableShape, holds: Callable[[str, str], bool]) -> list[str]:
-    """Why `slave` cannot take the rows of `master`, one sentence each; empty when it can.
+    """Why `slave` cannot hold the rows of `master`, one sentence for each reason; empty if it can.
 
-    `master`: in the words of the slave's vendor. `holds`: as of `sluice.database.column_types.ColumnTypes`.
-    Columns only the slave has are its own affair, unless a row cannot be inserted without them.
+    `master` uses the words of the slave's vendor. `holds`: as of `sluice.database.column_types.ColumnTypes`. Columns
+    that only the slave has are ignored, unless a row cannot be inserted without them.
     """
     table = master.table
     slave_columns = {column.name: column for column in slave.columns}

@@ -1,10 +1,10 @@
-"""Which row wins where a row was changed on the master and on the slave (`conflict_rules` of a slave).
+"""Which row wins if a row was changed on both the master and the slave (`conflict_rules` of a slave).
 
-For two databases that replicate to each other: each side decides by itself, of the two rows alone, and both come to
-the same row. `newest` needs a column that every write raises, on both sides. Of two equal values the greater row wins.
-A DELETE always wins: a row that is gone has no value to compare. `wins` makes one database prevail: `master` in the
-replication from it, `slave` in the one to it. `exit` is a function of the configuration's owner, which is given the two
-rows and names one of them.
+For two databases that replicate to each other: each side decides from the two rows alone, and both sides choose the
+same row. `newest` needs a column that every write increases, on both sides. Of two equal values the greater row wins. A
+DELETE always wins, because a deleted row has no value to compare. With `wins` one database prevails: `master` in the
+replication from it, `slave` in the one to it. `exit` names a user function that gets the two rows and returns one of
+them.
 """
 
 from collections.abc import Mapping
@@ -30,30 +30,30 @@ class Winner(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of a change that does not fit the slave's row."""
+    """What is done with a conflicting change."""
 
     winner: Winner
     reason: str
-    """For REJECTS."""
+    """The reason, for REJECTS."""
 
 
 class Undecidable(Exception):
-    """The rule does not tell which of two rows wins; the text says why."""
+    """The rule cannot decide which row wins; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class ConflictRule:
-    """One of the three is set."""
+    """A rule; exactly one of its three fields is set."""
 
     wins: Winner | None = None
     newest: str | None = None
     """A column with a time or a number."""
     exit: str | None = None
-    """`package.module:function`. It is given the master's row and the slave's, each a dictionary of texts, or None for
-    none, and gives `master` or `slave`."""
+    """`package.module:function`. The function gets the master's row and the slave's, each a dictionary of texts, or
+    None without a row, and returns `master` or `slave`."""
 
     def decide(self, change: RowChange, slave_row: Row | None) -> Decision:
-        """`slave_row`: the slave's row under the change's key, None where there is none. Raises `Undecidable`."""
+        """`slave_row`: the slave's row with the key of the change; None without one. Raises `Undecidable`."""
         if not change.key:
             raise Undecidable("the table has no key that names one row on both sides")
         if change.partial:
@@ -73,9 +73,10 @@ class ConflictRule:
         return _newest(self.newest, change.new, slave_row)
 
     def mends(self, master_row: Row | None, slave_row: Row | None) -> bool:
-        """Whether a repair gives the slave the master's row, where the two differ. Raises `Undecidable`.
+        """Whether a repair writes the master's row to the slave, if the two differ. Raises `Undecidable`.
 
-        By `newest`, a row that only one side has is inserted on the other: nobody knows whether it was deleted there.
+        By `newest`, a row that only one side has is inserted on the other, since it is unknown whether it was deleted
+        there.
         """
         if self.wins is not None:
             return self.wins is Winner.MASTER
@@ -96,7 +97,7 @@ NO_RULES: Mapping[TableName, ConflictRule] = MappingProxyType({})
 
 
 def already_applied(change: RowChange, slave_row: Row | None) -> bool:
-    """Whether the slave's row is what the change makes of it."""
+    """Whether the slave's row already is as after the change."""
     if not change.new:
         return slave_row is None
     return slave_row is not None and all(change.new.get(name) == value for name, value in slave_row.items())
@@ -131,7 +132,7 @@ def _newest(column: str, master_row: Row, slave_row: Row) -> Decision:
 
 
 def _instant(column: str, row: Row) -> Decimal | datetime | None:
-    """A NULL is older than all."""
+    """NULL is older than all values."""
     if column not in row:
         raise Undecidable(f"the row has no column {column}")
     text = row[column]

@@ -1,4 +1,4 @@
-"""How to reach a database: values that Airflow's connections hold, and no others."""
+"""How to connect to a database: the values of an Airflow connection."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,20 +9,19 @@ from typing import Any
 from sluice.model.vendors import FIRST, VENDORS
 
 OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
-"""Driver options that a connection may carry, besides a vendor's own; everything else about a session is Sluice's own
-to say."""
+"""Driver options that every connection may have; a vendor may have more. Sluice sets everything else."""
 
 TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-"""The values of `sslmode`, from none to all. Only the last one proves which server answers."""
+"""The values of `sslmode`, from weak to strong. Only the last one verifies the server's name."""
 
 
 def known_options(vendor: str) -> frozenset[str]:
-    """Those of a vendor's connections."""
+    """The options that connections of a vendor may have."""
     return OPTIONS.union(VENDORS[vendor].options)
 
 
 def option_fault(options: Mapping[str, str], vendor: str = FIRST) -> str | None:
-    """What is wrong with the options of a connection, as the end of a sentence; None where nothing is."""
+    """What is wrong with the options of a connection, as the end of a sentence; None if nothing is."""
     known = known_options(vendor)
     if strange := sorted(options.keys() - known):
         return f"has {', '.join(strange)}; known are {', '.join(sorted(known))}."
@@ -53,7 +52,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class ConnectionInfo:
-    """One database as a client sees it. The password shows in no `repr`, log or error."""
+    """One database as a client connects to it. The password is in no `repr`, log or error."""
 
     vendor: str
     host: str
@@ -64,11 +63,11 @@ class ConnectionInfo:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Driver options, of `known_options`."""
     conn_id: str = field(default="", compare=False)
-    """The name of the Airflow connection that these values come from; empty where there is none."""
+    """The name of the Airflow connection; empty without one."""
     mask: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """Patterns of columns whose values no error of this database shows, see `Mask`."""
+    """Patterns of columns whose values errors of this database must not show, see `Mask`."""
     stream: str = field(default="", compare=False)
-    """Of a master whose rows are read beside a stream of its redo: the folder of that stream."""
+    """The folder of the stream, for a master whose rows are read beside a stream of its redo."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mask", tuple(self.mask))
@@ -76,7 +75,7 @@ class ConnectionInfo:
 
     @property
     def place(self) -> str:
-        """For messages: the address, behind it the connection's name."""
+        """For messages: the address, and the connection's name."""
         return f"{self.address} (connection {self.conn_id})" if self.conn_id else self.address
 
     @property
@@ -88,16 +87,16 @@ class ConnectionInfo:
 
     @property
     def tls_mode(self) -> str:
-        """`sslmode`, which the connection may choose: over a network the server must prove who it is."""
+        """The `sslmode` of the connection; the default over a network verifies the server's name."""
         proved = not stays_on_machine(self.host) or "wallet_location" in self.options
         return self.options.get("sslmode") or ("verify-full" if proved else "prefer")
 
     def given_up_after(self, seconds: int) -> "ConnectionInfo":
-        """The same database, for which nobody waits longer where it does not answer."""
+        """The same database, with a short time limit for connecting."""
         return replace(self, options={**self.options, "connect_timeout": str(seconds)})
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, password included: only for a channel no one else reads."""
+        """Plain values with the password: only for a channel that nobody else reads."""
         names = ("vendor", "host", "port", "database", "user", "password", "conn_id", "stream")
         return {**{name: getattr(self, name) for name in names}, "options": dict(self.options), "mask": list(self.mask)}
 

@@ -1,16 +1,16 @@
 """CONTENT and OLDCONTENT of ITEMS: the reference reader and writer, one row at a time.
 
-A row is a concatenation of `<col name="C">value</col>`, columns in the order of their positions,
-generated ones left out. `sluice.database.xml_images` does the same to millions of rows at once and
-falls back to this module for the rows it does not recognise.
+A row is a sequence of `<col name="C">value</col>` in the order of the columns, without generated ones.
+`sluice.database.xml_images` does the same for millions of rows at once, and uses this module for rows that it does not
+recognise.
 
 | value | form |
 |---|---|
 | NULL | `<col name="C" type="null"></col>` |
-| plain | `<col name="C">text</col>`, holds neither `<` nor `&` nor control characters |
-| protected 1 | `<col name="C"><![CDATA[text]]></col>`, holds `<` or `&` |
-| protected 2 | `<col name="C" encoding="base64">…</col>`, holds `]]>` or a control character |
-| unchanged | `<col name="C" type="unchanged"></col>` where a source does not know the value; `parse` omits it |
+| plain | `<col name="C">text</col>`, without `<`, `&` and control characters |
+| protected 1 | `<col name="C"><![CDATA[text]]></col>`, with `<` or `&` |
+| protected 2 | `<col name="C" encoding="base64">…</col>`, with `]]>` or a control character |
+| unchanged | `<col name="C" type="unchanged"></col>` if a source does not know the value; `parse` omits it |
 """
 
 import base64
@@ -24,7 +24,7 @@ Row = list[tuple[str, str | None]]
 """Columns of a row in order: name and text, None for NULL."""
 
 UNCHANGED = ' type="unchanged"></col>'
-"""How a column ends that is unchanged. No other value can hold it, unless it is in CDATA."""
+"""The end of an unchanged column. No other value can contain it, except in CDATA."""
 
 _COLUMN = re.compile(
     r'<col name="([^"<>]*)"(?:'
@@ -39,7 +39,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class MalformedContent(Terminal):
-    """A CONTENT or OLDCONTENT that no trigger of ours wrote; `content` is its text."""
+    """A CONTENT or OLDCONTENT that Sluice's triggers did not write; `content` is its text."""
 
     def __init__(self, content: str, at: int, reason: str = "is no column"):
         super().__init__(
@@ -90,19 +90,19 @@ def format_row(row: Iterable[tuple[str, str | None]]) -> str:
 
 
 def format_partial(row: Mapping[str, str | None], names: Iterable[str]) -> str:
-    """The CONTENT of a row with the columns `names` of which only those of `row` are known."""
+    """The CONTENT of a row with the columns `names`, of which only those in `row` are known."""
     return "".join(
         format_column(name, row[name]) if name in row else f'<col name="{escape(name)}"{UNCHANGED}' for name in names
     )
 
 
 def is_partial(content: str) -> bool:
-    """Whether columns of it are unchanged; also true of a rare text that looks so."""
+    """Whether it has unchanged columns; also true for a rare text that looks like one."""
     return UNCHANGED in content
 
 
 def complete(content: str, values: Mapping[str, str | None]) -> str:
-    """The same with the values of columns that are unchanged in it. Raises `MalformedContent`."""
+    """The same, with the values of its unchanged columns. Raises `MalformedContent`."""
     parts: list[str] = []
     at = 0
     while at < len(content):
@@ -129,16 +129,16 @@ def format_column(name: str, value: str | None) -> str:
 
 
 def overlay(content: str, oldcontent: str) -> Row:
-    """The old image of an UPDATE: its content, overlaid with the columns that OLDCONTENT names."""
+    """The old image of an UPDATE: its content, overwritten by the columns of OLDCONTENT."""
     old = dict(parse(oldcontent))
     return [(name, old.get(name, value)) for name, value in parse(content)]
 
 
 def escape(name: str) -> str:
-    """A column's name as it stands in the attribute."""
+    """A column's name, escaped for the attribute."""
     return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def unescape(attribute: str) -> str:
-    """The column's name that an attribute stands for."""
+    """A column's name from the attribute."""
     return attribute.replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")

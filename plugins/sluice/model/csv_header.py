@@ -1,4 +1,4 @@
-"""The header of rows that travel as CSV."""
+"""The header of rows in CSV."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ _QUOTE, _NEWLINE = b'"\n'
 
 
 def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
-    """The column names that CSV begins with, and all its pieces again. Raises `ValueError` where there is no header."""
+    """The column names in the header of CSV, and all pieces of the CSV. Raises `ValueError` without a header."""
     taken = b""
     rest = iter(pieces)
     while True:

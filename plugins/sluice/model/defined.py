@@ -1,9 +1,9 @@
-"""What tables have beyond columns and rows, and how a slave follows it: pure.
+"""Definitions of tables other than columns, and how a slave follows them. No I/O.
 
-Rows and columns follow item by item. Indexes, constraints and comments have no place among the rows: they follow by
-comparison, as soon as the slave is where the master was when they were read. Three lists decide: what the master has,
-what the slave has, and what is *known*: what the master was seen to have once the slave had it, too. So what only the
-slave has, or what somebody removed there, is left alone.
+Rows and columns follow by items. Indexes, constraints and comments have no place among the rows: they follow by
+comparison, as soon as the slave has the position at which the master's were read. Three lists decide: what the master
+has, what the slave has, and what is *known*: what the slave has from the master. So what only the slave has, or what
+somebody removed there, is not touched.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,32 +20,32 @@ class DefinedKind(StrEnum):
     FOREIGN_KEYS = "foreign_keys"
     CHECKS = "checks"
     UNIQUE = "unique"
-    """Unique values and exclusion constraints, also those that are indexes alone."""
+    """Unique and exclusion constraints, and unique indexes."""
     INDEXES = "indexes"
     DOMAINS = "domains"
     """Checks of domains."""
     COMMENTS = "comments"
     SEQUENCES = "sequences"
-    """Those that no column draws from by itself."""
+    """Sequences that no column uses."""
 
 
 BESIDE_TABLES = (DefinedKind.VIEWS, DefinedKind.SEQUENCES)
-"""What belongs to no table: it is replaced rather than dropped and made again, and no load brings it."""
+"""Kinds that belong to no table: they are replaced, not dropped and created, and no load brings them."""
 
 
 @dataclass(frozen=True)
 class Defined:
-    """One of them."""
+    """One definition."""
 
     kind: DefinedKind
     table: TableName
-    """Of a check of a domain: the domain; of a view or a sequence: itself."""
+    """For a check of a domain: the domain. For a view or sequence: itself."""
     name: str
-    """Of a comment: the column; empty for the table's own. Of a view or a sequence: empty."""
+    """For a comment: the column; empty for the table's own comment. Empty for a view or a sequence."""
     definition: str
-    """Without its name. Equal texts of one server mean the same."""
+    """The definition without its name. Equal texts of one server have the same meaning."""
     making: bool = field(default=False, compare=False)
-    """Of what is known: it was begun on the slave, and may be there in part."""
+    """For a known definition: its creation on the slave was begun, and may be incomplete."""
 
     @property
     def place(self) -> "Place":
@@ -53,7 +53,7 @@ class Defined:
 
     @property
     def of_table(self) -> bool:
-        """Whether it belongs to a table. What does not has the master's name on every slave."""
+        """Whether it belongs to a table. Others have the master's name on every slave."""
         return self.kind not in (DefinedKind.DOMAINS, *BESIDE_TABLES)
 
     def __str__(self) -> str:
@@ -79,14 +79,14 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Drop:
-    """The slave's object goes: the master dropped it, or has another under its name."""
+    """Drop the slave's object: the master dropped it, or has another one with its name."""
 
     object: Defined
 
 
 @dataclass(frozen=True)
 class Rename:
-    """The slave's object gets the name that the master's got."""
+    """Rename the slave's object to the master's new name."""
 
     object: Defined
     name: str
@@ -103,28 +103,28 @@ class Make:
 
 @dataclass(frozen=True)
 class SetAgain:
-    """The slave has the sequence as the master has; only its value is to follow."""
+    """The slave's sequence equals the master's; only its value is set."""
 
     object: Defined
 
 
 @dataclass(frozen=True)
 class Know:
-    """The slave has it as the master has."""
+    """Record that the slave has the master's definition."""
 
     object: Defined
 
 
 @dataclass(frozen=True)
 class Forget:
-    """The master has it no more, and neither has the slave."""
+    """Forget a definition that neither master nor slave has any more."""
 
     object: Defined
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The slave has another one of its own under the name."""
+    """The slave has another one of its own with this name."""
 
     object: Defined
 
@@ -140,11 +140,11 @@ def steps(
     tables: Collection[TableName],
     adopted: Collection[TableName] = (),
 ) -> list[Step]:
-    """What brings the slave to what the master has, in an order in which each step can be done.
+    """The steps that give the slave the master's definitions, in an order in which each step is possible.
 
-    `slave`: what it has, with the definition; None for an index that was not finished. `tables`: those (and domains)
-    that `master` is about; what is known of others is left as it is. `adopted`: tables whose load makes what they lack,
-    or of which nothing was followed before: what the master has of them counts as known. Of sequences: those whose
+    `slave`: its definitions; None for an index that is not finished. `tables`: the tables (and domains) of `master`;
+    known definitions of others are not changed. `adopted`: tables whose load creates what they lack, or whose
+    definitions were not followed before: the master's definitions of them count as known; for sequences, those whose
     values are set again.
     """
     wanted = {one.place: one for one in master}
@@ -182,7 +182,7 @@ def steps(
 def outdated(
     master: Collection[Defined], slave: Mapping[Place, str | None], known: Collection[Defined]
 ) -> list[Defined]:
-    """What refuses rows on the slave and does not on the master any more."""
+    """Definitions of the slave that refuse rows, and that the master no longer has."""
     wanted = {one.place: one.definition for one in master}
     harmless = (DefinedKind.INDEXES, DefinedKind.COMMENTS, DefinedKind.SEQUENCES)
     refusing = [one for one in known if one.kind not in harmless]
@@ -198,7 +198,7 @@ def outdated(
 def _brought(
     one: Defined, before: Defined | None, slave: Mapping[Place, str | None], adopted: Collection[TableName]
 ) -> list[Step]:
-    """What gives the slave one object of the master's. `before`: what is known under its name."""
+    """The steps that give the slave one object of the master. `before`: the known object with its name."""
     exists = one.place in slave
     if one.kind in BESIDE_TABLES:
         return _replaced(one, before, slave, one.table in adopted)
@@ -216,7 +216,7 @@ def _brought(
 
 
 def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | None], set_again: bool) -> list[Step]:
-    """The same of a view or a sequence."""
+    """The same for a view or a sequence."""
     settled = before is not None and not before.making
     if slave.get(one.place) == one.definition:
         return [SetAgain(one)] if set_again and settled else [] if before == one and settled else [Know(one)]
@@ -228,7 +228,7 @@ def _replaced(one: Defined, before: Defined | None, slave: Mapping[Place, str | 
 def _heir(
     one: Defined, new: Sequence[Defined], slave: Mapping[Place, str | None], taken: Collection[Place]
 ) -> Defined | None:
-    """What `one` is called now, if it was renamed."""
+    """The present name of `one`, if it was renamed."""
     if one.kind is DefinedKind.COMMENTS or one.kind in BESIDE_TABLES:
         return None
     alike = (

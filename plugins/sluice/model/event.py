@@ -1,4 +1,4 @@
-"""What happened to a slave, in a line: for people who want to know what was before."""
+"""Events of a slave, each in one line, for people who look for the past."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,15 +7,15 @@ from enum import StrEnum
 from typing import Any
 
 LONGEST = 500
-"""Letters of a text that are kept."""
+"""The highest number of characters of a text that is stored."""
 _WAITING = "waiting: "
 _APPLYING = "applying: "
 _NO_OUTAGE = ("waiting: the gate is closed", "waiting: the slave is ")
-"""What events of the gate and of the state say already."""
+"""Texts that repeat an event of the gate or of the state."""
 
 
 class EventKind(StrEnum):
-    """What an event is about."""
+    """The kind of an event."""
 
     START = "start"
     APPLY = "apply"
@@ -38,18 +38,18 @@ class Event:
     text: str
 
     def stored(self) -> str:
-        """As it is kept."""
+        """The text for storage."""
         return json.dumps({**asdict(self), "at": round(self.at, 3), "text": self.text[:LONGEST]})
 
     @classmethod
     def parse(cls, text: str) -> "Event":
-        """From what `stored` gave."""
+        """Reads a text of `stored`."""
         values = json.loads(text)
         return cls(values["at"], EventKind(values["kind"]), values["text"])
 
 
 def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[tuple[EventKind, str]]:
-    """What happened between two words of an apply (`sluice.coordination.status`); `before` is empty at its start."""
+    """The events between two reports of an apply (`sluice.coordination.status`); `before` is empty at its start."""
     if not before:
         mode = f", safe mode {after['safe_mode']}" if after.get("safe_mode") else ""
         yield EventKind.START, f"The apply has started, epoch {after.get('epoch') or '–'}{mode}"
@@ -75,14 +75,14 @@ def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterat
 
 
 def outage(status: Mapping[str, object]) -> str:
-    """What the apply waits for that should be there."""
+    """What the apply waits for because it is missing."""
     activity = str(status.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
     return activity.removeprefix(_WAITING) if waits else ""
 
 
 def under_way(status: Mapping[str, object]) -> str:
-    """What an apply does that takes its time, and how far it is."""
+    """The long-running work of an apply, with its progress."""
     activity = str(status.get("activity") or "")
     return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
 

@@ -1,4 +1,4 @@
-"""A failover of a slave: its actions, its phases, what it keeps. No I/O here."""
+"""A failover of a slave: its actions, its phases and its record. No I/O."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from sluice.model.schema_definitions import Definition
 
 
 class Action(StrEnum):
-    """What the DAG is asked for."""
+    """The action of the DAG."""
 
     CHECK = "check"
     PLANNED = "planned"
@@ -20,7 +20,7 @@ class Action(StrEnum):
 
 
 class Phase(StrEnum):
-    """How far a failover is. Kept on the slave; each is written when its work is done."""
+    """The phase of a failover. The slave stores it when the work of the phase is done."""
 
     BEGUN = "begun"
     GUARDED = "guarded"
@@ -33,9 +33,9 @@ class Phase(StrEnum):
     COMPLETED = "completed"
     """Definitions and sequences are as the master's."""
     CAPTURED = "captured"
-    """Where the direction turns round: changes of the slave are captured."""
+    """With `reverse`: changes of the slave are captured."""
     SWITCHED = "switched"
-    """The slave is a master. From here on there is no way back but another failover."""
+    """The slave is a master. From here on only another failover leads back."""
     FINISHED = "finished"
     ABORTED = "aborted"
 
@@ -52,7 +52,7 @@ MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.FINISHED: frozenset(),
     Phase.ABORTED: frozenset(),
 }
-"""From each phase, where it may go. A forced failover goes from BEGUN to ENDED."""
+"""The allowed transitions from each phase. A forced failover goes from BEGUN to ENDED."""
 
 _ORDER = list(Phase)
 
@@ -69,10 +69,10 @@ def under_way(phase: Phase) -> bool:
 
 @dataclass(frozen=True)
 class SequenceValue:
-    """Where a sequence of the master is."""
+    """The value of a sequence of the master."""
 
     table: TableName | None
-    """Whose column draws from it; None: applications call it."""
+    """The table whose column uses it; None: applications call it."""
     column: str
     schema: str
     name: str
@@ -80,7 +80,7 @@ class SequenceValue:
     minimum: int
     maximum: int
     last: int | None
-    """None: nothing was drawn yet."""
+    """None: no number was drawn yet."""
 
     def __str__(self) -> str:
         return f"{self.table}.{self.column}" if self.table else f"sequence {TableName(self.schema, self.name)}"
@@ -94,9 +94,9 @@ class SequenceValue:
         return cls(**{**values, "table": TableName(*values["table"]) if values["table"] else None})
 
     def beyond(self, used: int | None, gap: int) -> int | None:
-        """The value to set it to so that the next one is free; None: nothing was ever drawn, and nothing is used.
+        """The value to set, so that the next number is free; None if no number was ever drawn or used.
 
-        `used`: the farthest value in its column, `gap`: how many may have been drawn that nobody knows of.
+        `used`: the highest value in its column. `gap`: how many numbers may have been drawn without being known.
         """
         known = [value for value in (self.last, used) if value is not None]
         if not known:
@@ -108,18 +108,18 @@ class SequenceValue:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The master's definitions as the slave keeps them for a failover without the master."""
+    """The master's definitions as stored on the slave for a failover without the master."""
 
     master: str
     """`user@host:port/database`, and the connection's name."""
     time: str
-    """The master's clock when it was read, ISO 8601, UTC."""
+    """When it was read, by the master's clock: ISO 8601, UTC."""
     definitions: tuple[Definition, ...] = ()
     sequences: tuple[SequenceValue, ...] = ()
     unreplicated: tuple[TableName, ...] = ()
-    """Tables that the master has and this replication leaves out."""
+    """Tables of the master that are not replicated."""
     tables: tuple[TableName, ...] = ()
-    """The replicated ones."""
+    """The replicated tables."""
 
     def text(self) -> str:
         """As it is kept."""
@@ -150,7 +150,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Made:
-    """A difference that a failover has made on the slave."""
+    """A change that a failover has made on the slave."""
 
     what: str
     undo: tuple[str, ...]
@@ -158,7 +158,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Record:
-    """The row of `<prefix>FAILOVER` of one slave: the last failover, or the one under way."""
+    """A row of `<prefix>FAILOVER`: the last or the running failover of a slave."""
 
     id: str
     action: Action
@@ -167,11 +167,11 @@ class Record:
     by: str
     begun_at: str
     last: str = ""
-    """Text of the master's last position; of a forced failover, of the last position that was applied."""
+    """The master's last position, as text; for a forced failover, the last applied position."""
     start: str = ""
-    """Text of the slave's position at which its capture began."""
+    """The slave's position at which its capture began, as text."""
     verified: str = ""
-    """What was compared, in words."""
+    """What was verified, in words."""
     made: tuple[Made, ...] = field(default=())
 
     @property

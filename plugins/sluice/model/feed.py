@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from sluice.model.position import Position
 
 ALL_TABLES = "*"
-"""In the place of a table's name: one reader of the changes of all tables."""
+"""In place of a table's name: a reader of the changes of all tables."""
 
 
 @dataclass(frozen=True)
 class FeedPosition:
-    """Up to where a feed has read a table, or all of them; the master keeps it."""
+    """The position up to which a feed has read a table, or all tables; the master stores it."""
 
     feed: str
     table: str
-    """`schema.table`, or `ALL_TABLES`. Each is a reader of its own."""
+    """`schema.table`, or `ALL_TABLES`. Each is a separate reader."""
     position: Position

@@ -1,4 +1,4 @@
-"""A foreign key: which columns of a table refer to which of another one, and what it does by itself."""
+"""A foreign key: the referring and the referred columns, and its actions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from sluice.model.names import TableName
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """`columns` of `child` refer to `parent_columns` of `parent`, each to the one at its place.
+    """`columns` of `child` refer to `parent_columns` of `parent`, in the same order.
 
     `on_update`, `on_delete`: a no action, r restrict, c cascade, n set null, d set default.
     """
@@ -21,15 +21,15 @@ class ForeignKey:
 
     @property
     def follows_updates(self) -> bool:
-        """Whether the child's rows change when the row they refer to gets other values."""
+        """Whether an update of a referred row changes the child's rows."""
         return self.on_update in "cnd"
 
     @property
     def follows_deletes(self) -> bool:
-        """Whether the child's rows change, but stay, when the row they refer to goes."""
+        """Whether a delete of a referred row changes the child's rows without deleting them."""
         return self.on_delete in "nd"
 
     @property
     def takes_along(self) -> bool:
-        """Whether the child's rows go with the row they refer to."""
+        """Whether a delete of a referred row deletes the child's rows."""
         return self.on_delete == "c"

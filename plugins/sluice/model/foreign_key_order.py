@@ -6,10 +6,10 @@ from sluice.model.names import TableName
 
 
 def write_order(tables: Iterable[TableName], foreign_keys: Iterable[tuple[TableName, TableName]]) -> list[TableName]:
-    """`tables` with every parent before its children: insert in this order, delete in its reverse.
+    """`tables` with every parent before its children: insert in this order, delete in reverse order.
 
-    `foreign_keys` are pairs (child, parent); tables not in `tables` do not matter. In a cycle no
-    order is right and the tables keep the order given; otherwise too, wherever nothing forbids it.
+    `foreign_keys` are pairs (child, parent); tables that are not in `tables` are ignored. Otherwise the given order is
+    kept, also within a cycle, where no order is right.
     """
     given = list(dict.fromkeys(tables))
     known = set(given)

@@ -1,4 +1,4 @@
-"""An item of ITEMS, or what REJECTS keeps of one, as a change of a row."""
+"""Converts an item, or a row of REJECTS, to a change of a row."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from sluice.model.names import TableName
 
 
 def of(item: Mapping[str, Any], key: Sequence[str]) -> RowChange:
-    """From a row of `sluice.database.items`. Raises `MalformedContent`, `KeyError` for a key column it lacks."""
+    """From a row of `sluice.database.items`. Raises `MalformedContent`, `KeyError` for a missing key column."""
     action = Action(item["action"])
     new, old = item["content"], item["oldcontent"]
     row = dict(content.parse(new)) if new is not None and action is not Action.DELETE else {}

@@ -1,4 +1,4 @@
-"""How much may wait in ITEMS before the slave that is furthest behind is dropped."""
+"""Limits for ITEMS, beyond which the slave that is furthest behind is dropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ WARNED_FROM = 0.5
 
 @dataclass(frozen=True)
 class Waiting:
-    """What ITEMS holds."""
+    """The contents of ITEMS."""
 
     rows: int
     bytes: int
-    """Of these rows, without free space."""
+    """The size of these rows, without free space."""
     age: float
-    """Seconds from what the furthest slave has to now; 0 where that is not known."""
+    """The age of the position of the furthest slave, in seconds; 0 if it is not known."""
 
     def share(self, limit: ItemsLimit) -> float:
-        """The greatest share of a limit that is used; 1 is full."""
+        """The greatest used share of a limit; 1: it is reached."""
         used = ((self.rows, limit.rows), (self.bytes, limit.bytes), (self.age, limit.age))
         return max((value / most for value, most in used if most is not None), default=0.0)
 
     def explain(self, limit: ItemsLimit) -> str:
-        """What waits beside what may wait."""
+        """The waiting changes with their limits, for people."""
         parts = []
         if limit.rows is not None:
             parts.append(f"{counted(self.rows, 'change')} of {limit.rows:,}")
@@ -40,18 +40,18 @@ class Waiting:
 
 
 def furthest(slaves: Mapping[str, Position | None]) -> str | None:
-    """The slave that needs the oldest changes. One whose position is not known comes first; None without any."""
+    """The slave that needs the oldest changes. One whose position is not known comes first. None without slaves."""
     return min(slaves, key=lambda name: _key(slaves[name]), default=None)
 
 
 def age(now: Position, slaves: Mapping[str, Position | None]) -> float:
-    """Seconds from the oldest known position to `now`."""
+    """The age of the oldest known position at `now`, in seconds."""
     times = [datetime.fromisoformat(position.time) for position in slaves.values() if position and position.time]
     return max(0.0, (datetime.fromisoformat(now.time) - min(times)).total_seconds()) if times and now.time else 0.0
 
 
 def warning(share: float, waiting: str, slave: str | None) -> str:
-    """What people are told of ITEMS, empty below the share from which on they are warned."""
+    """The warning about ITEMS; empty below the share from which on people are warned."""
     if share < WARNED_FROM:
         return ""
     behind = f"Slave {slave} is the furthest behind: bring it up to date, or it is dropped" if slave else "Raise it"
@@ -59,7 +59,7 @@ def warning(share: float, waiting: str, slave: str | None) -> str:
 
 
 def reason(waiting: str) -> str:
-    """Why a slave was dropped, with the remedy."""
+    """The reason why a slave was dropped, with the remedy."""
     return (
         f"It was dropped so that the master's disk does not fill: items_limit was reached ({waiting}), and this slave "
         "was the furthest behind. Start the DAG initial_update for it."

@@ -1,4 +1,4 @@
-"""Tables that join a replication that runs: which loads they need, and what people are told of them."""
+"""Tables that join a running replication: the loads that they need, and the messages for people."""
 
 import hashlib
 import re
@@ -11,14 +11,14 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableStates, how_to_load
 
 LISTED = 50
-"""Tables of which a plan speaks."""
+"""The tables of a plan."""
 LOAD, WAIT = "load", "wait"
-"""What `new_tables` of a slave says is done about a table that joins with rows."""
+"""What `new_tables` of a slave requests for a table that joins with rows."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How many rows a table has; `exact`: counted, else at least so many by statistics."""
+    """The number of rows of a table; `exact`: counted, otherwise an estimate from statistics."""
 
     number: int
     exact: bool
@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Slave:
-    """What is known of a slave when tables join; `state` is None where it was not reached."""
+    """What is known of a slave when tables join; `state` is None if it did not answer."""
 
     name: str
     policy: str
@@ -37,25 +37,25 @@ class Slave:
 
     @property
     def whole_later(self) -> bool:
-        """Whether only an initial update of all tables helps it, which brings those that join now as well."""
+        """Whether it needs an initial update of all tables, which also loads those that join now."""
         return self.state in (SlaveState.UNCONFIGURED, SlaveState.INCONSISTENT)
 
 
 @dataclass(frozen=True)
 class StartedLoad:
-    """A run of `initial_update` that was started and is not over."""
+    """A run of `initial_update` that has started and not ended."""
 
     run: str
     tables: tuple[TableName, ...]
 
 
 def remaining(lacking: Iterable[TableName], started: StartedLoad | None) -> list[TableName]:
-    """Of the tables that a slave lacks, those that nobody loads."""
+    """The tables that a slave lacks and that nobody loads."""
     return [table for table in lacking if started is None or table not in started.tables]
 
 
 def next_run(name: str, exists: Callable[[str], bool], is_active: Callable[[str], bool]) -> tuple[str, bool]:
-    """The run that loads tables, and whether it is under way; `name`: what `run_id` says.
+    """The run that loads tables, and whether it is running; `name`: a result of `run_id`.
 
     Earlier loads of the same tables may have failed, or the tables left and joined again after them.
     """
@@ -69,7 +69,7 @@ def next_run(name: str, exists: Callable[[str], bool], is_active: Callable[[str]
 
 
 def what_loads(prefix: Prefix, slave: str, lacking: Collection[TableName], started: StartedLoad | None) -> str:
-    """What loads the tables that a slave lacks, or who has to start that, for people."""
+    """Which run loads the tables that a slave lacks, or what a person has to start."""
     rest = remaining(lacking, started)
     if started is None or len(rest) == len(lacking):
         return how_to_load(prefix, slave, lacking)
@@ -83,15 +83,15 @@ def to_load(
 ) -> list[TableName]:
     """The configured tables that a slave has not loaded.
 
-    `states`: as the slave knows them; `pending`: tables that join in what it has not applied yet, and whether all of
-    their rows follow in the stream.
+    `states`: as stored on the slave. `pending`: tables that join in changes which it has not applied yet, and whether
+    all of their rows follow in the stream.
     """
     joins = {table for table, complete in pending.items() if not complete}
     return [table for table in configured if table in states or (table in joins and table not in states.loading)]
 
 
 def plan(prefix: Prefix, joins: Mapping[TableName, Rows], slaves: Sequence[Slave]) -> list[str]:
-    """What is said of tables that join, before anything is done."""
+    """The message about tables that join, before anything is done."""
     lines = []
     for table, rows in list(joins.items())[:LISTED]:
         if rows == Rows(0, True):
@@ -105,9 +105,9 @@ def plan(prefix: Prefix, joins: Mapping[TableName, Rows], slaves: Sequence[Slave
 
 
 def run_id(prefix: Prefix, slave: str, tables: Iterable[TableName]) -> str:
-    """Of the run of `initial_update` that loads new `tables`, in the characters that Airflow allows.
+    """The id of the run of `initial_update` that loads new `tables`, in characters that Airflow allows.
 
-    Two runs that reconcile name the same load, so that it is started once.
+    Two runs that reconcile compute the same id, so that the load is started once.
     """
     digest = hashlib.sha256("\0".join(sorted(map(str, tables))).encode()).hexdigest()[:8]
     return f"new_tables_{re.sub('[^A-Za-z0-9_.-]', '-', f'{prefix}_{slave}')}_{digest}"
@@ -124,5 +124,5 @@ def _next(prefix: Prefix, slave: Slave, table: TableName) -> str:
 
 
 def run_of(update_id: str, slave: str) -> str:
-    """The run in which an initial update of several slaves goes on for one of them."""
+    """The id of the run in which an initial update of several slaves continues for one of them."""
     return f"{update_id}~{slave}"

@@ -1,4 +1,4 @@
-"""Parts of a table, as ranges of its key: what a person chose to load, and what lies between."""
+"""Parts of a table as ranges of its key: the chosen ones, and those between."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from sluice.model.blocks import Key
 from sluice.model.names import TableName
 
 Range = tuple[Key | None, Key | None]
-"""From, inclusive, and to, exclusive; None where it is open."""
+"""From (inclusive) and to (exclusive); None: without a bound."""
 WHOLE: Range = (None, None)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is loaded of one table: `ranges` in key order, none of which overlap."""
+    """The part of a table that is loaded: `ranges` in key order, without overlap."""
 
     table: TableName
     ranges: tuple[Range, ...] = (WHOLE,)
@@ -23,7 +23,7 @@ class Part:
         return self.ranges == (WHOLE,)
 
     def blocks(self) -> list[tuple[Key | None, Key | None, bool]]:
-        """The whole table from end to end: each block's range, and whether it is one of the chosen."""
+        """The whole table as ranges of blocks, and whether each of them is chosen."""
         found: list[tuple[Key | None, Key | None, bool]] = []
         at: Key | None = None
         for number, (lo, hi) in enumerate(self.ranges):
@@ -38,17 +38,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Match:
-    """Neighbouring rows, in key order, that meet a condition."""
+    """Neighbouring rows, in key order, that match a condition."""
 
     range: Range
     skipped: int = 0
-    """Rows that do not, between the match before, or the first row, and this one."""
+    """The number of rows without a match between the match before, or the first row, and this match."""
 
 
 def without_small_gaps(matches: Iterable[Match], most: int) -> Iterator[Range]:
-    """The ranges of matches in key order; those with at most so many rows between them are one.
+    """The ranges of matches in key order; ranges with at most so many rows between them are joined.
 
-    A range costs more than the rows of a small gap: a block of its own, with a transaction on both sides.
+    A range costs more than the rows of a small gap: a block, with a transaction on both sides.
     """
     lo: Key | None = None
     hi: Key | None = None
@@ -65,8 +65,8 @@ def without_small_gaps(matches: Iterable[Match], most: int) -> Iterator[Range]:
 
 
 def joined(ranges: Iterable[Range], most: int) -> list[Range]:
-    """Ranges in key order, those that touch made one; where there are more than `most`, neighbours too, with what lies
-    between them."""
+    """Ranges in key order, with adjacent ones joined. If there are more than `most`, neighbours are joined with the
+    rows between them."""
     found: list[Range] = []
     for lo, hi in ranges:
         if found and found[-1][1] == lo and lo is not None:

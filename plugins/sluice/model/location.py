@@ -1,7 +1,7 @@
-"""Where the files of an initial update lie, and how they are called.
+"""The location and names of the files of an initial update.
 
 `<location>/<unique timestamp>/<prio>-<timestamp>`: the location is a folder or a place in S3, the unique timestamp
-names the folder of one update, and the files in it sort into the order of loading.
+names the folder of one update, and the files in it sort in the order of loading.
 """
 
 import re
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from sluice.errors import Terminal
 
 BLOCK_PRIORITY = 7
-"""That of xmlBlaster's initial data."""
+"""The priority of xmlBlaster's initial data."""
 END_PRIORITY = 8
 MANIFEST_PRIORITY = 9
-"""Higher ones for the two end-of-update messages: they come last whatever the clocks say."""
+"""Higher priorities for the two end-of-update messages, so that they come last whatever the clocks are."""
 INCOMPLETE = "INCOMPLETE"
-"""The file that says of a folder that its end-of-update messages are missing, and whose it is."""
+"""The file that marks a folder as incomplete, and names its update."""
 
 _FOLDER = re.compile(r"\d{8}T\d{6}\.\d{6}Z\Z")
 _FILE = re.compile(r"[789]-\d{8}T\d{6}\.\d{9}Z\Z")
@@ -37,7 +37,7 @@ class NoLocation(Terminal):
 
 @dataclass(frozen=True)
 class S3Access:
-    """How to reach S3; empty values are left to boto3 (environment, profile, role of the machine)."""
+    """How to connect to S3; for empty values boto3 decides (environment, profile, role of the machine)."""
 
     key_id: str = ""
     secret: str = field(default="", repr=False)
@@ -46,13 +46,13 @@ class S3Access:
     region: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, the secret included: only for a channel no one else reads."""
+        """Plain values with the secret: only for a channel that nobody else reads."""
         return {name: getattr(self, name) for name in ("key_id", "secret", "token", "endpoint", "region")}
 
 
 @dataclass(frozen=True)
 class Location:
-    """A folder of this machine (no `bucket`, an absolute `path`), or a place in S3 (`path`: how its keys begin)."""
+    """A folder of this machine (no `bucket`, an absolute `path`), or a place in S3 (`path`: the prefix of its keys)."""
 
     bucket: str | None
     path: str
@@ -70,7 +70,7 @@ class Location:
         return cls(None, "/" + "/".join(part for part in parts if part not in ("", ".")))
 
     def path_below(self, outer: "Location") -> str | None:
-        """How `path` goes on behind that of `outer`; empty where both are the same, None where it is elsewhere."""
+        """The rest of `path` below that of `outer`; empty if both are the same, None if it is elsewhere."""
         begins = outer.path.rstrip("/") + "/" if outer.path else ""
         if self.bucket != outer.bucket or not f"{self.path.rstrip('/')}/".startswith(begins):
             return None
@@ -95,12 +95,12 @@ class Location:
 
 
 def folder_name(nanoseconds: int) -> str:
-    """The folder of an update that began then (since 1970, UTC)."""
+    """The folder of an update that began at this time (since 1970, UTC)."""
     return f"{_moment(nanoseconds)}.{nanoseconds // 1000 % 1_000_000:06d}Z"
 
 
 def file_name(priority: int, nanoseconds: int) -> str:
-    """The file of a block or message that was queued then."""
+    """The file of a block or message that was queued at this time."""
     return f"{priority}-{_moment(nanoseconds)}.{nanoseconds % 1_000_000_000:09d}Z"
 
 
@@ -109,12 +109,12 @@ def is_folder_name(name: str) -> bool:
 
 
 def began(folder: str) -> datetime:
-    """When the update of a folder began, by its name."""
+    """When the update of a folder began, from its name."""
     return datetime.strptime(folder, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
 
 
 def is_file_name(name: str, priority: int | None = None) -> bool:
-    """Whether `name` is one that `file_name` makes: nothing that leads anywhere else."""
+    """Whether `name` has the form of `file_name`, so that it cannot lead anywhere else."""
     return bool(_FILE.match(name)) and (priority is None or name.startswith(f"{priority}-"))
 
 

@@ -1,7 +1,7 @@
-"""What a column's values are, in no vendor's words: what two vendors compare, and turn into types of their own.
+"""Types of values, independent of a vendor: what two vendors compare, and map to their own types.
 
-Each vendor says what its column types are (`sluice.database.column_types.ColumnTypes.logical`) and what it makes of a
-logical type (`made_of`). docs/types.md has the tables, and the canonical text of each kind.
+Each vendor maps its column types to logical types (`sluice.database.column_types.ColumnTypes.logical`), and logical
+types to its own (`made_of`). docs/types.md has the tables, and the canonical text of each kind.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What values are."""
+    """The kind of values."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -17,7 +17,7 @@ class Kind(StrEnum):
     BOOLEAN = "boolean"
     TEXT = "text"
     CHAR = "char"
-    """A text whose blanks at the end say nothing."""
+    """A text whose blanks at the end are not significant."""
     BINARY = "binary"
     BITS = "bits"
     DATE = "date"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 class Special(StrEnum):
-    """Values that some vendors' types hold and others' do not. The text ends a sentence."""
+    """Values that some vendors' types can hold and others' cannot. The text ends a sentence."""
 
     NAN = "NaN"
     INFINITY = "infinity"
@@ -57,17 +57,17 @@ class LogicalType:
 
     kind: Kind
     precision: int | None = None
-    """INTEGER, FLOAT: bits. NUMBER: digits, None for any number of them. Times: digits of the second's fraction."""
+    """INTEGER, FLOAT: bits. NUMBER: digits, None for any number. Times: digits of the fraction of a second."""
     scale: int | None = None
-    """NUMBER: digits after the point; None with any precision."""
+    """NUMBER: digits after the point; None: any number."""
     length: int | None = None
-    """TEXT, CHAR, ENUM: characters at most; BINARY: bytes; BITS: bits. None for no limit."""
+    """TEXT, CHAR, ENUM: the highest number of characters; BINARY: of bytes; BITS: of bits. None: no limit."""
     varying: bool = False
     """BITS: of any length up to `length`."""
     element: "LogicalType | None" = None
-    """ARRAY: of what."""
+    """ARRAY: the type of its elements."""
     name: str = ""
-    """The vendor's own word, of kinds that vendors do not share."""
+    """The vendor's name of the type, for kinds that vendors do not share."""
 
     def __str__(self) -> str:
         if self.kind is Kind.ARRAY:
@@ -82,22 +82,22 @@ class LogicalType:
 
 UNKNOWN = LogicalType(Kind.OTHER)
 ORDERED_ALIKE = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
-"""Kinds whose values all vendors order alike, and whose texts all vendors read."""
+"""Kinds whose values all vendors sort in the same order, and whose texts all vendors read."""
 TIMES = frozenset({Kind.TIME, Kind.TIME_ZONE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
-"""Kinds whose `precision` is digits of the second's fraction; None means `MICROSECONDS`."""
+"""Kinds whose `precision` counts digits of the fraction of a second; None means `MICROSECONDS`."""
 MICROSECONDS = 6
 _DIGITS = {8: 3, 16: 5, 24: 7, 32: 10, 64: 19}
 """Decimal digits of whole numbers, by their bits."""
 
 
 def digits(integer: LogicalType) -> int:
-    """How many decimal digits an INTEGER may have."""
+    """The highest number of decimal digits of an INTEGER."""
     bits = integer.precision or 64
     return _DIGITS.get(bits) or len(str(2 ** (bits - 1)))
 
 
 def holds(wide: LogicalType, narrow: LogicalType) -> bool:
-    """True when `wide` takes every value of `narrow` without changing or refusing it."""
+    """Whether `wide` can hold every value of `narrow` unchanged."""
     if wide == narrow:
         return True
     if narrow.kind is Kind.INTEGER:
@@ -128,26 +128,26 @@ def _fraction(time: LogicalType) -> int:
 
 
 class Fit(StrEnum):
-    """What becomes of the values of a column that is made on another vendor."""
+    """How another vendor's column holds the values."""
 
     EXACT = "exact"
-    """Each comes back as it was."""
+    """Each value is preserved."""
     LOSSY = "lossy"
-    """Something is lost; made only where the configuration allows it."""
+    """Something is lost; created only if the configuration allows it."""
     REFUSED = "refused"
-    """There is no such column there."""
+    """There is no such type."""
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a vendor makes of a logical type."""
+    """A vendor's type for a logical type."""
 
     type: str
-    """In the vendor's words; empty where it refuses."""
+    """The type in DDL; empty if it is refused."""
     fit: Fit = Fit.EXACT
     lost: str = ""
-    """What is lost, or why it is refused, as a sentence's end."""
+    """What is lost, or why it is refused, as the end of a sentence."""
     excluded: frozenset[Special] = frozenset()
-    """Values that it cannot hold; others it holds as `fit` says."""
+    """Values that it cannot hold; `fit` is about all others."""
     length: int | None = None
-    """With `Special.TOO_LONG`: characters that it holds; of bytes, bytes."""
+    """With `Special.TOO_LONG`: the highest number of characters, or of bytes for BINARY."""

@@ -1,8 +1,8 @@
-"""The manifest: the second end-of-update message, the last file of a folder, and what the folder must hold.
+"""The manifest: the second end-of-update message and last file of a folder, which lists what the folder must contain.
 
-A JSON document that people and other tools can read. It carries its own SHA-256, so that a byte altered anywhere in
-it is found; who can recompute that one is stopped by BLOCKS of the slave, which knows each file's SHA-256 itself
-(`faults`), and by encryption.
+A JSON document that people and other tools can read. It has its own SHA-256, so that any altered byte is found. A
+forged manifest with a right SHA-256 is found by BLOCKS of the slave, which has the SHA-256 of each file (`faults`), and
+by encryption.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ FORMAT = "Sluice initial update, version 1"
 
 
 class ManifestDamaged(Terminal):
-    """A manifest is not what was written."""
+    """A manifest was altered or damaged."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(
@@ -33,7 +33,7 @@ class ManifestDamaged(Terminal):
 
 @dataclass(frozen=True)
 class File:
-    """A file of the folder as it lies there: compressed, perhaps encrypted."""
+    """A file of the folder, compressed and perhaps encrypted."""
 
     name: str
     size: int
@@ -42,7 +42,7 @@ class File:
 
 @dataclass(frozen=True)
 class FileBlock:
-    """A block, and the file that holds its rows."""
+    """A block, and the file with its rows."""
 
     file: File
     table: TableName
@@ -52,36 +52,36 @@ class FileBlock:
     marker: Position
     rows: int
     bytes: int
-    """Of the rows before they were compressed."""
+    """The size of the rows before compression."""
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table as the master had it when the update was exported."""
+    """A table of the master at the time of the export."""
 
     shape: TableShape
     same_order: bool
-    """Whether every database orders its keys alike, so that ranges of keys mean the same on the slave."""
+    """Whether every database sorts its keys in the same order, so that ranges of keys mean the same on the slave."""
 
 
 @dataclass(frozen=True)
 class Addressee:
-    """A slave that the folder is for."""
+    """A slave for which the folder is."""
 
     name: str
     schema: str
-    """Where its CHECKPOINT and BLOCKS are."""
+    """The schema of its CHECKPOINT and BLOCKS."""
     existing_tables: str
-    """Its policy."""
+    """Its policy for existing tables."""
     position: Position
-    """Where applying starts on it: changes from here on are queued."""
+    """The start position: later changes are queued."""
     places: tuple[tuple[TableName, TableName], ...] = ()
-    """Tables with the names that they have on it, where these are others than on the master."""
+    """Tables whose names on the slave differ from the master's."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder holds, and for whom."""
+    """The contents of a folder, and the slaves for which it is."""
 
     prefix: Prefix
     slaves: tuple[Addressee, ...]
@@ -91,7 +91,7 @@ class Manifest:
     encrypted: bool
     tables: tuple[FileTable, ...]
     blocks: tuple[FileBlock, ...]
-    """In the order of their files' names."""
+    """In the order of their file names."""
     end: File
     """The first end-of-update message."""
 
@@ -106,16 +106,14 @@ class Manifest:
         return [slave.name for slave in self.slaves]
 
     def text(self) -> str:
-        """The document, its own SHA-256 included."""
+        """The document, with its own SHA-256."""
         values = self._values()
         return _rendered({**values, "sha256": hashlib.sha256(_rendered(values).encode()).hexdigest()})
 
     @classmethod
     def parse(cls, text: str, place: str, position: Callable[[str], Position]) -> "Manifest":
-        """`place` is for messages, `position` reads a position back from its text.
-
-        Raises `ManifestDamaged` for anything that `text` did not write.
-        """
+        """`place` is for messages; `position` reads a position from its text. Raises `ManifestDamaged` for any text
+        that `text` did not write."""
         try:
             values = json.loads(text)
             found = values.pop("sha256")
@@ -137,7 +135,7 @@ class Manifest:
         return manifest
 
     def _expect_harmless(self, place: str) -> None:
-        """Nothing outside the folder is ever named."""
+        """Raises `ManifestDamaged` for a name that could lead out of the folder."""
         if not is_folder_name(self.folder):
             raise ManifestDamaged(place, f"{self.folder!r} is no folder of an initial update")
         if not is_file_name(self.end.name, END_PRIORITY):
@@ -202,7 +200,7 @@ class Manifest:
 
 
 def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, blocks: Iterable[Block]) -> list[str]:
-    """Why this manifest is not for that slave as its BLOCKS are, one sentence each; empty when it is."""
+    """Why this manifest does not fit the slave's BLOCKS, one sentence for each reason; empty if it fits."""
     sentences = []
     if manifest.prefix != prefix:
         sentences.append(f"the manifest is for replication {manifest.prefix}, this one is {prefix}")
@@ -235,7 +233,7 @@ def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, block
 
 
 def order(blocks: Sequence[FileBlock]) -> tuple[FileBlock, ...]:
-    """As a manifest lists them."""
+    """The blocks as in a manifest."""
     return tuple(sorted(blocks, key=lambda block: block.file.name))
 
 

@@ -1,4 +1,4 @@
-"""Columns whose values no report, log, error or message shows. The databases alone have them."""
+"""Columns whose values must be in no report, log, error or message, only in the databases."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,12 +9,12 @@ from sluice.model.names import TableName
 
 HIDDEN = "•••"
 SECRET = re.compile(r"pass(wor[dt]|wd|phrase)|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
-"""Columns whose values nobody needs to see, whatever the configuration says."""
+"""Columns that are hidden in any configuration."""
 
 
 @dataclass(frozen=True)
 class Mask:
-    """`patterns`: `schema.table.column`, with `*` for anything."""
+    """`patterns`: `schema.table.column`, with `*` as a wildcard."""
 
     patterns: tuple[str, ...] = ()
 
@@ -24,13 +24,13 @@ class Mask:
         return bool(SECRET.search(column)) or any(fnmatchcase(name, pattern) for pattern in self.patterns)
 
     def hides_any(self, table: TableName, columns: Iterable[str]) -> bool:
-        """Whether one of the columns is hidden: then no text of others about a row of the table is shown."""
+        """Whether one of the columns is hidden: then error texts of others about its table are not shown."""
         return any(self.hides(table, column) for column in columns)
 
     def row(self, table: TableName, row: Mapping[str, str | None]) -> dict[str, str | None]:
-        """The row, as it may be shown."""
+        """The row with hidden values masked."""
         return {name: HIDDEN if value is not None and self.hides(table, name) else value for name, value in row.items()}
 
 
 NO_PATTERNS = Mask()
-"""Hides what `SECRET` names alone."""
+"""Hides only the columns of `SECRET`."""

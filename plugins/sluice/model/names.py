@@ -8,14 +8,15 @@ from functools import total_ordering
 from sluice.errors import Terminal
 
 LONGEST_TRIGGER = 60
-"""Bytes; each trigger adds an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have 63."""
+"""In bytes; triggers add an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have at most
+63."""
 
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,29}\Z")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 
 
 class InvalidName(Terminal):
-    """A prefix or table name that cannot be one; `name` is what was given."""
+    """An invalid prefix or table name; `name` is the given text."""
 
     def __init__(self, name: str, reason: str):
         super().__init__(f"{name!r} {reason}")
@@ -24,11 +25,10 @@ class InvalidName(Terminal):
 
 @dataclass(frozen=True, order=True)
 class Prefix:
-    """Names one replication source: `DEMO_` owns `DEMO_ITEMS`, `DEMO_TABLES`, …
+    """Names a replication: `DEMO_` owns `DEMO_ITEMS`, `DEMO_TABLES`, …
 
-    Shown in upper case, as the documents write it; compared without regard to case, because a
-    database folds unquoted names. At most 30 characters, so that every resource name stays
-    below the 63 bytes of PostgreSQL.
+    Shown in upper case; compared without regard to case, because databases fold unquoted names. It has at most 30
+    characters, so that the names of all objects have at most PostgreSQL's 63 bytes.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Prefix:
 
     @property
     def lower(self) -> str:
-        """The form in which PostgreSQL stores the names of the resources."""
+        """The form that PostgreSQL stores in names of objects."""
         return self.name.lower()
 
     def __str__(self) -> str:
@@ -51,10 +51,8 @@ class Prefix:
 
 
 def prefix_meant(text: str, known: Container[str]) -> str:
-    """The prefix among `known` that a person means: SHOP, shop and SHOP_ are one, unless two are configured.
-
-    In upper case; `text` itself where none is known.
-    """
+    """The prefix among `known` that a person means: SHOP, shop and SHOP_ are the same unless two are configured. In
+    upper case; `text` itself if none is known."""
     given = text.strip().upper()
     others = (given.rstrip("_") + "_", given.rstrip("_"))
     return next((name for name in (given, *others) if name in known), given)
@@ -73,12 +71,12 @@ class TableName:
 
     @property
     def on_master(self) -> "TableName":
-        """What the master calls the table."""
+        """The table's name on the master."""
         return self
 
     @property
     def on_slave(self) -> str:
-        """The name by itself, for people."""
+        """The name, for people."""
         return f"{_shown(self.schema)}.{_shown(self.name)}"
 
     def __lt__(self, other: "TableName") -> bool:
@@ -86,10 +84,8 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> "TableName":
-        """`schema.table`, either part in double quotes where it holds a dot, quote or capital.
-
-        An unquoted part is taken as written. Raises `InvalidName`.
-        """
+        """`schema.table`, either part in double quotes if it contains a dot, quote or capital. An unquoted part is
+        taken literally. Raises `InvalidName`."""
         parts = split_qualified(text)
         if len(parts) != 2 or not all(parts):
             raise InvalidName(text, "is no table name: write schema.table, with double quotes around a part with a dot")
@@ -97,14 +93,14 @@ class TableName:
 
 
 class PlacedName(TableName):
-    """The name of a table on a slave that has it elsewhere than its master; equal to the same name of any table."""
+    """A table's name on a slave that has another one than the master; equal to the same name of any table."""
 
     def __init__(self, on_slave: TableName, master: TableName):
         super().__init__(on_slave.schema, on_slave.name)
         object.__setattr__(self, "master", master)
 
     master: TableName
-    """What the master calls it."""
+    """Its name on the master."""
 
     @property
     def on_master(self) -> TableName:
@@ -121,7 +117,8 @@ class PlacedName(TableName):
 
 
 class NameOfSlave(TableName):
-    """A table of the slave's own whose name another table has on the master; equal to no name there."""
+    """A table that only the slave has, with the name that another table has on the master; equal to no name of the
+    master."""
 
     def __str__(self) -> str:
         return f"{self.on_slave} of the slave's own"

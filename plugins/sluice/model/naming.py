@@ -1,14 +1,14 @@
-"""What an Oracle master's names are on a slave."""
+"""Maps names of an Oracle master to names on a slave."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Naming:
-    """What a name of the master is on a slave."""
+    """The slave's name for a name of the master."""
 
     exact: bool = False
-    """As it is; else a name without small letters gets them."""
+    """Unchanged; otherwise names without small letters are lower-cased."""
 
     def __call__(self, name: str) -> str:
         return name if self.exact or name != name.upper() else name.lower()

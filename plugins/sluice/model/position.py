@@ -1,4 +1,4 @@
-"""Positions: which of a master's transactions have been seen, whatever the source of its changes."""
+"""Positions: which transactions of a master have been seen, for any source of its changes."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -7,51 +7,54 @@ from sluice.errors import Terminal
 
 
 class Position(Protocol):
-    """A set of seen transactions. A window `(P1, P2]` holds the changes that P2 covers and P1 does not.
+    """A set of seen transactions.
 
-    Equal where the same transactions are covered. `str()` is a short form for people.
+    A window `(P1, P2]` has the changes that P2 covers and P1 does not. Positions are equal if they cover the same
+    transactions. `str()` is a short form for people.
     """
 
     @property
     def time(self) -> str:
-        """The master's clock when the position was taken, ISO 8601, UTC; empty where it is not known."""
+        """When the position was taken, by the master's clock: ISO 8601, UTC; empty if unknown."""
         ...
 
     @property
     def high(self) -> int:
-        """A REPL_KEY that no change it covers is above."""
+        """A REPL_KEY that is not lower than that of any covered change."""
         ...
 
     def covers(self, transaction: int, repl_key: int, /) -> bool:
-        """Whether the change `repl_key` had committed before this position was taken, or its transaction ended.
+        """Whether the change `repl_key` had been committed before this position was taken, or its transaction had
+        ended.
 
-        `transaction`: its transaction, as the source numbers them. All changes of one have the same answer.
+        `transaction`: its transaction, as the source numbers them. The answer is the same for all changes of a
+        transaction.
         """
         ...
 
     def covers_all_of(self, other: "Position") -> bool:
-        """Whether every transaction that `other` covers is covered here too. Raises `OtherSource`."""
+        """Whether it covers every transaction that `other` covers. Raises `OtherSource`."""
         ...
 
     def floor(self, target: "Position") -> int:
-        """A REPL_KEY below every change in the window `(self, target]`. Raises `OtherSource`."""
+        """A REPL_KEY below that of every change in the window `(self, target]`. Raises `OtherSource`."""
         ...
 
     def text(self) -> str:
-        """The form in which it is kept; `sluice.database.positions.parse` reads it back."""
+        """The text for storage; `sluice.database.positions.parse` reads it."""
         ...
 
 
 @runtime_checkable
 class ScnPosition(Position, Protocol):
-    """A position that covers what an Oracle master had committed up to an SCN, and nothing else."""
+    """A position that covers exactly what an Oracle master had committed up to an SCN."""
 
     @property
     def scn(self) -> int: ...
 
     @property
     def oldest(self) -> int:
-        """No transaction that is not covered began before this SCN; 0 where that is not known."""
+        """No uncovered transaction began before this SCN; 0 if unknown."""
         ...
 
     @property
@@ -62,14 +65,14 @@ class ScnPosition(Position, Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of an Oracle master: what had committed up to the SCN is what the position covers, and nothing else."""
+    """A moment of an Oracle master: the position covers exactly what had been committed up to the SCN."""
 
     position: Position
     scn: int
 
 
 class OtherSource(Terminal):
-    """A position was taken from another source of changes than the one it is compared with."""
+    """Two positions of different sources of changes were compared."""
 
     def __init__(self, position: Position, wanted: str):
         super().__init__(

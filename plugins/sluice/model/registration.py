@@ -1,4 +1,4 @@
-"""A table as the TABLES table of a prefix registers it."""
+"""A table as registered in TABLES."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ from sluice.model.names import TableName
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """One row of TABLES, with what is wrong about its capture."""
+    """A row of TABLES, with the fault of its capture."""
 
     table: TableName
     actions: frozenset[str]
-    """Of I, U and D; empty: registered for its initial content only."""
+    """Letters of I, U and D; empty: its changes are not captured."""
     status: str
-    """CREATING until the triggers are in place, then OK."""
+    """CREATING until the triggers exist, then OK."""
     repl_key: int
-    """Keeps the order in which tables are loaded."""
+    """The order in which tables are loaded."""
     trigger: str
     debug: bool
     faults: tuple[str, ...] = ()
-    """In words, e.g. `trigger "DEMO_TR01_u" is disabled`."""
+    """The fault in words: `trigger "DEMO_TR01_u" is disabled`."""

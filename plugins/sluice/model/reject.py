@@ -1,4 +1,4 @@
-"""Changes that are set aside, and what may become of them."""
+"""Rejects: changes that are set aside, and how they are settled."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Row = tuple[str | None, ...]
 
 
 class RejectStatus(StrEnum):
-    """What becomes of a change in REJECTS."""
+    """The status of a reject."""
 
     SET_ASIDE = "set aside"
     ASKED = "asked"
-    """A person wants it applied; the running apply does that, or says in `answer` why not."""
+    """A person asks to apply it; the running apply does that, or writes the reason why not into `answer`."""
     APPLIED = "applied"
     DROPPED = "dropped"
 
@@ -31,16 +31,16 @@ MOVES: dict[RejectStatus, frozenset[RejectStatus]] = {
     RejectStatus.APPLIED: frozenset(),
     RejectStatus.DROPPED: frozenset(),
 }
-"""The moves allowed; `ASKED → SET_ASIDE` is a refusal."""
+"""The allowed transitions; `ASKED → SET_ASIDE` is a refusal."""
 OPEN = frozenset(status for status, further in MOVES.items() if further)
-"""Those that nobody has settled yet."""
+"""The statuses of rejects that are not settled."""
 
 
 TABLES_SHOWN = 5
 
 
 def how_to_settle(tables: Iterable[str]) -> str:
-    """Of `tables`, of which changes are set aside: that they are, and what to do. Empty where there are none."""
+    """The message about `tables` with rejects, with the remedy; empty without tables."""
     names = sorted(set(tables))
     if not names:
         return ""
@@ -52,7 +52,7 @@ def how_to_settle(tables: Iterable[str]) -> str:
 
 
 def before(wanted: RejectStatus) -> list[RejectStatus]:
-    """From where a change may move to `wanted`."""
+    """The statuses from which a reject may move to `wanted`."""
     return sorted(status for status, further in MOVES.items() if wanted in further)
 
 
@@ -70,9 +70,9 @@ class Reject:
     key: tuple[str, ...]
     """The key's columns; empty for a keyless table."""
     keys: tuple[str, ...]
-    """Texts of the keys it touches."""
+    """Texts of the keys that it changes."""
     newer: int | None
-    """REPL_KEY of the last change of the same row that was applied since."""
+    """REPL_KEY of the last applied change of the same row since then."""
     status: RejectStatus
     force: bool
     asked_by: str | None
@@ -83,7 +83,7 @@ class Reject:
 
     @property
     def outdated(self) -> str | None:
-        """Why it must not be applied unless forced; None: it may."""
+        """Why it must not be applied without force; None: it may be."""
         if self.newer is None or self.force:
             return None
         return (
@@ -92,7 +92,7 @@ class Reject:
         )
 
     def touched(self, columns: Sequence[str], rows: Iterable[Row]) -> set[Row]:
-        """Those of `rows` that the change touches: texts of keys, or of a keyless table whole rows of `columns`."""
+        """The rows of `rows` that it changes: texts of keys, or, for a keyless table, whole rows of `columns`."""
         if self.key:
             texts = frozenset(self.keys)
             return {row for row in rows if guid.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
@@ -101,23 +101,23 @@ class Reject:
 
     @cached_property
     def after(self) -> dict[str, str | None]:
-        """The row after the change; empty for none. Raises `MalformedContent`."""
+        """The row after the change; empty without one. Raises `MalformedContent`."""
         return dict(content.parse(self.content or ""))
 
     @cached_property
     def before(self) -> dict[str, str | None]:
-        """The row before it, or what is known of it; likewise."""
+        """The row before the change, or its known values; empty without one. Raises `MalformedContent`."""
         old = dict(content.parse(self.oldcontent or ""))
         return {**self.after, **old} if old else {}
 
     @cached_property
     def on_slave(self) -> dict[str, str | None]:
-        """The row that the slave had; likewise."""
+        """The row that the slave had; empty without one. Raises `MalformedContent`."""
         return dict(content.parse(self.held or ""))
 
     @property
     def change(self) -> RowChange:
-        """What it is to be applied as; only a change of a row can be. Raises `MalformedContent`."""
+        """The change to apply; only a change of a row can be applied. Raises `MalformedContent`."""
         item = {
             "repl_key": self.repl_key,
             "schema": self.table.schema,
@@ -136,16 +136,16 @@ class Reject:
 
 @dataclass
 class Rejected:
-    """A change that was set aside, for `<prefix>REJECTS`."""
+    """A new row of `<prefix>REJECTS`."""
 
     change: RowChange
     reason: str
     slave_row: dict[str, str | None] | None
-    """The row of that key on the slave, None for none."""
+    """The slave's row with that key; None without one."""
     newer: int | None = None
     """REPL_KEY of a later change of the same row that was applied."""
     decision: Decision | None = None
-    """What a rule made of it; None: it waits for a person."""
+    """The decision of a rule; None: it waits for a person."""
 
     @property
     def status(self) -> RejectStatus:

@@ -1,4 +1,4 @@
-"""What a verification asks of the apply of a slave, and what the apply answers: JSON on the way."""
+"""Requests of a verification to the apply of a slave, and the answers; JSON in transit."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class RequestUnknown(Transient):
-    """A request, or an answer, as another release words it."""
+    """A request or answer of another release, which cannot be read."""
 
     def __init__(self, what: str):
         super().__init__(f"{what}. Where the apply still runs as before an upgrade, clear its task apply.")
@@ -21,7 +21,7 @@ class RequestUnknown(Transient):
 
 @dataclass(frozen=True)
 class SnapshotsRequest:
-    """Asks for snapshots of master and slave at one position."""
+    """Requests snapshots of master and slave at one position."""
 
     kind = "snapshots"
 
@@ -36,7 +36,7 @@ class SnapshotsRequest:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The answer: where both are, for `begin_snapshot` on each side, and how long the apply paused."""
+    """The answer: both snapshots, for `begin_snapshot` on each side, and how long the apply paused."""
 
     master: str
     slave: str
@@ -54,17 +54,17 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class RepairRequest:
-    """Asks for rows to be made equal to the master's."""
+    """Requests that rows are made equal to the master's."""
 
     kind = "repair"
 
     table: TableName
     key: tuple[str, ...]
-    """Names of the key's columns; empty for a table without key."""
+    """Names of the key's columns; empty for a table without a key."""
     columns: tuple[tuple[str, str], ...]
-    """Names and types."""
+    """Names and types of the columns in `rows`."""
     rows: tuple[Row, ...]
-    """Values of the keys; without a key, of whole rows."""
+    """Values of the keys; without a key, whole rows."""
 
     @property
     def values(self) -> dict[str, object]:
@@ -84,14 +84,14 @@ class RepairRequest:
 
 @dataclass(frozen=True)
 class Repaired:
-    """The answer."""
+    """The answer to a repair."""
 
     settled: int
-    """How many changes that were set aside are settled by it."""
+    """The number of rejects that were settled by it."""
     position: str
     seconds: float = 0.0
     kept: int = 0
-    """How many rows stay as they are, because a rule says that the slave's row wins."""
+    """The number of rows that were not changed, because a rule prefers the slave's row."""
 
     @property
     def values(self) -> dict[str, object]:
@@ -106,7 +106,7 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Refused:
-    """The answer where the apply could not do what it was asked for."""
+    """The answer if the apply could not do what was requested."""
 
     reason: str
 
@@ -140,7 +140,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def parse_answer(text: str, read: Callable[[Mapping[str, object]], T]) -> T | Refused:
-    """The answer to a request whose answers `read` reads. Raises `RequestUnknown`."""
+    """The answer to a request; `read` reads it unless it is a refusal. Raises `RequestUnknown`."""
     try:
         values = json.loads(text)
         return Refused(str(values["refused"])) if "refused" in values else read(values)

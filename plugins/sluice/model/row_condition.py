@@ -1,11 +1,11 @@
-"""Conditions on rows, in no vendor's SQL: what a reader of a table asks its database for."""
+"""Conditions on rows, independent of a vendor's SQL, with which a reader filters rows in the database."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Operator(StrEnum):
-    """How a column is compared. NULL meets none of them but IS_NULL."""
+    """A comparison operator. NULL matches only IS_NULL."""
 
     EQUAL = "="
     LESS = "<"
@@ -18,7 +18,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True)
 class RowCondition:
-    """`column operator value`, of EQUAL any of `values`, whose texts are as the change queue has them."""
+    """`column operator value`; EQUAL matches any of `values`. Texts are as in ITEMS."""
 
     column: str
     operator: Operator

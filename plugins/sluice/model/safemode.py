@@ -1,18 +1,17 @@
-"""When the apply runs in safe mode, decided without any I/O.
+"""When the apply is in safe mode. No I/O.
 
-Safe mode makes every change idempotent. It is on
+In safe mode every change is idempotent. It is on
 
-1. always, where the configuration says `safe_mode: true` (or `on_conflict: overwrite`, which means the same);
-2. after an abnormal stop that left a `safemode_exit` in the checkpoint: until the applied position
-   covers it. The exit point is cleared durably before the mode ends, so that a later start cannot
-   take it for its own;
-3. otherwise, after every start: for two checkpoint intervals *and* until the applied position covers
-   where the master stood at the start. The second half is ours: with a clock alone a slow slave
-   could still be inside the overlap when the mode ends.
+1. always, if the configuration says `safe_mode: true` (or `on_conflict: overwrite`, which means the same);
+2. after an abnormal stop that left a `safemode_exit` in the checkpoint: until the applied position covers it. The exit
+   point is cleared durably before the mode ends, so that a later start does not use it;
+3. otherwise after every start: for two checkpoint intervals *and* until the applied position covers the master's
+   position at the start.
 
-Where the master stood at the start is asked after this apply has claimed the slave. A predecessor took
-every window before that, and cannot commit one any more: what it may have applied lies before it. While
-a window goes in slices, the applied position is that before the window: the mode ends between windows.
+In 3, a clock alone could end the mode on a slow slave before all repeated changes are applied. The master's position is
+taken after this apply has claimed the slave: an earlier apply took its windows before that, and cannot commit any more.
+Within a window that is applied in slices, the applied position is that before the window, so the mode ends between
+windows.
 """
 
 from dataclasses import dataclass
@@ -29,16 +28,16 @@ class SafeMode:
 
     reason: Reason | None = None
     until: Position | None = None
-    """The applied position must cover this."""
+    """It lasts until the applied position covers this."""
     until_clock: float = 0.0
-    """With reason `started`: not before this moment of the caller's monotonic clock, seconds."""
+    """With reason `started`: it lasts at least until this time of the caller's monotonic clock, in seconds."""
 
     @property
     def on(self) -> bool:
         return self.reason is not None
 
     def after(self, applied: Position, clock: float) -> "SafeMode":
-        """The mode once `applied` is the applied position: itself, or OFF."""
+        """The mode after `applied` became the applied position: unchanged, or OFF."""
         if self.reason in (None, "configured"):
             return self
         if self.until is None or not applied.covers_all_of(self.until):
@@ -72,10 +71,11 @@ def at_start(
     checkpoint_interval: float,
     overlap: bool = False,
 ) -> SafeMode:
-    """The mode of an apply that starts. `checkpoint_interval` in seconds; the mode lasts two of them.
+    """The mode of an apply that starts.
 
-    `overlap`: the checkpoint does not travel with the data. An apply that was killed behind its exit point
-    left more than that behind, so the mode lasts until all that happened before the start is applied.
+    `checkpoint_interval`: in seconds; the mode lasts two of them. `overlap`: the checkpoint is not committed with the
+    data. An apply that was killed after its exit point may have applied more, so the mode lasts until all that happened
+    before the start is applied.
     """
     if configured:
         return SafeMode("configured")

@@ -1,4 +1,4 @@
-"""One minute of an apply: how far it was behind, and how much it did."""
+"""Samples: one minute of an apply, with its lag and its changes."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 
 MINUTE = 60.0
 RATE_SECONDS = 10.0
-"""The rate is that of so many seconds."""
+"""The rate is computed over this number of seconds."""
 WINDOWS_KEPT = 20
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a minute was like."""
+    """The sample of a minute."""
 
     minute: int
     """Minutes since 1970, UTC."""
     lag: float | None
-    """Seconds by which the slave was behind, the most of that minute; None where it is not known."""
+    """The greatest lag in that minute, in seconds; None if unknown."""
     changes: int
-    """Changes applied."""
+    """The number of applied changes."""
 
     def text(self) -> str:
-        """As it is stored."""
+        """The text for storage."""
         return f"{self.minute}|{'' if self.lag is None else round(self.lag, 2)}|{self.changes}"
 
     @classmethod
     def parse(cls, text: str) -> "Sample":
-        """From what `text` gave."""
+        """Reads a text of `text`."""
         minute, lag, changes = text.split("|")
         return cls(int(minute), float(lag) if lag else None, int(changes))
 
@@ -37,14 +37,14 @@ class AppliedWindow:
     """A window, or a slice of one, that was applied."""
 
     at: float
-    """When it was committed, seconds since 1970."""
+    """When it was committed: seconds since 1970."""
     changes: int
     seconds: float
-    """How long it took."""
+    """Its duration, in seconds."""
 
 
 class Sampler:
-    """Adds up what an apply does. Times are seconds since 1970; they may go back where the clock is set."""
+    """Collects samples of an apply. Times are seconds since 1970; they may go backwards if the clock is set."""
 
     def __init__(self) -> None:
         self._windows: deque[AppliedWindow] = deque()
@@ -53,13 +53,13 @@ class Sampler:
         self._changes = 0
 
     def applied(self, window: AppliedWindow) -> None:
-        """A window was applied."""
+        """Adds an applied window."""
         self._changes += window.changes
         self._windows.append(window)
         self._forget(window.at)
 
     def look(self, now: float, lag: float | None) -> Sample | None:
-        """Notes how far behind the slave is; the sample of the minute before, where a new one has begun."""
+        """Records the lag of the slave. Returns the sample of the last minute if a new one has begun."""
         minute, over = int(now // MINUTE), None
         if self._minute is not None and minute != self._minute:
             over = Sample(self._minute, self._lag, self._changes)
@@ -70,11 +70,11 @@ class Sampler:
         return over
 
     def rate(self, now: float) -> float:
-        """Changes a second, of the last seconds."""
+        """The changes per second in the last seconds."""
         return sum(window.changes for window in self._windows if 0 <= now - window.at < RATE_SECONDS) / RATE_SECONDS
 
     def windows(self, now: float) -> Sequence[AppliedWindow]:
-        """The windows of the last minute, the latest of them, oldest first."""
+        """The latest windows of the last minute, oldest first."""
         self._forget(now)
         return list(self._windows)[-WINDOWS_KEPT:]
 

@@ -1,7 +1,7 @@
-"""What an application relies on in a database besides rows: compared between a master and a slave, without any I/O.
+"""Definitions of a database on which an application relies besides rows, compared between master and slave. No I/O.
 
-A slave differs from its master by design (no triggers, foreign keys without actions), and by what nobody made there.
-Each definition carries the statements that make and remove it, so that a difference knows its remedy.
+A slave differs from its master by design (no triggers, foreign keys without actions), and by what was not created
+there. Each definition has the statements that create and remove it, so that each difference has a remedy.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,21 +16,21 @@ class Definition:
     kind: str
     schema: str
     name: str
-    """Of the table or other object it belongs to; empty where it belongs to none."""
+    """The table or other object to which it belongs; empty without one."""
     object: str
     """Its own name."""
     text: str
-    """The same on two servers exactly where they define it alike."""
+    """Equal on two servers exactly if they define it alike."""
     make: tuple[str, ...]
-    """Statements that make it."""
+    """The statements that create it."""
     remove: tuple[str, ...]
-    """Statements that remove it; none where making it replaces what was there."""
+    """The statements that remove it; none if its creation replaces the old one."""
     expressions: tuple[str, ...] | None = ()
-    """Those that are evaluated for the rows that are there; None: an earlier release kept it without."""
+    """The expressions that are evaluated for existing rows; None: stored by an earlier release, without them."""
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What identifies it in a database."""
+        """Its identity in a database."""
         return self.kind, self.schema, self.name, self.object
 
     def __str__(self) -> str:
@@ -51,14 +51,15 @@ class Definition:
 
 @dataclass(frozen=True)
 class Treatment:
-    """What a failover does about differences of one kind."""
+    """How a failover treats differences of one kind."""
 
     automatic: bool
-    """It makes them itself; else a person does."""
+    """The failover creates them; otherwise a person does."""
     why: str
-    """Why they differ, or why a person is asked, as the end of a sentence."""
+    """Why they differ, or why a person has to act, as the end of a sentence."""
     extra_matters: bool = False
-    """One that only the slave has can refuse what the application does, or cost it time, and is named."""
+    """Definitions that only the slave has are reported, since they can refuse or slow down what the application does.
+    """
 
 
 TREATMENTS: dict[str, Treatment] = {
@@ -87,7 +88,7 @@ TREATMENTS: dict[str, Treatment] = {
     "privilege": Treatment(True, "they are not replicated"),
     "setting": Treatment(True, "settings of a database and its roles are not replicated", extra_matters=True),
 }
-"""In the order in which differences are made."""
+"""In the order in which differences are created."""
 
 READ_ONLY = ("setting", "", "", "default_transaction_read_only")
 """A slave may be read-only for everybody but Sluice; a master is not."""
@@ -95,7 +96,7 @@ READ_ONLY = ("setting", "", "", "default_transaction_read_only")
 
 @dataclass(frozen=True)
 class Difference:
-    """A definition that the slave lacks, has otherwise, or has alone."""
+    """A definition that the slave lacks, that differs, or that only the slave has."""
 
     wanted: Definition | None
     """The master's; None: only the slave has it."""
@@ -114,24 +115,24 @@ class Difference:
 
     @property
     def automatic(self) -> bool:
-        """Whether a failover makes it."""
+        """Whether a failover creates it."""
         return TREATMENTS[self.kind].automatic and not self.stays
 
     @property
     def stays(self) -> bool:
-        """Only the slave has it, and keeps it."""
+        """Whether only the slave has it, and keeps it."""
         return self.wanted is None and self.definition.place != READ_ONLY
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What makes the slave as the master is; none for what stays."""
+        """The statements that make the slave equal to the master; none for what stays."""
         if self.stays:
             return ()
         return (*(self.present.remove if self.present else ()), *(self.wanted.make if self.wanted else ()))
 
     @property
     def undo(self) -> tuple[str, ...]:
-        """What takes `statements` back."""
+        """The statements that undo `statements`."""
         if self.stays:
             return ()
         return (*(self.wanted.remove if self.wanted else ()), *(self.present.make if self.present else ()))
@@ -143,7 +144,7 @@ class Difference:
 
 
 def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> list[Difference]:
-    """In the order in which they are to be made."""
+    """In the order in which they have to be created."""
     wanted = {one.place: one for one in master}
     on_slave = {one.place: one for one in slave}
     found = [

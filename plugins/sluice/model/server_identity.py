@@ -1,8 +1,8 @@
-"""Which server a position was taken on, and whether another one continues where that one stood.
+"""The server on which a position was taken, and whether another server continues from there.
 
-A master that is restored from a backup, or fails over to a standby that lagged, forgets commits. Its transaction IDs
-are given out again, so that a position of before would take new transactions for seen ones. The write-ahead log tells:
-a server that was promoted begins a new timeline, and continues the former one up to a certain place.
+A master that is restored from a backup, or fails over to a standby that lagged, loses commits. Its transaction IDs are
+used again, so an earlier position would cover new transactions. The write-ahead log shows this: a promoted server
+begins a new timeline, and continues the former one up to a certain place.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sluice.errors import RESTART_APPLY, DataLost, Terminal
 
 _PAGE, _HEADERS = 8192, (24, 40)
-"""Of the log. The place behind a full page is told with the next page's header by one function, without by another."""
+"""The page size of the log, and the sizes of a page header. After a full page, one function reports the place behind the
+next page's header, another one the place before it."""
 
 
 class MasterReplaced(DataLost):
@@ -27,7 +28,7 @@ class MasterReplaced(DataLost):
 
 
 class FailOverUnproven(Terminal):
-    """The master was promoted, and nothing tells whether commits were lost."""
+    """The master was promoted, and it is unknown whether commits were lost."""
 
     def __init__(self, former: "Origin", now: "Origin"):
         super().__init__(
@@ -44,13 +45,13 @@ class Origin:
     """A place in the write-ahead log of one server."""
 
     system: str
-    """What `initdb` gave it; copies of it have the same."""
+    """The identifier from `initdb`; copies of the server have the same."""
     timeline: int
     lsn: int
 
     @classmethod
     def parse(cls, text: str) -> "Origin":
-        """From `str`."""
+        """Reads a text of `str`."""
         system, timeline, lsn = text.split(" ")
         return cls(system, int(timeline), place(lsn))
 
@@ -65,13 +66,13 @@ def place(lsn: str) -> int:
 
 
 def switches(history: str) -> dict[int, int]:
-    """From a timeline's history file: where each of its former timelines was left."""
+    """The end of each former timeline, from a timeline's history file."""
     lines = (line.split() for line in history.splitlines() if line.strip() and not line.startswith("#"))
     return {int(words[0]): place(words[1]) for words in lines}
 
 
 def same_server(former: Origin, now: Origin) -> bool:
-    """True where nothing has to be proved. Raises `MasterReplaced` where nothing could prove it."""
+    """Whether nothing has to be proved. Raises `MasterReplaced` if nothing could prove it."""
     if former.system != now.system:
         raise MasterReplaced(former, now, "it is another database cluster")
     if now.timeline < former.timeline:
@@ -82,10 +83,10 @@ def same_server(former: Origin, now: Origin) -> bool:
 
 
 def prove(former: Origin, now: Origin, left: Mapping[int, int] | None, replayed: int | None) -> None:
-    """After a promotion. `left`: `switches` of the present timeline; None: unknown. `replayed`: up to where the server
-    followed another one before it was promoted, None if it was started since.
+    """Tests a promoted server. Raises `MasterReplaced`, `FailOverUnproven`.
 
-    Raises `MasterReplaced`, `FailOverUnproven`.
+    `left`: `switches` of the present timeline; None: unknown. `replayed`: the place up to which the server followed
+    another one before its promotion; None if it was restarted since.
     """
     reached = replayed if now.timeline == former.timeline + 1 else None
     if left is not None:

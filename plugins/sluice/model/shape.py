@@ -7,16 +7,16 @@ from sluice.model.names import TableName
 
 @dataclass(frozen=True)
 class Column:
-    """One column, in the words of the vendor's catalogue."""
+    """A column, in the terms of the vendor's catalogue."""
 
     name: str
     type: str
-    """As the vendor writes it in DDL, e.g. `numeric(10,2)`, schema-qualified where it must be."""
+    """As in DDL of the vendor, e.g. `numeric(10,2)`, schema-qualified if necessary."""
     position: int
-    """Its number in the table: stays when the column is renamed."""
+    """Its number in the table, which does not change when the column is renamed."""
     nullable: bool = True
     key: int = 0
-    """1-based place in the key, 0 when not part of it."""
+    """Its place in the key, from 1; 0: it is not in the key."""
     default: str | None = None
     """The default expression, or None."""
     identity: str = ""
@@ -24,7 +24,7 @@ class Column:
     generated: str = ""
     """`s` stored, `v` virtual, empty for none (PostgreSQL's `attgenerated`)."""
     collation: str | None = None
-    """The collation when it is not the type's own, schema-qualified."""
+    """The collation if it is not the default of the type, schema-qualified."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class TableShape:
 
     @property
     def replicated(self) -> tuple[Column, ...]:
-        """The columns that travel: a generated one is computed by each database itself."""
+        """The columns that are replicated: each database computes generated ones itself."""
         return tuple(column for column in self.columns if not column.generated)
 
     @property
     def key(self) -> tuple[Column, ...]:
-        """The columns that identify a row, in the key's order; empty for a keyless table."""
+        """The columns that identify a row, in the order of the key; empty for a keyless table."""
         return tuple(sorted((column for column in self.columns if column.key), key=lambda column: column.key))
 
     @property

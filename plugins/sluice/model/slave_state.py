@@ -1,4 +1,4 @@
-"""The state of a slave: which there are, and which moves are allowed."""
+"""The states of a slave, and the allowed transitions."""
 
 from enum import StrEnum
 
@@ -6,22 +6,22 @@ from sluice.errors import Terminal
 
 
 class SlaveState(StrEnum):
-    """What a slave's data is worth."""
+    """The state of a slave."""
 
     UNCONFIGURED = "UNCONFIGURED"
-    """No initial update was ever asked for."""
+    """No initial update was started yet."""
     INITIAL = "INITIAL"
-    """An initial update is being prepared: resources, configuration, slave tables, blocks."""
+    """An initial update is being prepared: resources, configuration, the slave's tables, blocks."""
     TRANSITION = "TRANSITION"
-    """Blocks are read and stored while changes are applied by marker; not consistent yet."""
+    """Blocks are read and stored while changes are applied by marker; the slave is not consistent yet."""
     NORMAL = "NORMAL"
-    """Every state a reader can see is a state the master had."""
+    """Every state that a reader can see is a state that the master had."""
     INCONSISTENT = "INCONSISTENT"
-    """Only a new initial update helps."""
+    """The slave needs a new initial update."""
     SWITCHING = "SWITCHING"
-    """A failover completes the slave: nothing is applied, and either MASTER or NORMAL follows."""
+    """A failover is in progress: nothing is applied; MASTER or NORMAL follows."""
     MASTER = "MASTER"
-    """A failover made it a master: nothing of the former one may be applied or loaded any more."""
+    """A failover made it a master: changes and rows of the former master must not be written any more."""
 
 
 MOVES: dict[SlaveState, frozenset[SlaveState]] = {
@@ -33,10 +33,13 @@ MOVES: dict[SlaveState, frozenset[SlaveState]] = {
     SlaveState.SWITCHING: frozenset({SlaveState.MASTER, SlaveState.NORMAL}),
     SlaveState.MASTER: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
 }
-"""From each state, where it may go. The initial update moves into INITIAL and TRANSITION, the
-apply into NORMAL, a cancelled update or lost changes into INCONSISTENT, a failover into SWITCHING and MASTER; one in
-the other direction makes a MASTER NORMAL again, or INCONSISTENT where it must be loaded. The load of a part moves
-nothing: its tables have states of their own (`sluice.model.table_state`)."""
+"""The allowed transitions from each state.
+
+The initial update sets INITIAL and TRANSITION, the apply NORMAL; a cancelled update or lost changes lead to
+INCONSISTENT; a failover sets SWITCHING and MASTER. A failover in the other direction makes a MASTER NORMAL again, or
+INCONSISTENT if it must be loaded. A partial load does not change the state: its tables have states of their own
+(`sluice.model.table_state`).
+"""
 
 APPLYING = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})
 """States in which the apply writes to the slave."""
@@ -55,7 +58,7 @@ _REMEDY: dict[tuple[SlaveState, SlaveState], str] = {
 
 
 class ForbiddenMove(Terminal):
-    """A slave cannot go from `current` to `wanted`."""
+    """A transition from `current` to `wanted` is not allowed."""
 
     def __init__(self, slave: str, current: SlaveState, wanted: SlaveState):
         remedy = _REMEDY.get((current, wanted))
@@ -70,7 +73,7 @@ class ForbiddenMove(Terminal):
 
 
 def move(slave: str, current: SlaveState, wanted: SlaveState) -> SlaveState:
-    """`wanted` when the table of moves allows it. Raises `ForbiddenMove`."""
+    """`wanted`, if the transition is allowed. Raises `ForbiddenMove`."""
     if wanted not in MOVES[current]:
         raise ForbiddenMove(slave, current, wanted)
     return wanted

@@ -1,13 +1,14 @@
-"""The definition of a table as CREATE, ALTER and DROP items carry it in CONTENT and OLDCONTENT.
+"""The definition of a table as in CONTENT and OLDCONTENT of CREATE, ALTER and DROP items.
 
     <desc schema="public" table="orders"><colname pos="1" type="integer" nullable="false" key="1">id</colname>…</desc>
 
-A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream.
-Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
-they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
-After the columns come the enums and the domains that they use:
+A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream. Attributes of a
+column are `pos` (which does not change when the column is renamed), `type`, `nullable` and, if necessary, `key`,
+`default`, `identity`, `generated` with `expression`, `collation`, `missing`. After the columns come the enums and the
+domains that they use:
 
     <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>
+
     <domain schema="public" name="price" type="numeric(12,2)"/>
 
 See include/sql/postgres/definition.sql, which writes it.
@@ -36,7 +37,7 @@ class EnumType:
     schema: str
     name: str
     labels: tuple[tuple[int, str], ...]
-    """In their order. A label's number stays when it is renamed."""
+    """The labels in their order. A label's number does not change when it is renamed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class DomainType:
     schema: str
     name: str
     type: str
-    """What its values are, by the type's name."""
+    """The name of the type of its values."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class TableDefinition:
     shape: TableShape
     """A generated column has its expression in `default`."""
     missing: dict[str, str] = field(default_factory=dict)
-    """Column → the value of the rows that are older than the column."""
+    """The value of each column in rows that are older than the column."""
     complete: bool = False
-    """Of a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
+    """For a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
     enums: tuple[EnumType, ...] = ()
-    """Those that the columns use, also as parts of other types."""
+    """The enums that the columns use, also as parts of other types."""
     domains: tuple[DomainType, ...] = ()
-    """Likewise."""
+    """The domains that the columns use, also as parts of other types."""
 
     @property
     def table(self) -> TableName:
@@ -69,12 +70,12 @@ class TableDefinition:
 
 @dataclass(frozen=True)
 class Bound:
-    """Which rows of a table a partition held."""
+    """The condition for the rows of a partition."""
 
     condition: str
-    """In the columns of the table, as the master writes it."""
+    """An expression over the columns of the table, as the master writes it."""
     hashes: tuple[tuple[int, str], ...] = ()
-    """The tables partitioned by hash that the condition names by number, each with its key: `HASH (id)`."""
+    """The tables partitioned by hash that the condition refers to by number, each with its key: `HASH (id)`."""
 
 
 def parse_bound(text: str) -> Bound:
@@ -135,7 +136,7 @@ def parse(text: str) -> TableDefinition:
 
 
 def format_definition(definition: TableDefinition) -> str:
-    """The text of which `parse` makes this definition."""
+    """The text that `parse` reads as this definition."""
     table = definition.table
     complete = {"complete": "true"} if definition.complete else {}
     columns = [
@@ -154,7 +155,7 @@ def format_definition(definition: TableDefinition) -> str:
 
 
 def format_bound(bound: Bound) -> str:
-    """The text of which `parse_bound` makes this bound."""
+    """The text that `parse_bound` reads as this bound."""
     hashes = "".join(f'<hash oid="{number}">{escape(key)}</hash>' for number, key in bound.hashes)
     return f"<partition>{hashes}<rows>{escape(bound.condition)}</rows></partition>"
 

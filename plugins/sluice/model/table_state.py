@@ -1,12 +1,12 @@
-"""The state of each table on one slave, and how changes of definitions in the stream move it.
+"""The state of each table on one slave, and how changes of definitions move it.
 
-A table that is registered on the master announces itself with a CREATE item. What rows it had before, the stream
-does not bring: until a load has brought them the table is absent on the slave, and its changes are left out. Where the
-item says that all rows follow in the stream, the table is ready at once.
+A table that is registered on the master has a CREATE item. The stream does not bring the rows that it had before: until
+a load has brought them, the table is absent on the slave, and its changes are left out. If the item says that all rows
+follow in the stream, the table is ready at once.
 
-Only tables that are not ready are noted, in CHECKPOINT, in the transaction that carries the data. Of a table that is
-loading BLOCKS decides change by change (see `sluice.model.blocks`). In TRANSITION, where the whole slave is loaded, it
-decides of all tables, and none is noted as loading.
+CHECKPOINT has the tables that are not ready, written in the transaction of the data. For a loading table, BLOCKS
+decides on each change (see `sluice.model.blocks`). In TRANSITION, while the whole slave is loaded, BLOCKS decides for
+all tables, and none is stored as loading.
 """
 
 import json
@@ -18,29 +18,29 @@ from sluice.model.names import Prefix, TableName
 
 
 class TableState(StrEnum):
-    """What the rows of one table on one slave are worth."""
+    """The state of one table on one slave."""
 
     ABSENT = "absent"
-    """Never loaded since it joined: its changes are left out."""
+    """Not loaded since it joined: its changes are left out."""
     LOADING = "loading"
-    """Its blocks decide which changes are applied."""
+    """BLOCKS decides which changes are applied."""
     READY = "ready"
     """Every change is applied."""
     INCONSISTENT = "inconsistent"
-    """A load of it was given up, or its changes cannot be applied: they are left out until it is loaded again."""
+    """Its load ended early, or its changes cannot be applied: they are left out until it is loaded again."""
 
 
 @dataclass(frozen=True)
 class TableStates:
-    """The tables of a slave that are not ready; every other one is."""
+    """The tables of a slave that are not ready; all others are."""
 
     not_ready: Mapping[TableName, TableState] = field(default_factory=dict)
     reasons: Mapping[TableName, str] = field(default_factory=dict)
     """Why a table is inconsistent."""
     loading_since: str | None = None
-    """The position of the slave, as text, when the load under way began: nothing after it may be purged."""
+    """The slave's position, as text, when the running load began: later changes must not be purged."""
     former: frozenset[TableName] = frozenset()
-    """Tables that left the replication and were kept: one that comes back under such a name replaces it."""
+    """Tables that left the replication and were kept: a table that comes back with such a name replaces it."""
 
     def __contains__(self, table: object) -> bool:
         """Whether all changes of the table are left out."""
@@ -55,7 +55,7 @@ class TableStates:
 
     @property
     def loading(self) -> tuple[TableName, ...]:
-        """The tables of which BLOCKS decides, by name."""
+        """The tables for which BLOCKS decides, by name."""
         return tuple(sorted(table for table, state in self.not_ready.items() if state is TableState.LOADING))
 
     def state(self, table: TableName) -> TableState:
@@ -77,7 +77,7 @@ class TableStates:
         return TableStates(states, reasons, since, former)
 
     def left(self, table: TableName, *, kept: bool) -> "TableStates":
-        """The same without `table`, which left; `kept`: the slave has it still, with rows that were the master's."""
+        """The same without `table`, which left; `kept`: the slave still has it with the master's rows."""
         kept = kept and (self.state(table) is not TableState.ABSENT or table in self.former)
         states = self.put(table, TableState.READY)
         return replace(states, former=states.former | {table}) if kept else states
@@ -90,30 +90,30 @@ class TableStates:
         return states
 
     def load(self, tables: Collection[TableName], since: str) -> "TableStates":
-        """The same with `tables` loading, in a load that began when the slave was at the position `since`."""
+        """The same with `tables` loading, by a load that began at the slave's position `since`."""
         return replace(self.put_all(tables, TableState.LOADING), loading_since=since if tables else None)
 
     def renamed(self, old: TableName, new: TableName, *, kept: bool = False) -> "TableStates":
-        """The same after the master renamed a table; `kept`: one that is inconsistent is not dropped on the slave."""
+        """The same after the master renamed a table; `kept`: an inconsistent one is not dropped on the slave."""
         states = self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
         # A table that is left out takes its name along, and nothing of the slave's.
         stays = old in self.former or (kept and self.state(old) is TableState.INCONSISTENT)
         return replace(states, former=states.former | {old}) if stays else states
 
     def explain(self, table: TableName) -> str:
-        """The state of a table for people, with the reason where there is one."""
+        """The state of a table for people, with the reason if there is one."""
         reason = self.reasons.get(table)
         return f"{self.state(table)}: {reason}" if reason else str(self.state(table))
 
     def text(self) -> str | None:
-        """As CHECKPOINT keeps it; None where there is nothing to say."""
+        """The text for CHECKPOINT; None if all tables are ready."""
         entries = [self._entry(table) for table in sorted(self.not_ready)]
         entries += [[table.schema, table.name, _FORMER] for table in sorted(self.former)]
         return json.dumps(entries, ensure_ascii=False) if entries else None
 
     @classmethod
     def parse(cls, text: str | None) -> "TableStates":
-        """From what `text` gave; entries of an earlier release have three items."""
+        """Reads a text of `text`; entries of an earlier release have three items."""
         states: dict[TableName, TableState] = {}
         reasons: dict[TableName, str] = {}
         since = None
@@ -137,13 +137,13 @@ class TableStates:
 
 ALL_READY = TableStates()
 _FORMER = "former"
-"""In place of a state, in what CHECKPOINT keeps."""
+"""The word in place of a state in CHECKPOINT."""
 
 _LISTED = 20
 
 
 def how_to_load(prefix: Prefix, slave: str, tables: Collection[TableName]) -> str:
-    """What loads `tables`, for people."""
+    """How to load `tables`, for people."""
     names = [str(table) for table in sorted(tables)]
     listed = json.dumps(names[:_LISTED], ensure_ascii=False)
     if len(names) > _LISTED:
@@ -152,5 +152,5 @@ def how_to_load(prefix: Prefix, slave: str, tables: Collection[TableName]) -> st
 
 
 def how_to_capture(prefix: Prefix) -> str:
-    """What captures tables that are not captured, for people."""
+    """How to capture tables that are not captured, for people."""
     return f"Start the DAG reconcile_tables with prefix {prefix}."

@@ -1,4 +1,4 @@
-"""What a slave gets otherwise than the master has it: which rows of a table, and what becomes of its columns."""
+"""How a slave's table differs from the master's: which rows it has, and its columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Constant:
-    """On the slave it holds one value in all rows."""
+    """On the slave it has one value in all rows."""
 
     text: str | None
 
@@ -36,7 +36,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Computed:
-    """On the slave it holds what an expression makes of the master's row."""
+    """On the slave it has the value of an expression over the master's row."""
 
     expression: str
 
@@ -49,16 +49,16 @@ ColumnChange: TypeAlias = Excluded | Renamed | Constant | Computed
 
 @dataclass(frozen=True)
 class Transformation:
-    """Of one line under `tables`."""
+    """The transformation of one line under `tables`."""
 
     where: str | None = None
-    """The rows that the slave has: an expression; None for all."""
+    """The condition of the slave's rows: an expression; None: all rows."""
     columns: tuple[tuple[str, ColumnChange], ...] = ()
-    """By the name of the master's column; of one that the master does not have, by its name on the slave."""
+    """By the name of the master's column; a column that the master does not have, by its name on the slave."""
     place: str = field(default="", compare=False)
     """File, line and key, for messages."""
     exit: str | None = None
-    """The function that makes the slave's rows of what these leave, `package.module:function`; None for none."""
+    """The function that makes the slave's rows from the result, `package.module:function`; None without one."""
 
     @cached_property
     def by_name(self) -> Mapping[str, ColumnChange]:
@@ -66,7 +66,7 @@ class Transformation:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """A description for people."""
         parts = [f"{name} {change}" for name, change in self.columns]
         parts += [f"exit {self.exit}"] * (self.exit is not None)
         return "; ".join([f"where {self.where}"] * (self.where is not None) + parts)

@@ -1,15 +1,15 @@
-"""The vendors of databases, a line each: all that is known of one before its package is imported."""
+"""The vendors of databases, one line each: all that is known of a vendor before its package is imported."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class VendorEntry:
-    """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
-    `slave_only`: nothing captures changes there. `fails_over`: a slave can become the master. `redis_checkpoint`: a
-    slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them so for
-    less than by canonical texts. `databases`: extras of an Airflow connection that name the database in place of its
-    schema. `options`: driver options of this vendor alone."""
+    """`member`: the place of its `sluice.database.vendor.Vendor`, as `module:name`. `port`: the default port of its
+    servers. `slave_only`: it cannot be a master. `fails_over`: a slave can become the master. `redis_checkpoint`: a
+    slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them at less cost
+    than by canonical texts. `databases`: extras of an Airflow connection that name the database in place of its schema.
+    `options`: driver options of this vendor."""
 
     member: str
     port: int
@@ -36,49 +36,51 @@ VENDORS = {
         ),
     ),
 }
-"""By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
-use."""
+"""The vendors by their word in the configuration, in an Airflow connection's type, and in the folders `vendors/` and
+`include/sql/`."""
 
 MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
-"""Those that a master may have."""
+"""The vendors that a master may have."""
 
 STREAM = "stream"
 REDO = "redo"
-"""Ways to capture beside triggers: recorded files; redo logs, which are merged into such files."""
+"""Ways to capture other than triggers: recorded files, and redo logs, which are merged into such files."""
 
 SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
-"""Sources of changes that are no database system: where their `sluice.database.vendor.Source` is, by the word that
-`capture` and a position's text use."""
+"""Sources of changes that are no databases: the place of their `sluice.database.vendor.Source`, by the word in
+`capture` and in the text of a position."""
 
 RECORDERS = {STREAM: "sluice.vendors.stream.recorder:Recorder"}
-"""What writes the changes of a database into such a source: a `sluice.database.changes.Recorder`'s class."""
+"""Writes the changes of a database into such a source: a `sluice.database.changes.Recorder`'s class."""
 
 MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
-"""What merges the output of redo threads into such a source: a `sluice.database.recorder.MergerClass`."""
+"""Merges the output of redo threads into such a source: a `sluice.database.recorder.MergerClass`."""
 
 RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
-"""What receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
+"""Receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
 
 TAKEOVERS = {STREAM: "sluice.vendors.stream.redo.takeover:place"}
-"""What says where a slave goes on that had another source before: a `sluice.database.recorder.Takeover`."""
+"""Finds the position in such a source for a slave that had another source before: a
+`sluice.database.recorder.Takeover`."""
 
 REDO_STREAMS = {STREAM: "sluice.vendors.stream.redo.redo_stream:Recorded"}
-"""What says where in such a source a master's rows were read: a `sluice.database.recorder.RedoStreamClass`."""
+"""Finds the position in such a source at which a master's rows were read: a `sluice.database.recorder.RedoStreamClass`.
+"""
 
 LOST_FILE = "lost"
-"""In the folder of a redo thread: says why its next log cannot be had any more."""
+"""A file in the folder of a redo thread: the reason why its next log is lost."""
 
 DESCRIPTION_FILE = "thread.json"
-"""In the folder of a redo thread: what a person, or the supervisor, says of it."""
+"""A file in the folder of a redo thread: what a person or the supervisor says about the thread."""
 
 REDO_VENDOR = "oracle"
-"""Whose redo logs are read."""
+"""The vendor whose redo logs are read."""
 
 ARCHIVED_LOGS = {REDO_VENDOR: "sluice.vendors.oracle.source.archived_logs:read"}
-"""What asks a master for its archived redo logs: a `sluice.database.archived_logs.ArchivedLogReader`."""
+"""Queries a master for its archived redo logs: a `sluice.database.archived_logs.ArchivedLogReader`."""
 
 DISK_GROUPS = {REDO_VENDOR: "sluice.vendors.oracle.source.asm:connect"}
-"""What reads redo logs in the master's own storage: a `sluice.database.disk_groups.DiskGroupsClass`."""
+"""Reads redo logs in the master's own storage: a `sluice.database.disk_groups.DiskGroupsClass`."""
 
 FIRST = "postgres"
-"""What a configuration means that names no vendor, and a position's text that names none."""
+"""The default vendor of a configuration and of a position's text."""

@@ -1,4 +1,4 @@
-"""Views of a master, and which of them a slave can have: pure."""
+"""Views of a master, and which of them a slave can have. No I/O."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -13,29 +13,29 @@ class View:
     name: TableName
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    """Of the columns. Where one changes, PostgreSQL wants the view made anew."""
+    """The types of the columns. If one changes, PostgreSQL requires the view to be created again."""
     options: tuple[str, ...]
-    """As `security_barrier=true`."""
+    """Options such as `security_barrier=true`."""
     query: str
     reads: tuple[TableName, ...]
-    """Tables and views in its query."""
+    """The tables and views in its query."""
     tables: frozenset[TableName] = frozenset()
     """All tables that it reads, also through other views."""
     readers: tuple["View", ...] = ()
-    """Views that read it, also through other views, each after those that it reads itself."""
+    """The views that read it, also through other views, each after those that it reads itself."""
 
     def read_by(self, names: Collection[TableName]) -> "View":
-        """The same with no other readers than `names`."""
+        """The same, without readers other than `names`."""
         return replace(self, readers=tuple(reader for reader in self.readers if reader.name in names))
 
     @property
     def definition(self) -> str:
-        """The same where two views of one name are alike."""
+        """A value that is equal for two equal views of one name."""
         return repr((self.columns, self.types, sorted(self.options), self.query))
 
 
 def replicated(views: Iterable[View], tables: Collection[TableName]) -> list[View]:
-    """Those that read nothing but `tables` and each other, each after the views that it reads."""
+    """The views that read only `tables` and each other, each after those that it reads."""
     left = {view.name: view for view in views}
     known = {table: frozenset([table]) for table in tables}
     ordered: list[View] = []

@@ -1,4 +1,4 @@
-"""A window: the changes that are between two positions."""
+"""A window: the changes between two positions."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from sluice.model.position import Position
 
 @dataclass(frozen=True)
 class Window:
-    """The changes that `target` covers and `previous` does not, or those of them between two REPL_KEYs."""
+    """The changes that `target` covers and `previous` does not, or a part of them between two REPL_KEYs."""
 
     previous: Position
     target: Position
@@ -17,5 +17,5 @@ class Window:
     """Inclusive; None: to the end."""
 
     def between(self, above: int, up_to: int | None = None) -> "Window":
-        """Those of its changes between these REPL_KEYs."""
+        """The part of it between these REPL_KEYs."""
         return replace(self, above=above, up_to=up_to)
