@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sluice.errors import RESTART_APPLY, DataLost, Terminal
 
 _PAGE, _HEADERS = 8192, (24, 40)
-"""The page size of the log, and the sizes of a page header. After a full page, one function reports the place behind the
-next page's header, another one the place before it."""
+"""The page size of the log, and the sizes of a page header. After a full page, one function reports the place behind
+the next page's header, another one the place before it."""
 
 
 class MasterReplaced(DataLost):
