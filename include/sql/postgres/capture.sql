@@ -23,7 +23,7 @@ AS $sluice$
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
 $sluice$;
 
--- Everything that is wrong with the captures of the registered tables, one row a fault.
+-- All faults of the captures of registered tables, one row each.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_faults(OUT schemaname text, OUT tablename text, OUT fault text)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
@@ -69,7 +69,7 @@ BEGIN
 END
 $sluice$;
 
--- Lets everybody execute the functions that partitions get (see check_code), and nobody the others.
+-- Grants PUBLIC the functions that partitions get (see check_code), and revokes all others.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}grant_execute(p_relid oid, p_function text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -84,7 +84,7 @@ BEGIN
 END
 $sluice$;
 
--- The name of a capture function with the types of its parameters: others may have made functions of that name.
+-- The name of a capture function with the types of its parameters: others may have created functions of that name.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}identity(p_function text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -92,7 +92,7 @@ AS $sluice$
         || CASE right(p_function, 2) WHEN '_x' THEN '(record)' WHEN '_s' THEN '(record, boolean)' ELSE '()' END
 $sluice$;
 
--- Makes one trigger, and lets the event triggers know that this is our own work.
+-- Creates one trigger, and tells the event triggers that it is Sluice's own work.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}make_trigger(p_code text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -103,9 +103,8 @@ BEGIN
 END
 $sluice$;
 
--- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
--- The table is locked against writers only when a trigger must be made. With p_light nothing may be locked: where that
--- would be needed, nothing is done.
+-- Updates the capture of a registered table; returns what was done, NULL if nothing was. The table is locked against
+-- writers only if a trigger must be created. With p_light nothing may be locked: if a lock is needed, nothing is done.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text, p_light boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -214,8 +213,8 @@ BEGIN
 END
 $sluice$;
 
--- Whether a table that is locked against writers is known to have no rows. A large one that was emptied is not looked
--- through: its writers wait. A snapshot that is older than the lock, or a policy, could hide rows.
+-- Whether a table, which is locked against writers, is known to be empty. A large file without rows is not searched,
+-- since its writers wait. A snapshot older than the lock, or a policy, could hide rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}no_rows(p_relid oid) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -237,7 +236,8 @@ BEGIN
 END
 $sluice$;
 
--- Identifies all that the capture of a table depends on; cheap enough to compare for every table again and again.
+-- A fingerprint of everything on which the capture of a table depends; cheap enough to compare for every table
+-- repeatedly.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -266,7 +266,8 @@ BEGIN
 END
 $sluice$;
 
--- Identifies everything a table's capture is written from: what is configured, the table's structure, the release.
+-- A fingerprint of everything from which a table's capture is generated: its configuration, the table's structure, the
+-- release.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}basis(p_schema text, p_table text, p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -277,7 +278,7 @@ AS $sluice$
     FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table
 $sluice$;
 
--- The files a table's rows are in, those of its partitions included.
+-- The files of a table's rows, including those of its partitions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -288,8 +289,8 @@ AS $sluice$
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
 
--- Removes the capture of a table. The functions are ours and take their triggers along: dropping a trigger by its
--- own name would need ownership of the table.
+-- Removes the capture of a table. Dropping Sluice's functions drops their triggers: dropping a trigger by name would need
+-- ownership of the table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}drop_trigger(p_schema text, p_table text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -304,7 +305,7 @@ BEGIN
 END
 $sluice$;
 
--- Takes the structure a table has now into the snapshot: COLS_TABLE and CURRENT_TABLES.
+-- Stores the present structure of a table in COLS_TABLE and CURRENT_TABLES.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}remember(p_schema text, p_table text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -325,7 +326,7 @@ BEGIN
 END
 $sluice$;
 
--- Takes a table out of the snapshot.
+-- Removes a table from COLS_TABLE and CURRENT_TABLES.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}forget(p_schema text, p_table text) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -333,8 +334,8 @@ AS $sluice$
     DELETE FROM ${schema}.${prefix}current_tables c WHERE c.schemaname = p_schema AND c.relname = p_table;
 $sluice$;
 
--- Writes a DDL item, unless the change itself was replicated to here and is not passed on. The key is drawn here, while
--- the lock of the change is held.
+-- Writes a DDL item, unless an apply made the change and it is not passed on. The key is drawn here, while the lock of
+-- the change is held.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_item(
     p_action text, p_schema text, p_table text, p_content text, p_oldcontent text
 ) RETURNS void
@@ -346,7 +347,7 @@ AS $sluice$
     WHERE ${schema}.${prefix}origin() = ANY (${schema}.${prefix}origins())
 $sluice$;
 
--- Writes a CREATE item that says that all rows of the table follow: every slave has it from the beginning.
+-- Writes a CREATE item which says that all rows of the table follow, so that every slave has it from the beginning.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}complete_item(p_schema text, p_table text) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -354,9 +355,9 @@ AS $sluice$
         regexp_replace(${schema}.${prefix}describe(p_schema, p_table), '^<desc ', '<desc complete="true" '), NULL)
 $sluice$;
 
--- A table that is registered announces itself with a CREATE item: from here on its changes follow. Rows that it has
--- already do not, so that a slave leaves its changes out until it has loaded the table. A table that is no longer registered loses its capture; no item
--- says so, and no slave drops anything.
+-- Writes a CREATE item for a newly registered table: its changes follow from here on. Its existing rows do not follow, so
+-- a slave leaves its changes out until it has loaded the table. A table that is no longer registered loses its capture;
+-- there is no item for this, and no slave drops anything.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}tables_trigger() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -378,6 +379,7 @@ CREATE OR REPLACE TRIGGER ${prefix}tables_created AFTER INSERT ON ${schema}.${pr
     FOR EACH ROW WHEN (NEW.status = 'CREATING') EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();
 CREATE OR REPLACE TRIGGER ${prefix}tables_deleted AFTER DELETE ON ${schema}.${prefix}tables
     FOR EACH ROW EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();
--- Also for an account whose sessions are all silent: before PostgreSQL 15 that of a slave is, which may be a master as well.
+-- Also fires for an account whose sessions have session_replication_role = replica: before PostgreSQL 15 that is a
+-- slave's account, which may be a master's as well.
 ALTER TABLE ${schema}.${prefix}tables ENABLE ALWAYS TRIGGER ${prefix}tables_created,
     ENABLE ALWAYS TRIGGER ${prefix}tables_deleted;

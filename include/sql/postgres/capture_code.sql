@@ -10,8 +10,8 @@
 -- partitions), and where a row trigger of the application may change the table's rows again: its changes would be
 -- queued before those it follows.
 
--- The application's triggers on a table. MAY_WRITE is a guess on the safe side: false only for functions in C, and for
--- PL/pgSQL functions that contain no statement (one that sets a column of NEW is the common case).
+-- The application's triggers on a table. MAY_WRITE errs on the safe side: false only for functions in C, and for PL/pgSQL
+-- functions without statements (mostly those that set a column of NEW).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}foreign_triggers(
     p_relid oid, OUT name text, OUT by_row boolean, OUT fires_after boolean, OUT may_write boolean
 )
@@ -76,7 +76,7 @@ AS $sluice$
         END, '1')
 $sluice$;
 
--- The FROM clause that reads a statement's transition tables in one go.
+-- The FROM clause that reads both transition tables of a statement.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}transition_code(p_event text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -90,7 +90,7 @@ AS $sluice$
         ELSE '' END
 $sluice$;
 
--- Hands on the next rows of an open cursor, so that two cursors can be read side by side in one FROM.
+-- Returns the next rows of an open cursor, so that two cursors can be read side by side in one FROM.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}next_rows(p_cursor refcursor, p_count integer) RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -99,11 +99,11 @@ BEGIN
 END
 $sluice$;
 
--- The code that pairs the rows of an update of many rows. Both transition tables list the rows in the order in which
--- the statement changed them, a row that it changed twice included (a foreign key to the same table can do that), so
--- reading them side by side pairs old and new whatever happened to the keys, and keeps REPL_KEY in that order.
--- A join over row numbers does the same at twice the cost. Only it has room for more than 800 columns, and only it names
--- no types: one that is not PostgreSQL's own may be renamed, moved, or lie in a schema that this account may not use.
+-- The code that pairs old and new rows of an update of many rows. Both transition tables list the rows in the order in
+-- which the statement changed them, including a row that it changed twice (a foreign key to the same table can do that).
+-- So reading them side by side pairs old and new rows even if keys changed, and keeps REPL_KEY in that order. A join over
+-- row numbers does the same at twice the cost; it is needed for more than 800 columns, and for types that are not built
+-- in, because it names no types: such a type may be renamed, moved, or in a schema that this account may not use.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -137,7 +137,7 @@ AS $sluice$
     FROM listed
 $sluice$;
 
--- The index behind the key of a table as COLS_VIEW chooses it; of a partitioned table its files say nothing: NULL.
+-- The index of the key that COLS_VIEW selects for a table; NULL for a partitioned table, whose index has no files.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_index(p_relid oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -150,7 +150,7 @@ AS $sluice$
     LIMIT 1
 $sluice$;
 
--- An expression that changes with the columns of a table, and with the labels of the enums in them.
+-- An expression whose value changes with the columns of a table, and with the labels of their enums.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -165,9 +165,9 @@ AS $sluice$
     FROM (VALUES (${schema}.${prefix}enum_types(p_relid))) AS e (types)
 $sluice$;
 
--- The code that notices, where no event trigger does, that the table is no longer what the function was written for: other
--- columns, another name, its key dropped. It costs five microseconds a statement. Then p_late captures this statement.
--- A transaction whose snapshot is older than the change sees the old columns here, and must be tried again.
+-- The code that notices, without event triggers, that the table is no longer as the function was generated for: it has
+-- other columns, another name, or no key. It costs five microseconds for each statement. p_late then captures this
+-- statement. A transaction whose snapshot is older than the change sees the old columns here, and must be repeated.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_schema text, p_table text, p_relid oid, p_late text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -188,9 +188,9 @@ BEGIN
 END
 $sluice$;
 
--- The code that captures the rows of a statement, or one row, that a function was not written for: fresh code, which is
--- written on the spot and names no cast or operator of a value (structure.sql). Nothing is locked, nothing waits, and a
--- column that was renamed or dropped fails no statement. The application's search_path must not say what a name in it means.
+-- The code that captures the rows of a statement, or one row, for which a function was not generated: it is generated on
+-- the spot, and uses no cast or operator of a value (structure.sql). Nothing is locked, nothing waits, and a renamed or
+-- dropped column fails no statement. Its names must not depend on the application's search_path.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_call_code(p_relid oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -204,8 +204,8 @@ AS $sluice$
             ELSE ' USING NEW, OLD' END)
 $sluice$;
 
--- The code that lets only rows through that are to be captured and whose columns have the names and types that the rest of
--- the body was written for. Each IF costs some 0.2 microseconds a row.
+-- The code that accepts only rows which are captured, and whose columns have the names and types for which the rest of
+-- the body was generated. Each IF costs some 0.2 microseconds for each row.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_code(p_relid oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -231,9 +231,9 @@ AS $sluice$
     WHERE c.oid = p_relid
 $sluice$;
 
--- The body of a function that sets right what a trigger of the application may have done to a row meanwhile: its own
--- statement was queued before the one that fired it, so the row as it is now is queued once more. The row is looked for by
--- the key: by an operator where the type is PostgreSQL's own, else by its text.
+-- The body of a function that corrects the order if a trigger of the application changed a row meanwhile: the statement
+-- of that trigger was queued before the one that fired it, so the present row is queued once more. The row is found by
+-- its key, with an operator if the type is built in, otherwise by its text.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(p_schema text, p_table text, p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -335,9 +335,9 @@ BEGIN
 END
 $sluice$;
 
--- The settings the texts of a table's values depend on, as clauses of its functions. Each costs half a microsecond a
--- call, so only those that the types need are pinned. Functions of updates pin search_path too, because nothing else
--- qualifies the operator behind IS DISTINCT FROM.
+-- The settings on which the texts of a table's values depend, as clauses of its functions. Each costs half a microsecond
+-- for each call, so only those that the types need are set. Functions of updates also set search_path, because nothing
+-- else qualifies the operator of IS DISTINCT FROM.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}settings_code(p_relid oid, p_event text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -350,8 +350,8 @@ AS $sluice$
           UNION SELECT 'search_path' WHERE p_event = 'UPDATE') AS u (s)
 $sluice$;
 
--- The triggers a table needs now, with the code of each and of its function. No row: nothing to capture.
--- TARGET is the relation of the trigger: the table itself, or one of its partitions.
+-- The triggers that a table needs, with the code of each and of its function. No row: nothing is captured. TARGET is the
+-- relation of the trigger: the table itself, or one of its partitions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_code(
     p_schema text, p_table text,
     OUT target oid, OUT mode text, OUT triggername text, OUT functionname text, OUT function_code text, OUT trigger_code text

@@ -7,17 +7,19 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- What matters of a type when its values become text. Domains, arrays, ranges and composites are what they consist of.
+-- How values of a type become text. Domains, arrays, ranges and composites are treated like the types that they consist
+-- of.
 --   plain: no value's text ever needs protection.
---   exact: two values are equal exactly when their texts are.
---   settings: the session settings the text depends on.
+--   exact: two values are equal exactly if their texts are.
+--   settings: the session settings on which the text depends.
 --   form: how a value becomes text.
---     direct: concat writes what a cast to text does.
---     boolean, network, trimmed: by the cast to text of PostgreSQL's own, which writes otherwise than concat does.
---     output: by the type's output function alone, as concat writes it. A cast to text may be anybody's function, made now
+--     direct: by concat, which writes the same as a cast to text.
+--     boolean, network, trimmed: by PostgreSQL's own cast to text, which differs from concat.
+--     output: by the type's output function only, as concat writes it. A cast to text may be a function of anybody,
+--     created now
 --       or later, and would run with the rights of the account that installed this; that of bpchar loses trailing blanks.
--- Code that names a cast or an operator of a value runs only after it was checked that the column has the type still
--- (guards.sql). Code for which nobody has checked that (p_checked false, below) takes output functions alone.
+-- Code that uses a cast or an operator of a value runs only after a check that the column still has the type
+-- (guards.sql). Code without such a check (p_checked false, below) uses only output functions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
     typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT form text
 )
@@ -72,8 +74,8 @@ AS $sluice$
          FROM base b)
 $sluice$;
 
--- The code of one value's text, by the form that TYPE_TRAITS knows; NULL when the value is. p_in_concat: as an argument of
--- concat, which writes values itself. p_checked: it runs only where the column is known to have its type.
+-- The code for one value's text, by its form; NULL for NULL. p_in_concat: as an argument of concat, which writes values
+-- itself. p_checked: it runs only if the column is known to have its type.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_form text, p_in_concat boolean, p_checked boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -93,7 +95,7 @@ AS $sluice$
     END
 $sluice$;
 
--- The code of a call of concat with any number of arguments: PostgreSQL takes 100 at a time.
+-- The code for a call of concat with any number of arguments: PostgreSQL allows 100 in a call.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}concat_code(p_arguments text[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -113,8 +115,8 @@ BEGIN
 END
 $sluice$;
 
--- The columns that are replicated, with all that matters for their code. A generated column is left out: each
--- database computes it itself.
+-- The replicated columns, with everything that their code needs. Generated columns are left out: each database computes
+-- them.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
     p_relid oid, OUT attname text, OUT opening text, OUT atttype text, OUT nullable boolean, OUT keypos integer,
     OUT plain boolean, OUT exact boolean, OUT form text, OUT settings text[]
@@ -136,16 +138,16 @@ AS $sluice$
     ORDER BY f.attnum
 $sluice$;
 
--- The code of a row as a value of type record, with fields f1, f2, …: a function for rows of just this table, which anybody
--- may make, would otherwise be preferred to ours, which takes any record.
+-- The code for a row as a value of type record, with fields f1, f2, …: PostgreSQL would prefer a function for rows of
+-- this table, which anybody may create, to Sluice's function for any record.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_code(p_relid oid, p_row text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format('ROW(%s)', string_agg(format('%s.%I', p_row, c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
 $sluice$;
 
--- What a record r is in a FROM clause: a row named q. p_named: its fields have the names of the columns, as those of a whole row
--- of a transition table; else it is one of row_code.
+-- A record r in a FROM clause, as a row named q. p_named: its fields have the names of the columns, like a whole row of a
+-- transition table; otherwise it is one of row_code.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid, p_named boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -169,11 +171,11 @@ AS $sluice$
           WHERE NOT c.plain) v
 $sluice$;
 
--- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
--- One test over all texts of the row decides between plain concatenation and the protection of each text (p_protect '').
--- 'always': each text is protected. To prepare the code of that for every statement, or row, would cost a microsecond or two,
--- those that need it or not: 'variable' takes what the variable PROTECTED holds, unless it is NULL; anything else names a
--- function of the row. With these two, the code runs only where the columns are known to have their types.
+-- The code for the CONTENT of a whole row. p_row names the row: NEW, OLD or an alias. One test of all texts of the row
+-- decides between plain concatenation and the protection of each text (p_protect ''). 'always': each text is protected.
+-- Preparing that code for every statement or row would cost a microsecond or two, even if it is not needed: 'variable'
+-- takes the value of the variable PROTECTED, unless it is NULL; any other value names a function of the row. With these
+-- two, the code runs only if the columns are known to have their types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text, p_protect text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -266,7 +268,7 @@ BEGIN
 END
 $sluice$;
 
--- The code of an update's OLDCONTENT: the key's columns and each column whose text changed.
+-- The code for the OLDCONTENT of an update: the columns of the key, and each column whose text changed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_relid oid, p_new text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -297,8 +299,8 @@ BEGIN
 END
 $sluice$;
 
--- The code of a row's GUID, the text of its key: the column's own text; of several, each as length:text. Empty
--- for a table without a key. Unless p_old is NULL, NULL when the key's text differs between the two rows.
+-- The code for a row's GUID, the text of its key: the column's own text, or for several columns each as length:text.
+-- Empty for a table without a key. Unless p_old is NULL, it is NULL if the key's text differs between the two rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$

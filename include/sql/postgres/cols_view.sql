@@ -48,8 +48,8 @@ FROM replicated r
 JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
--- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
--- never one over a generated column, whose value does not travel.
+-- The key: the primary key, or else the oldest unique index that is immediate, plain and NOT NULL; never one with a
+-- generated column, which is not replicated.
 LEFT JOIN LATERAL (
     SELECT i.indkey, i.indnkeyatts
     FROM pg_catalog.pg_index i

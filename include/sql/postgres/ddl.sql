@@ -5,7 +5,8 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- Checks the registered tables that are, were or are named like one of p_relids, or hold one as a partition; all: NULL.
+-- Checks the registered tables that are one of p_relids, were one, have the name of one, or have one as a partition;
+-- NULL: all.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_check(p_relids oid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -26,9 +27,9 @@ BEGIN
 END
 $sluice$;
 
--- What the configuration says of a table that was just made: the entry of the first line that means it in INFO under
--- 'wildcards' (wildcards.py). NULL for none, for a name that is, or may be, one of Sluice's own, and for a table without
--- a primary key where each needs one.
+-- The configuration of a table that was just created: the entry of the first matching line in INFO under 'wildcards'
+-- (wildcards.py). NULL without one, for a name that is or may be one of Sluice's own, and for a table without a primary
+-- key if all need one.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}meant(p_schema text, p_table text) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -46,8 +47,8 @@ AS $sluice$
     ORDER BY l.place LIMIT 1
 $sluice$;
 
--- Captures a table in the transaction that makes it, if a wildcard means it: all of its rows follow, and slaves have it
--- from the first one on. What cannot be captured is left to reconcile_tables: the statement must not fail for it.
+-- Captures a table in the transaction that creates it, if a wildcard matches it: all of its rows follow, and slaves have
+-- it from the first row on. What cannot be captured is left to reconcile_tables, because the statement must not fail.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}join_table(p_relid oid) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -82,8 +83,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- After a command that made or changed something. Runs for every such command of the database, so it first looks
--- whether a replicated table is concerned, and returns.
+-- Runs after every command of the database that created or changed something, so it first checks whether a replicated
+-- table is concerned, and otherwise returns.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_end() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -132,8 +133,8 @@ BEGIN
 END
 $sluice$;
 
--- After objects were dropped, and with CASCADE what hung on them: a table, a column of it or its default. An index may
--- have been the key of a table that cannot be told any more.
+-- Runs after objects were dropped, with CASCADE also dependent ones: a table, a column of it or its default. An index may
+-- have been the key of a table that can no longer be determined.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_drop() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -161,8 +162,8 @@ BEGIN
 END
 $sluice$;
 
--- Before the rows of a table are written anew. With other values perhaps, though the definition stays the same (ALTER
--- COLUMN … TYPE … USING): then ddl_end queues them. 4: a column's type was named.
+-- Runs before the rows of a table are rewritten, perhaps with other values although the definition stays the same (ALTER
+-- COLUMN … TYPE … USING): then ddl_end queues them. 4: the type of a column was named.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_rewrite() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$

@@ -11,7 +11,8 @@
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
--- The table of a name, in a schema too that this account may not use: an owner may move a table there. NULL: there is none.
+-- The table of a name, also in a schema that this account may not use, to which an owner may have moved it. NULL without
+-- one.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}relation(p_schema text, p_table text) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -32,9 +33,9 @@ RETURN '<colname pos="' || c.attnum || '" type="' || ${schema}.${prefix}xml_esca
     || coalesce(' missing="' || ${schema}.${prefix}xml_escape(c.attmissing) || '"', '')
     || '>' || ${schema}.${prefix}xml_escape(c.attname) || '</colname>';
 
--- Types, and what they consist of: the types below domains, and of the elements of arrays, the bounds of ranges, the
--- attributes of composites. It is inlined, hence without settings: those who call it switch hash and merge joins off, since
--- the planner expects hundreds of rows of a recursion, and would read all of pg_type, where each table has two.
+-- Types with the types that they consist of: base types of domains, elements of arrays, bounds of ranges, attributes of
+-- composites. It is inlined, so it has no settings. Callers disable hash and merge joins, since the planner expects
+-- hundreds of rows from a recursion and would read all of pg_type, while each table needs few types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_parts(p_types oid[], OUT oid oid, OUT depth integer) RETURNS SETOF record
 LANGUAGE sql STABLE
 BEGIN ATOMIC
@@ -67,7 +68,7 @@ AS $sluice$
     JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e'
 $sluice$;
 
--- Those enums as the definition lists them; empty without any.
+-- These enums as in the definition; empty without any.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_enums(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -81,7 +82,7 @@ AS $sluice$
     JOIN pg_namespace n ON n.oid = t.typnamespace
 $sluice$;
 
--- The domains that the columns of a table use, also as parts of other types, as the definition lists them; empty without any.
+-- The domains that the columns of a table use, also as parts of other types, as in the definition; empty without any.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_domains(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
 AS $sluice$
@@ -97,10 +98,10 @@ AS $sluice$
     WHERE t.typtype = 'd'
 $sluice$;
 
--- The definition a table has now; NULL when there is no such table among the registered ones.
+-- The present definition of a table; NULL if there is no such registered table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
--- A default is shown as the session would write it.
+-- A default is printed with the settings of the session.
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
 AS $sluice$
@@ -113,7 +114,7 @@ AS $sluice$
     HAVING ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL
 $sluice$;
 
--- The definition for which the capture of a table was written; NULL when it has none.
+-- The definition for which the capture of a table was generated; NULL without one.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}described(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$

@@ -9,7 +9,8 @@
 --   They fire for what an apply does, too: captures must follow a table whose definition was replicated to here.
 -- Privileges: superuser; any other account gets a notice and no triggers. Oldest version: PostgreSQL 14.
 
--- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
+-- Names refer to PostgreSQL's own objects: the account may be able to create objects in a schema of the administrator's
+-- search_path.
 SET LOCAL search_path = pg_catalog, pg_temp;
 DO $sluice$
 DECLARE

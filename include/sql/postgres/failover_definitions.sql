@@ -165,7 +165,7 @@ CROSS JOIN LATERAL (
                   ' USING (' || pg_catalog.pg_get_expr(p.polqual, p.polrelid) || ')',
                   ' WITH CHECK (' || pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid) || ')') AS rest) d
 UNION ALL
--- Behind the policies: without one, nobody but the owner sees a row.
+-- After the policies: without a policy, only the owner sees rows.
 SELECT 'row level security', t.schema, t.name, '', CASE WHEN t.relforcerowsecurity THEN 'forced' ELSE 'enabled' END,
        array_remove(ARRAY[format('ALTER TABLE %%s ENABLE ROW LEVEL SECURITY', t.quoted),
            CASE WHEN t.relforcerowsecurity THEN format('ALTER TABLE %%s FORCE ROW LEVEL SECURITY', t.quoted) END], NULL),
@@ -179,7 +179,7 @@ UNION ALL
 SELECT 'owner', s.nspname, s.relname, '', r.rolname, ARRAY[format('ALTER SEQUENCE %%s OWNER TO %%I', s.quoted, r.rolname)], '{}'
 FROM sequences s JOIN pg_catalog.pg_roles r ON r.oid = s.relowner WHERE s.owner IS NULL
 UNION ALL
--- Of a schema that an administrator made, nothing depends on the owner.
+-- For a schema that an administrator created, nothing depends on the owner.
 SELECT 'schema owner', n.nspname, '', '', r.rolname, ARRAY[format('ALTER SCHEMA %%I OWNER TO %%I', n.nspname, r.rolname)], '{}'
 FROM spaces n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner AND NOT r.rolsuper AND r.rolname !~ '^pg_'
 UNION ALL

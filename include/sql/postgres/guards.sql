@@ -14,14 +14,16 @@ AS $sluice$
     SELECT c.relowner FROM pg_class c WHERE c.oid = $s$ ${schema}.${prefix}items$s$::regclass
 $sluice$;
 
--- Of some partitions of a table, or the table itself, those for which code may run that was written for columns of these
--- names and types; none where the table's columns are others now. Asks PostgreSQL itself by pg_typeof, not the catalogue,
--- which a transaction may see as it was before the change.
---   p_tables: the table, and the partitioned ones below it. Capture functions give it as constants, because PostgreSQL then
---   calculates the result once and again only when one of these tables was altered: IMMUTABLE says so, though it is not
---   true for ever. It costs nothing for a row or a statement.
+-- Those of some partitions of a table, or of the table itself, for which code may run that was generated for columns with
+-- these names and types; none if the table's columns are others by now. It asks PostgreSQL itself by pg_typeof, not the
+-- catalogue, which a transaction may see as before the change.
+--   p_tables: the table, and the partitioned ones below it. Capture functions pass it as constants: then PostgreSQL
+--   computes the result
+--   once, and again only after one of these tables was altered. It is declared IMMUTABLE for this, although that is not
+--   true
+--   for ever. It costs nothing for a row or a statement.
 --   The query runs nothing of the application, whatever the name means when it is read: a NULL of any type is taken from
---   an empty array, and a column that is not there could only be a function on records of PostgreSQL's own.
+--   an empty array, and a missing column could only be a function on records of PostgreSQL's own.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
     p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[]
 ) RETURNS oid[]
@@ -45,7 +47,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- The code of that call for a table as it is now.
+-- The code of that call for the present table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting_code(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -62,15 +64,15 @@ BEGIN
 END
 $sluice$;
 
--- Says at parsing that two values are of one type, else that is an error; never called.
+-- Causes an error at parsing unless two values have the same type; never called.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}alike(a anyelement, b anyelement) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT true
 $sluice$;
 
--- A note for the rest of the transaction, or until it is ended. A session can change any setting; a note, nobody but this
--- account. It is a row of INFO, named after the transaction.
+-- Stores a note for the rest of the transaction, or until it is deleted. A session can change any setting, but only this
+-- account a note. It is a row of INFO, named after the transaction.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}note(p_note text) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -89,8 +91,8 @@ AS $sluice$
     DELETE FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned()
 $sluice$;
 
--- Runs a statement that reads a table of the application: neither policies nor views take part, should one have taken the
--- table's name. Returns how many rows it wrote.
+-- Runs a statement that reads a table of the application, without policies, and without views that may have taken the
+-- table's name. Returns the number of written rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}run_reading(p_code text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -114,7 +116,7 @@ BEGIN
 END
 $sluice$;
 
--- Whether the owner of a function is this account, or one that may do more anyway.
+-- Whether the owner of a function is this account, or a role that may do more anyway.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_trusted(p_owner oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -122,9 +124,9 @@ AS $sluice$
         OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = p_owner AND r.rolsuper)
 $sluice$;
 
--- Why this account must not read the rows of a table, or of one partition of it; NULL when it may. PostgreSQL calculates
--- constant parts of the expressions of indexes, statistics, constraints and partition keys whenever it plans a query, with
--- the rights of who reads.
+-- Why this account must not read the rows of a table, or of one partition of it; NULL if it may. PostgreSQL computes
+-- constant parts of the expressions of indexes, statistics, constraints and partition keys whenever it plans a query,
+-- with the rights of the reader.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}unreadable(p_relid oid) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -153,8 +155,8 @@ BEGIN
 END
 $sluice$;
 
--- The same for the first of some tables, calculated as FITTING is: once, and again when one of them was altered. '?' where
--- the transaction may see the catalogue as it was before: then unreadable has to be asked.
+-- The same for the first of some tables, computed like FITTING: once, and again after one of them was altered. '?' if the
+-- transaction may see an older catalogue: then the function unreadable decides.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}unreadable_since(p_tables regclass[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -164,8 +166,8 @@ BEGIN
 END
 $sluice$;
 
--- Says, once a transaction, that a table differs from here on: rows of it could not be read. The note stays until
--- check_structure removes it.
+-- Writes DIFFER, once in a transaction, because rows of a table could not be read. The note stays until check_structure
+-- deletes it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}differ_once(p_schema text, p_table text, p_reason text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$

@@ -6,16 +6,16 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- The values of the setting sluice.origin with which a session is captured: none, and the prefixes whose changes this
--- one passes on (configuration: master.cascade; kept in INFO).
+-- The values of the setting sluice.origin with which a session is captured: none, and the prefixes whose changes are
+-- passed on (configuration: master.cascade; stored in INFO).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}origins() RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT ''::text || coalesce((SELECT string_to_array(i.value, ',') FROM ${schema}.${prefix}info i WHERE i.name = 'cascade'), '{}')
 $sluice$;
 
--- The origin that this session names, '' without. Only a member of the account that installed this may name one: anybody
--- else could hide his changes by it.
+-- The origin that this session sets, '' without one. Only a member of the account that installed this may set one:
+-- otherwise anybody could hide his changes.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}origin() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -23,15 +23,15 @@ AS $sluice$
         AND pg_has_role(session_user, ${schema}.${prefix}account(), 'MEMBER') THEN current_setting('sluice.origin') ELSE '' END
 $sluice$;
 
--- The code of "whoever logged in is a member of that account".
+-- The code for "session_user is a member of that account".
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}member_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format($s$pg_catalog.pg_has_role(session_user, %s::pg_catalog.oid, 'MEMBER')$s$, ${schema}.${prefix}account())
 $sluice$;
 
--- True in a session that applies the changes of another replication, unless they are passed on: they are not captured
--- again. Functions of triggers ask for it: a WHEN clause would be parsed anew for every statement.
+-- Whether the session applies changes of another replication that are not passed on, so that they are not captured.
+-- Trigger functions call it: a WHEN clause would be parsed for every statement.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -40,7 +40,7 @@ AS $sluice$
     FROM ${schema}.${prefix}origins() o
 $sluice$;
 
--- The code of DBID: the database itself, or the prefix whose change is passed on.
+-- The code for DBID: the database itself, or the prefix whose change is passed on.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}dbid_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -49,8 +49,8 @@ AS $sluice$
             THEN pg_catalog.current_setting('sluice.origin') ELSE %L END$s$, ${schema}.${prefix}member_code(), current_database()) END
 $sluice$;
 
--- The code that makes a trigger. Where changes are passed on, it fires in the sessions of an apply, too, which are quiet to all
--- others; that needs the ownership of the table. p_each: from REFERENCING, or FOR EACH, on.
+-- The code that creates a trigger. If changes are passed on, it also fires in the sessions of an apply, in which other
+-- triggers do not fire; that needs ownership of the table. p_each: the clause from REFERENCING or FOR EACH on.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}trigger_code(
     p_trigger text, p_event text, p_relation text, p_each text, p_function text
 ) RETURNS text

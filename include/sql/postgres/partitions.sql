@@ -6,8 +6,8 @@
 -- Privileges: CREATE on the schema; SELECT and TRIGGER on the partitions as well.
 -- Oldest version: PostgreSQL 14.
 
--- The tables that a partitioned table consists of, itself first; none where it is not partitioned. pg_partition_tree() would
--- lock the partitions, before their table is locked: DROP TABLE of a partition locks in the other order.
+-- The tables of a partitioned table, itself first; none if it is not partitioned. pg_partition_tree() would lock the
+-- partitions before their table; DROP TABLE of a partition locks in the other order.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_tree(p_relid oid, OUT relid oid, OUT kind "char", OUT depth integer)
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -23,15 +23,15 @@ AS $sluice$
     SELECT t.oid, t.relkind, t.depth FROM tree t
 $sluice$;
 
--- The partitions that hold the rows of a table.
+-- The partitions with the rows of a table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}leaves(p_relid oid) RETURNS oid[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT coalesce(array_agg(t.relid ORDER BY t.relid), '{}') FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'r'
 $sluice$;
 
--- No partition of the table goes until the transaction ends. What is locked for that is what is partitioned, from the table
--- down, as DROP TABLE of a partition does it: the other order could end in a deadlock with it.
+-- Prevents that a partition of the table is removed until the transaction ends, by locks on the partitioned tables, from
+-- the table down, as DROP TABLE of a partition does: another order could deadlock with it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}keep_partitions(p_relid oid) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -56,9 +56,9 @@ AS $sluice$
     SELECT c.relkind = 'p' AND right(p_function, 2) IN ('_i', '_u', '_d') FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
 
--- Triggers for TRUNCATE: one on the table, that tells those on its partitions to keep quiet, and one on each partition,
--- that queues the rows about to go as DELETEs. The function of the latter comes once without a target, for a table that
--- has no partitions yet.
+-- Triggers for TRUNCATE: one on the table, which disables those on its partitions, and one on each partition, which
+-- queues its rows as DELETEs. The function of the latter is returned once without a target for a table that has no
+-- partitions yet.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_code(
     p_schema text, p_table text, p_relid oid, p_trigger text, p_stem text,
     OUT target oid, OUT triggername text, OUT functionname text, OUT function_code text, OUT trigger_code text
@@ -106,8 +106,8 @@ BEGIN
 END
 $sluice$;
 
--- What tells the rows of a partition from the others, as an item of DELETE WHERE carries it: <rows>, the condition, in the
--- columns of its table; before it <hash oid="16385">HASH (id)</hash> for each table partitioned by hash that it names.
+-- The condition for the rows of a partition, as in an item DELETE WHERE: <rows>, the condition over the columns of its
+-- table; before it <hash oid="16385">HASH (id)</hash> for each table partitioned by hash that it refers to.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_bound(p_leaf oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -130,7 +130,7 @@ AS $sluice$
         '&amp;', '&')
 $sluice$;
 
--- Notes the partitions of a table as they are now, while they can be looked at: what they held is queued.
+-- Records the present partitions of a table, while they can be read: their rows are queued.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}note_partitions(p_relid oid) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -146,7 +146,7 @@ AS $sluice$
         WHERE p.relid = p_relid AND p.leaf = n.leaf AND p.bound IS NOT DISTINCT FROM n.bound AND p.followed)
 $sluice$;
 
--- Notes one partition that a row was written to before the capture knew of it: should it go as soon, its rows are known.
+-- Records a partition that got a row before the capture knew it: if it is removed soon, its rows are known.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}note_partition(p_relid oid, p_leaf oid) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -155,7 +155,7 @@ AS $sluice$
     WHERE NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = p_leaf)
 $sluice$;
 
--- The partitions that went since they were noted.
+-- The recorded partitions that were removed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_gone(p_relid oid, OUT leaf oid, OUT bound text) RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -163,8 +163,8 @@ AS $sluice$
     WHERE p.relid = p_relid AND p.leaf <> ALL (${schema}.${prefix}leaves(p_relid)) GROUP BY p.leaf ORDER BY p.leaf
 $sluice$;
 
--- Whether partitions came or went since they were noted, or were noted without what tells their rows from others (by an
--- earlier release, which noted no conditions).
+-- Whether partitions were added or removed since they were recorded, or were recorded without a condition (by an earlier
+-- release).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_changed(p_relid oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -173,8 +173,8 @@ AS $sluice$
         OR EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND (NOT p.followed OR p.bound IS NULL))
 $sluice$;
 
--- The partitions that came since and hold rows. p_in_ddl: all of them; otherwise those that may hold rows which no trigger
--- met: attached, or written anew since they were made (a TRUNCATE does so).
+-- The added partitions with rows. p_in_ddl: all of them; otherwise those that may have rows which no trigger saw:
+-- attached, or rewritten since they were created (for example by a TRUNCATE).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_come(p_relid oid, p_in_ddl boolean) RETURNS SETOF oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -188,8 +188,8 @@ AS $sluice$
     ORDER BY 1
 $sluice$;
 
--- Holds off the writers of a table whose partitions changed unnoticed: all who could write to rows that went with one, or
--- came with one. The table's lock keeps further partitions out.
+-- Blocks the writers of a table whose partitions changed unnoticed: all who could write to rows of a removed or added
+-- partition. The lock on the table prevents further partitions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_partitions(p_schema text, p_table text, p_relid oid) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -209,7 +209,7 @@ BEGIN
 END
 $sluice$;
 
--- Queues that the rows of a bound went, and those that the table now has within it.
+-- Queues that the rows of a bound were removed, and the rows that the table now has within it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}replace_rows(p_schema text, p_table text, p_relid oid, p_bound text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -219,8 +219,8 @@ BEGIN
 END
 $sluice$;
 
--- Whether this account may have a condition calculated for the rows of a table: it names no column of a type that is
--- somebody's own, whose operators, casts and checks could be anything, and the table may be read. An enum has none.
+-- Whether this account may evaluate a condition for the rows of a table: it has no column of a user-defined type, whose
+-- operators, casts and checks could be anything, and the table may be read. An enum has none of these.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_is_harmless(p_relid oid, p_rows text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
@@ -230,7 +230,8 @@ AS $sluice$
           AND strpos(p_rows, quote_ident(a.attname)) > 0)
 $sluice$;
 
--- Whether a noted condition still fits its table: a column may have another name now, or a table that it names be gone.
+-- Whether a recorded condition still fits its table: a column may have been renamed, or a table that it refers to
+-- dropped.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_holds(p_relid oid, p_bound text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -246,9 +247,9 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- Queues the rows that came or went with partitions, and notes the partitions there are. True when there were any.
--- p_in_ddl: in the transaction of the change itself. Otherwise, by comparison, others may have taken the place of rows that
--- went: then what is there now is queued as well, while nobody can write to it.
+-- Queues the rows of added and removed partitions, and records the present partitions. Returns whether there were any.
+-- p_in_ddl: in the transaction of the change itself. Otherwise, by comparison, other rows may have taken the place of
+-- removed ones: then the present rows are queued as well, while nobody can write to them.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}follow_partitions(p_schema text, p_table text, p_relid oid, p_in_ddl boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$

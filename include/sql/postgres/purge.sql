@@ -5,9 +5,9 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- One batch: the changes with keys from above p_above up to p_through that all of p_seen cover, p_limit at most. p_seen
--- holds the snapshot of each slave's checkpoint: a change that one of them does not cover stays, whatever its key is.
--- Returns how many were deleted and the last key of the batch, NULL when there was none left.
+-- Deletes one batch: at most p_limit changes with keys above p_above up to p_through that all of p_seen cover. p_seen has
+-- the snapshot of each slave's checkpoint: a change that one of them does not cover stays, whatever its key is. Returns
+-- the number of deleted changes and the last key of the batch, NULL if none was left.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}purge(
     p_seen pg_snapshot[], p_above bigint, p_through bigint, p_limit integer, OUT deleted bigint, OUT last_key bigint
 )

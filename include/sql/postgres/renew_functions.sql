@@ -27,6 +27,6 @@ BEGIN
 END
 $sluice$;
 
--- First what changed since the last comparison: the functions written below take it for known.
+-- First the changes since the last comparison: the functions generated below assume that they are known.
 SELECT ${schema}.${prefix}check_structure();
 SELECT ${schema}.${prefix}renew_functions();

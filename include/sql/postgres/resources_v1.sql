@@ -7,7 +7,8 @@
 -- Privileges: CREATE and USAGE on the schema, in which nobody else may create (sluice.capture proves that first).
 --   Oldest version: PostgreSQL 14.
 
--- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
+-- These statements may fire triggers and functions of the account, which must not run as anybody else, least of all as a
+-- superuser.
 DO $sluice$
 DECLARE
     owner name;
@@ -22,8 +23,8 @@ BEGIN
 END
 $sluice$;
 
--- The source of every unique number. CACHE 1 is essential: a session that kept numbers in stock would draw
--- lower ones for later changes of the same row, and REPL_KEY order would no longer be the order of the changes.
+-- The source of every unique number. CACHE 1 is essential: a session with cached numbers would draw lower ones for later
+-- changes of the same row, and REPL_KEY would no longer be in the order of the changes.
 CREATE SEQUENCE IF NOT EXISTS ${schema}.${prefix}seq AS bigint MINVALUE 1 NO CYCLE CACHE 1;
 
 -- What is installed: ('version', number of the last step) and ('functions', digest of the function files).
@@ -32,8 +33,8 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}info (
     value text NOT NULL
 );
 
--- The queue of changes; one row a changed row. No constraint beyond the key and no further index: each costs the
--- application's own statements.
+-- The queue of changes, one row for each changed row. It has no constraint except the key, and no other index, because
+-- each would slow the application's statements down.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}items (
     repl_key bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     trans_key xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -49,9 +50,8 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}items (
     CONSTRAINT ${prefix}items_pkey PRIMARY KEY (repl_key)
 );
 
--- The tables that are replicated. CATALOGNAME is one space: PostgreSQL knows no catalogue within a database.
--- ACTIONS: any of I, U, D; NULL means all three, empty means registered without capture.
--- REPL_KEY keeps the order in which tables are loaded.
+-- The replicated tables. CATALOGNAME is one space: PostgreSQL has no catalogues within a database. ACTIONS: any of I, U,
+-- D; NULL means all three, empty means registered without capture. REPL_KEY is the order in which tables are loaded.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}tables (
     catalogname text NOT NULL DEFAULT ' ',
     schemaname text NOT NULL DEFAULT ' ',
@@ -64,15 +64,15 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}tables (
     CONSTRAINT ${prefix}tables_pkey PRIMARY KEY (catalogname, schemaname, tablename)
 );
 
--- The replicated tables that exist, as of the last comparison. A name without a row here is a table that was
--- created since; a row without a table is one that was dropped. SCHEMANAME tells tables of one name apart.
+-- The replicated tables that existed at the last comparison. A name without a row here is a table that was created since;
+-- a row without a table is one that was dropped. SCHEMANAME distinguishes tables of one name.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}current_tables (
     relname text NOT NULL,
     schemaname text NOT NULL,
     CONSTRAINT ${prefix}current_tables_pkey PRIMARY KEY (schemaname, relname)
 );
 
--- Filled by the function debug for tables with DEBUG = 1.
+-- Written by the function debug for tables with DEBUG = 1.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}debug_table (
     repl_key bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     line text
@@ -85,7 +85,8 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}longs_table (
     CONSTRAINT ${prefix}longs_table_pkey PRIMARY KEY (repl_key)
 );
 
--- The snapshot that COLS_VIEW (cols_view.sql) is compared with: the structure the capture of each table was written for.
+-- The stored structure with which COLS_VIEW (cols_view.sql) is compared: the structure for which the capture of each
+-- table was generated.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table (
     schemaname text,
     tablename text,
@@ -103,12 +104,11 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table (
     attmissing text
 );
 
--- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
--- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT
--- identifies the code that was generated, TRIGGER_FINGERPRINT that of the triggers alone, FILENODE the files of the
--- table: other files mean rewritten rows. SIGNATURE identifies the structure, BASIS all that
--- the capture is written from, LEAVES the partitions with the rows.
--- REWRITTEN: rows that got other values by an ALTER still have to be queued.
+-- The capture of each registered table. MODE: by statement or by row triggers; none if nothing is captured; dropped if
+-- the table was dropped. STEM is the beginning of the names of FUNCTIONS, and does not change when the table is renamed.
+-- FINGERPRINT identifies the generated code, TRIGGER_FINGERPRINT that of the triggers, FILENODE the files of the table:
+-- other files mean rewritten rows. SIGNATURE identifies the structure, BASIS everything from which the capture is
+-- generated, LEAVES the partitions with the rows. REWRITTEN: rows that got other values by an ALTER are not queued yet.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     schemaname text NOT NULL,
     tablename text NOT NULL,

@@ -5,13 +5,13 @@
 -- Privileges: those of the account that installed step 1.
 -- Oldest version: PostgreSQL 14.
 
--- The enums and the domains that the table's columns use, as the definition in force lists them (definition.sql).
+-- The enums and domains of the table's columns, as in its present definition (definition.sql).
 ALTER TABLE ${schema}.${prefix}current_tables ADD COLUMN IF NOT EXISTS enums text NOT NULL DEFAULT '';
 
--- The partitions with rows of each captured table, and the condition that their rows meet (NULL: not known). A partition
--- that is gone can be read no more; its condition tells which rows went with it. No key: two sessions that write to a new
--- partition at once may both note it, and neither waits for the other.
--- FOLLOWED: what the partition held when it came is queued; not, where only a row that was written to it has noted it.
+-- The partitions with rows of each captured table, and the condition for their rows (NULL: unknown). A removed partition
+-- can no longer be read; its condition tells which rows it had. There is no key: two sessions that write to a new
+-- partition at the same time may both record it, and neither waits for the other. FOLLOWED: the rows that the partition
+-- had when it was added are queued; false if only a row that was written to it has recorded it.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}partitions (
     relid oid NOT NULL,
     leaf oid NOT NULL,
@@ -23,5 +23,5 @@ INSERT INTO ${schema}.${prefix}partitions (relid, leaf, bound, followed)
     WHERE c.mode <> 'dropped' AND NOT EXISTS (
         SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = c.relid AND p.leaf = l.leaf);
 
--- Functions that have other parameters now: beside the new ones, calls of either would be ambiguous.
+-- Functions whose parameters have changed: with both versions, calls would be ambiguous.
 DROP FUNCTION IF EXISTS ${schema}.${prefix}recapture(text, text, text, oid), ${schema}.${prefix}follow_partitions(text, text, oid, oid[]);

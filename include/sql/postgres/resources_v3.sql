@@ -5,7 +5,7 @@
 -- Privileges: those of the account that installed step 1.
 -- Oldest version: PostgreSQL 14.
 
--- Functions that have other parameters now, or are called no more.
+-- Functions whose parameters have changed, or that are no longer called.
 DROP FUNCTION IF EXISTS ${schema}.${prefix}value_code(text, text, boolean),
     ${schema}.${prefix}changed_code(text, text, text, text, boolean, boolean, boolean),
     ${schema}.${prefix}oldcontent_code(oid, text, text), ${schema}.${prefix}guid_code(oid, text, text),

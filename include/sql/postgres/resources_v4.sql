@@ -5,7 +5,7 @@
 -- Privileges: those of the account that installed step 1.
 -- Oldest version: PostgreSQL 14.
 
--- POSITION: the state of the replicated tables that each slave answers for. SECONDS: how long the query may take.
+-- POSITION: the position at which each slave answers. SECONDS: the time limit of the query.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}statements (
     id bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     statement text NOT NULL,

@@ -19,8 +19,8 @@
 -- without a row in TABLES: another table that takes the name is captured like one that was dropped and created again. For
 -- later names that nobody configured, only the first name is remembered; its RELID there is that of the table.
 
--- Queues all rows of a table, or those that meet p_where, or those of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
--- without a trigger, DELETE for those that went, UPDATE for those that were rewritten.
+-- Queues all rows of a table, or those that match p_where, or those of p_from, a present or former partition. p_action is
+-- INSERT for rows that came without a trigger, DELETE for removed rows, UPDATE for rewritten rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}recapture(
     p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL, p_where text DEFAULT 'true'
 ) RETURNS bigint
@@ -62,8 +62,8 @@ BEGIN
 END
 $sluice$;
 
--- Whether the change from the snapshot to the structure now can have given rows other values: a column of another type,
--- or a new one whose values are not NULL and not the one value that the definition names.
+-- Whether the change of the structure may have given rows other values: a column of another type, or a new one whose
+-- values are neither NULL nor the one value in the definition.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}values_changed(p_schema text, p_table text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -78,14 +78,14 @@ AS $sluice$
                    OR EXISTS (SELECT FROM pg_type y WHERE y.oid = v.atttypid AND y.typdefault IS NOT NULL)))))
 $sluice$;
 
--- Compares one registered table with its snapshot and does what the difference asks for; what was found, NULL: nothing.
--- p_light: called from a statement of the application; nothing may lock the table. p_in_ddl: called from an event
--- trigger, in the transaction of the change.
+-- Compares a registered table with its stored structure, and does what the difference requires. Returns what was found;
+-- NULL: nothing. p_light: called from a statement of the application; nothing may lock the table. p_in_ddl: called from
+-- an event trigger, in the transaction of the change.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_table(
     p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
--- The application's session may have set anything; definitions and code are compared as text.
+-- The application's session may have any settings; definitions and code are compared as text.
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
@@ -236,11 +236,11 @@ BEGIN
 END
 $sluice$;
 
--- For a statement, or a row (p_by_row: NEW is $1, OLD the next one), that met a structure its capture function was not
--- written for: settles that as far as it can without locking anything, and returns the statement that captures its rows. It
--- takes values by output functions alone, whatever their types are. p_from: the table of the trigger, perhaps a partition.
--- Where another session is at it and has not committed, the ALTER item is written a second time, so that it stands
--- before the rows whichever of the two commits first.
+-- For a statement, or a row (p_by_row: NEW is $1, OLD the next one), that found another structure than its capture
+-- function was generated for: does what is possible without locks, and returns the statement that captures its rows, with
+-- output functions only, whatever the types are. p_from: the table of the trigger, perhaps a partition. If another
+-- session does the same and has not committed, the ALTER item is written twice, so that it precedes the rows whichever
+-- commits first.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_from oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -276,7 +276,7 @@ BEGIN
 END
 $sluice$;
 
--- Keeps a table's writers out until the transaction ends, with no other right than TRIGGER.
+-- Blocks a table's writers until the transaction ends; needs only the privilege TRIGGER.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_writers(p_schema text, p_table text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -289,7 +289,7 @@ BEGIN
 END
 $sluice$;
 
--- The same, in a statement of the application, which must neither fail for it nor wait for long.
+-- The same, in a statement of the application, which must neither fail for it nor wait long.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}try_hold_off_writers(p_schema text, p_table text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms'
 AS $sluice$
@@ -300,9 +300,9 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- Follows a table to its new name: registration, snapshot, capture, and one ALTER item under the old name.
--- A registered table that has left the new name for another steps aside under a name that nobody has: names that were
--- swapped between two comparisons travel through it.
+-- Follows a renamed table: registration, stored structure, capture, and one ALTER item with the old name. If another
+-- registered table had the new name before, that one gets a temporary unused name, so that names which were swapped
+-- between two comparisons can be followed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}rename(
     p_schema text, p_table text, p_new_schema text, p_new_table text, p_old_desc text, p_light boolean
 ) RETURNS void
@@ -368,8 +368,8 @@ BEGIN
 END
 $sluice$;
 
--- Checks every registered table; how many had changed. A table that is busy for longer than lock_timeout is left to the
--- next call: whoever waits for its lock holds up its writers.
+-- Checks every registered table. Returns how many have changed. A table that is busy for longer than lock_timeout is left
+-- to the next call, because waiting for its lock blocks its writers.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure() RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms'
 AS $sluice$

@@ -8,7 +8,8 @@
 -- Privileges: the account that installed.
 -- Oldest version: PostgreSQL 14.
 
--- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
+-- These statements may fire triggers and functions of the account, which must not run as anybody else, least of all as a
+-- superuser.
 DO $sluice$
 DECLARE
     owner name;

@@ -7,12 +7,12 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- The qualified, quoted name of an object of this prefix, for code that is put together as text.
+-- The qualified, quoted name of an object of this prefix, for generated code.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN $s$ ${schema}$s$::regnamespace::text || '.' || quote_ident('${prefix}' || name);
 
--- How a value must be protected inside CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
+-- How a value must be protected in CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
@@ -21,14 +21,14 @@ RETURN CASE
     ELSE 0
 END;
 
--- Text that stands in an XML attribute between double quotes, or between tags.
+-- Escapes text for an XML attribute in double quotes, or between tags.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}xml_escape(value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN replace(replace(replace(replace(value, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
 
--- One value as an element of CONTENT. NULL and the empty string are told apart by type="null".
--- Written in plpgsql so that it is called, not inlined: the capture functions name it once a text column, and preparing
--- an inlined body for every statement would cost more than calling it for the few values that need it.
+-- One value as an element of CONTENT. type="null" distinguishes NULL from the empty string. It is in plpgsql so that it
+-- is called, not inlined: capture functions refer to it once for each text column, and preparing an inlined body for
+-- every statement would cost more than calls for the few values that need it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}col2xml(name text, value text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $sluice$
@@ -48,7 +48,7 @@ BEGIN
 END
 $sluice$;
 
--- Draws a number that no one else gets.
+-- Draws a unique number.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}increment() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
@@ -62,11 +62,11 @@ BEGIN ATOMIC
     INSERT INTO ${schema}.${prefix}debug_table (repl_key, line) VALUES (${schema}.${prefix}increment(), line);
 END;
 
--- The position of the master now, for a session without a transaction ID of its own.
--- LOW, and after it the next transaction ID, are read before the snapshot, HIGH after it: a transaction with an
--- ID from NEXT_XID on began after LOW was read and draws keys above it, and every change that the snapshot sees
--- has a key up to HIGH. The end of a snapshot is no such ID: it follows the last one *completed*, and
--- transactions beyond it may have drawn keys long ago. NEXT_XID is NULL where it cannot be known.
+-- The present position of the master, for a session without a transaction ID of its own. LOW, and after it the next
+-- transaction ID, are read before the snapshot, HIGH after it: a transaction with an ID from NEXT_XID on began after LOW
+-- was read and draws keys above it, and every change that the snapshot sees has a key up to HIGH. The end of a snapshot
+-- is no such ID: it is the ID after the last *completed* transaction, and transactions beyond it may have drawn keys long
+-- ago. NEXT_XID is NULL if it cannot be known.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}position(
     OUT low bigint, OUT next_xid bigint, OUT snapshot pg_snapshot, OUT high bigint, OUT "time" timestamptz
 )
