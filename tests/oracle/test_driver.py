@@ -26,8 +26,8 @@ def raised(code: int, text: str) -> oracledb.Error:
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (1017, kinds.DatabaseRefused),
-        (28000, kinds.DatabaseRefused),
+        (1017, kinds.LoginRefused),
+        (28000, kinds.LoginRefused),
         (12514, kinds.DatabaseUnreachable),
         (1034, kinds.DatabaseUnreachable),
         (3113, kinds.DatabaseUnreachable),

@@ -30,7 +30,7 @@ REFUSED = [{"password": "wrong"}, {"password": ""}, {"database": "none such"}, {
 
 @pytest.mark.parametrize("change", REFUSED)
 def test_a_refused_log_in_is_a_matter_for_a_person(info: ConnectionInfo, change: dict[str, str]) -> None:
-    with pytest.raises(DatabaseRefused, match="Check user, password and database of the Airflow connection") as caught:
+    with pytest.raises(DatabaseRefused, match="Check user, password and database of the connection") as caught:
         connect(replace(info, **change), application="test")  # type: ignore[arg-type]
     assert info.password not in str(caught.value)
 

@@ -15,7 +15,8 @@ MEANINGS: dict[type[DatabaseError], tuple[int, ...]] = {
     errors.Contended: (1020, 1213, 1317, 1412, 1637, 1969, 3024, 3100),
     errors.StatementInterrupted: (1021, 1114, 1290, 1792, 1836),
     # A person, or the policy of conflicts.
-    errors.DatabaseRefused: (1044, 1045, 1049, 1142, 1227, 3948, 4166),
+    errors.LoginRefused: (1044, 1045, 1049, 1130, 1698),
+    errors.DatabaseRefused: (1142, 1227, 3948, 4166),
     errors.UniqueViolation: (1062,),
     errors.ForeignKeyViolation: (1451, 1452),
     errors.NotNullViolation: (1048, 1364),

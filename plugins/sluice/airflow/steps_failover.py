@@ -94,7 +94,8 @@ def check(task: TaskContext) -> object:
     if failover.action is Action.ABORT:
         return "nothing is checked before an abort"
     facts = survey.look(failover, task.redis)
-    text = survey.said(facts, reverse=failover.reverse)
+    actions = (failover.action,) if failover.action in BOTH else BOTH
+    text = survey.report(facts, actions, reverse=failover.reverse)
     if not facts.silent and facts.sheet is not None:
         survey.keep_sheet(failover, facts.sheet)
     for line in text.splitlines():

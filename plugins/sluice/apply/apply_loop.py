@@ -7,8 +7,10 @@ A turn:
 3. applies it in one slave transaction that carries the new checkpoint;
 4. reports what was done.
 
-After an outage the loop tries again, with back-off and without end. An error that needs a person closes the gate
-(`error`) and ends the process; the next start opens that closure, because a person starts the apply again.
+After an outage the loop tries again, with back-off, for ten minutes. Then the process ends, as it does where a login is
+refused that was good before: a new one gets the connections as Airflow has them now. An error that needs a person
+closes the gate (`error`) and ends the process; the next start opens that closure, because a person starts the apply
+again.
 """
 
 import logging
@@ -37,6 +39,7 @@ from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.coordination.requests import Requests
 from sluice.coordination.signals import Signals
 from sluice.counted import counted
+from sluice.database.errors import LoginRefused
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.executor import Executor
 from sluice.model import safemode
@@ -63,6 +66,8 @@ this long. So a change is found within a minute, also on a busy master."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
 """The shortest pause where event triggers report DDL; they may miss some."""
 LONGEST_BACKOFF_SECONDS = 15.0
+LONG_OUTAGE_SECONDS = 600.0
+"""An apply that lived this long is started again at once (`sluice.airflow.restart_policy`)."""
 _END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is read again."""
@@ -78,6 +83,14 @@ class NotConfigured(Terminal):
         )
 
 
+class ConnectionsOutdated(Transient):
+    """This process has connected to both databases before and cannot any more. A new one gets Airflow's connections as
+    they are now, where a person may have written another password or address."""
+
+    def __init__(self, pair: Pair, reason: SluiceError):
+        super().__init__(f"{pair}: {reason} The job starts again with the connections as Airflow has them now.")
+
+
 class Stopping(Transient):
     """The apply was told to stop in the middle of a turn; the turn is void."""
 
@@ -85,7 +98,10 @@ class Stopping(Transient):
 class ApplyLoop:
     """Applies one pair until told to stop or its configuration changes. One at a time in a process."""
 
-    def __init__(self, pair: Pair, store: redis.Redis, executor: Executor, stop: threading.Event):
+    def __init__(
+        self, pair: Pair, store: redis.Redis, executor: Executor, stop: threading.Event, *, logged_in: bool = False
+    ):
+        """`logged_in`: whether this job has already been connected to both databases."""
         self.pair = pair
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
@@ -121,6 +137,8 @@ class ApplyLoop:
         """Why the configuration file, as it is now, cannot be used."""
         self._waiting_for = ""
         self._begun = False
+        self.logged_in = logged_in
+        self._outage_since: float | None = None
         self._has_ddl_triggers = True
         self._compare_at = 0.0
         self._lease_deadline: float | None = None
@@ -129,8 +147,8 @@ class ApplyLoop:
     def run(self) -> Replication | None:
         """Runs until `stop` is set (returns None) or the configuration changes (returns the new one).
 
-        Raises `Fenced` when another apply took over, `LeaseHeld` when one is active already, and any other `Terminal`
-        after closing the gate.
+        Raises `Fenced` when another apply took over, `LeaseHeld` when one is active already, `ConnectionsOutdated`
+        when a new job may reach the databases, and any other `Terminal` after closing the gate.
         """
         backoff = 0.0
         try:
@@ -139,7 +157,7 @@ class ApplyLoop:
                     if self.checkpoint is None:
                         self._take_over()
                     self.turn()
-                    backoff = 0.0
+                    backoff, self._outage_since = 0.0, None
                 except Fenced:
                     raise
                 except LeaseHeld as refused:
@@ -149,7 +167,12 @@ class ApplyLoop:
                     self._forget()
                 except Stopping:
                     break
+                except LoginRefused as refused:
+                    if self.logged_in:
+                        raise ConnectionsOutdated(self.pair, refused) from refused
+                    raise
                 except Transient as outage:
+                    self._expect_short(outage)
                     backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
                     log.warning("%s: %s Next try in %.2g s.", self.pair, outage, backoff)
                     self._forget()
@@ -348,6 +371,7 @@ class ApplyLoop:
         self.lease.acquire()
         self._lease_deadline = None
         self.sessions.open()
+        self.logged_in = True
         claimed = self.checkpoints.claim()
         first = claimed is None
         if claimed is None:
@@ -372,6 +396,15 @@ class ApplyLoop:
             counted(claimed.changes, "change"),
             self.mode.explain(time.monotonic()),
         )
+
+    def _expect_short(self, outage: Transient) -> None:
+        """Raises `ConnectionsOutdated` where outages have followed each other without a turn for `LONG_OUTAGE_SECONDS`:
+        the database may have moved to another address."""
+        now = time.monotonic()
+        if self._outage_since is None:
+            self._outage_since = now
+        elif now - self._outage_since > LONG_OUTAGE_SECONDS:
+            raise ConnectionsOutdated(self.pair, outage) from outage
 
     def _await_lease(self, refused: LeaseHeld) -> None:
         """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` where it is renewed: its holder lives."""

@@ -31,9 +31,11 @@ def keep_applying(
     `connections`: conn_id → how to reach it. Also returns when the file names a connection that is not among them:
     only a new job gets it.
     """
-    while (changed := ApplyLoop(pair, store, executor, stop).run()) is not None:
+    loop = ApplyLoop(pair, store, executor, stop)
+    while (changed := loop.run()) is not None:
         try:
             pair = Pair.of(changed, pair.slave.name, connections)
         except ConnectionNotGiven:
             log.info("%s: %s names another connection: the job ends, and starts again with it", pair, changed.source)
             return
+        loop = ApplyLoop(pair, store, executor, stop, logged_in=loop.logged_in)

@@ -6,7 +6,8 @@ transactions on both, answers, and goes on; the transactions stay open until the
 at most `TAKEOVER_SECONDS`. For `repair` it reads the rows in the master's transaction and makes the slave's equal
 before the next window begins: nobody else applies, so nothing races.
 
-No request stops the apply: an error of a request is its answer.
+An error of a request is its answer, and does not stop the apply, except a refused login. The requester has just logged
+in to both databases with the connections that Airflow has now, so those of this apply are outdated (`LoginRefused`).
 """
 
 import logging
@@ -23,6 +24,7 @@ from sluice.coordination.requests import Pending, Requests
 from sluice.database.apply import ReplayOptions
 from sluice.database.conflicts import Collision
 from sluice.database.digests import ComparedTable, by_canonical_texts, compared
+from sluice.database.errors import LoginRefused
 from sluice.database.net_changes import NetChanges
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
@@ -118,6 +120,8 @@ class RequestHandler:
             self._open_request = self._begin(pending, seen, now)
         except SluiceError as error:
             self._refuse(pending.id, error)
+            if isinstance(error, LoginRefused):
+                raise
             return None
         return self._open_request.position
 
@@ -139,6 +143,8 @@ class RequestHandler:
         except SluiceError as error:
             open_request.close()
             self._refuse(open_request.id, error)
+            if isinstance(error, LoginRefused):
+                raise
             return
         open_request.spent += time.monotonic() - begun
         self.requests.answer(open_request.id, replace(answer, seconds=open_request.spent), ANSWER_SECONDS)

@@ -24,6 +24,10 @@ class DatabaseRefused(DatabaseError, Terminal):
     """The server answered and refused: wrong password, missing database, missing privilege."""
 
 
+class LoginRefused(DatabaseRefused):
+    """The server refused to let the account in: wrong password, locked account, missing database."""
+
+
 class ServerUnproved(DatabaseRefused):
     """The server does not prove who it is, so no password was sent to it."""
 

@@ -292,10 +292,10 @@ def _silence(facts: Facts) -> str:
     return f"cannot be read: {facts.silent}" if facts.refuses else f"does not answer: {facts.silent}"
 
 
-def said(facts: Facts, *, reverse: bool = False) -> str:
-    """The report, for the log and the page of a run."""
+def report(facts: Facts, actions: Sequence[Action], *, reverse: bool = False) -> str:
+    """What the log and the page of a run show; `actions`: those whose possibility is told."""
     lines = [f"{facts.name}: whether {facts.slave_name} could take over now", ""]
-    for action in (Action.PLANNED, Action.FORCED):
+    for action in actions:
         reasons = blockers(facts, action, reverse=reverse)
         lines.append(f"{action}: " + ("possible" if not reasons else "not possible"))
         lines += [f"  - {reason}" for reason in reasons]

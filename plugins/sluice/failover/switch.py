@@ -88,7 +88,7 @@ def _definitions(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
         elif refused := support.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
             left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
         else:
-            log.info("%s: made as on the master: %s", failover, one)
+            log.info("%s: made as on the master: %s", failover, one.definition)
     return left
 
 

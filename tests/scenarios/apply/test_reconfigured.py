@@ -167,8 +167,8 @@ def test_an_apply_that_waited_takes_over_while_the_other_begins_anew(
     made: list[ApplyLoop] = []
     taken = threading.Event()
 
-    def second_in_line(*arguments: Any) -> ApplyLoop:
-        made.append(ApplyLoop(*arguments))
+    def second_in_line(*arguments: Any, **options: Any) -> ApplyLoop:
+        made.append(ApplyLoop(*arguments, **options))
         if len(made) == 2:  # its lease is given back
             assert taken.wait(60)
         return made[-1]

@@ -11,6 +11,7 @@ from sluice.config import SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.control.blocks import BlockStore
 from sluice.counted import counted
+from sluice.database.errors import DatabaseRefused
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
@@ -57,7 +58,7 @@ class NotAsSent(Terminal):
         listed = "\n".join(f"- {problem}" for problem in problems)
         super().__init__(
             f"{target}: the files at {location} cannot be imported. Nothing was loaded.\n{listed}\n"
-            "Mend these, then approve again."
+            "Mend these, then try again."
         )
         self.problems = problems
 
@@ -160,7 +161,8 @@ def found_for(
 ) -> tuple[TransferFolder, LoadTarget]:
     """The newest folder at `location` that the slave waits for, and the slave as the manifest describes it.
 
-    `location` may be that folder itself. Raises `NotComplete` with the reason for each folder, errors of the folder.
+    `location` may be that folder itself. Raises `NotComplete` with the reason for each folder, and errors
+    of the folder and of the slave's server.
     """
     names = [location.name] if is_folder_name(location.name) else []
     place = location.parent if names else location
@@ -180,6 +182,8 @@ def found_for(
             target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id, places)
             left_to_import(target)
             return transfer_folder, target
+        except DatabaseRefused:
+            raise
         except Terminal as error:
             reasons.append(str(error))
     listed = "".join(f"\n- {reason}" for reason in reasons)

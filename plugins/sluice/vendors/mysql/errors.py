@@ -11,6 +11,7 @@ from sluice.database.errors import (
     DatabaseUnreachable,
     ForeignKeyViolation,
     LockNotAvailable,
+    LoginRefused,
     NotNullViolation,
     ServerUnproved,
     StatementFailed,
@@ -26,9 +27,10 @@ KINDS: dict[int, type[DatabaseError]] = {
         (1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055),
         DatabaseUnreachable,
     ),
-    # It refuses this account.
-    **dict.fromkeys((1044, 1045, 1049, 1130, 1142, 1143, 1227, 1251, 1370, 1524, 1698, 3118, 3948, 4151, 4166),
-                    DatabaseRefused),
+    # It refuses to let this account in.
+    **dict.fromkeys((1044, 1045, 1049, 1130, 1251, 1524, 1698, 3118, 4151), LoginRefused),
+    # It refuses a statement of this account.
+    **dict.fromkeys((1142, 1143, 1227, 1370, 3948, 4166), DatabaseRefused),
     # Others were in the way.
     **dict.fromkeys((1205, 3572), LockNotAvailable),
     **dict.fromkeys((1020, 1213, 1412, 1637, 1969, 3024, 3100, 3101, 1317), Contended),
@@ -49,7 +51,7 @@ OF_ROWS = frozenset({1264, 1265, 1292, 1366, 1406, 1411, 1644, 1690, 3140, 3819,
 TRANSACTION_LOST = frozenset({1020, 1205, 1213, 1637})
 """After these the transaction is over, or (1205) has lost a statement: all of it must be done again."""
 
-_CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and the account's privileges there."
+_CHECK_CONNECTION = "Check user, password and database of the connection, and the account's privileges there."
 _CERTIFICATE = re.compile("certificate verify failed|CERTIFICATE_VERIFY|SSL connection error|doesn't support SSL", re.I)
 
 
@@ -79,7 +81,7 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
     ends the message."""
     number, text = number_of(error), text_of(error)
     kind = kind_of(error)
-    if kind is DatabaseRefused:
+    if kind in (DatabaseRefused, LoginRefused):
         message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
     elif kind is ServerUnproved:
         message = (

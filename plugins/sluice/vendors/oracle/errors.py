@@ -11,6 +11,7 @@ from sluice.database.errors import (
     DatabaseUnreachable,
     ForeignKeyViolation,
     LockNotAvailable,
+    LoginRefused,
     NotNullViolation,
     ServerUnproved,
     SnapshotTooOld,
@@ -30,8 +31,8 @@ ORA-12805 DPY-4024"
 _TOO_OLD = "ORA-1555 ORA-8180 ORA-8176"
 _NO_LOCK = "ORA-54 ORA-4021 ORA-30006 ORA-2049"
 _INTERRUPTED = "ORA-1652 ORA-1653 ORA-1654 ORA-1691 ORA-1536 ORA-30036 ORA-4030 ORA-4031 ORA-12850"
-_REFUSED = "ORA-1017 ORA-1031 ORA-1045 ORA-1435 ORA-28000 ORA-28001 ORA-26947 ORA-41900 DPY-3001 DPY-3015 DPY-4000 \
-DPY-2017 DPY-2018 DPY-2019 DPI-1047"
+_LOGIN_REFUSED = "ORA-1017 ORA-1045 ORA-28000 ORA-28001"
+_REFUSED = "ORA-1031 ORA-1435 ORA-26947 ORA-41900 DPY-3001 DPY-3015 DPY-4000 DPY-2017 DPY-2018 DPY-2019 DPI-1047"
 _UNIQUE = "ORA-1"
 _FOREIGN_KEY = "ORA-2291 ORA-2292"
 _NOT_NULL = "ORA-1400 ORA-1407"
@@ -48,6 +49,7 @@ KINDS: dict[str, type[DatabaseError]] = {
         (_TOO_OLD, SnapshotTooOld),
         (_NO_LOCK, LockNotAvailable),
         (_INTERRUPTED, StatementInterrupted),
+        (_LOGIN_REFUSED, LoginRefused),
         (_REFUSED, DatabaseRefused),
         (_UNIQUE, UniqueViolation),
         (_FOREIGN_KEY, ForeignKeyViolation),
@@ -73,9 +75,7 @@ WRAPPERS = frozenset({"DPY-6005", "ORA-604", "ORA-2091", "ORA-4088", "ORA-24381"
 _CODE = re.compile(r"\b(ORA|DPY|DPI)-0*(\d+)")
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """In the text of an error of Python's TLS, which the driver calls a failed connection."""
-_CHECK_CONNECTION = (
-    "Check user, password, service and extras of the Airflow connection, and the account's privileges there."
-)
+_CHECK_CONNECTION = "Check user, password, service and extras of the connection, and the account's privileges there."
 
 
 class Refusal(Exception):
@@ -130,7 +130,7 @@ def converted(error: BaseException, place: str) -> DatabaseError:
 def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseError:
     """The error of a code. `lost`: the connection is."""
     kind = KINDS.get(code, DatabaseUnreachable if lost else StatementFailed)
-    if kind is DatabaseRefused:
+    if kind in (DatabaseRefused, LoginRefused):
         message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
     elif kind is ServerUnproved:
         message = (

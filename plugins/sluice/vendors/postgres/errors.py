@@ -13,6 +13,7 @@ from sluice.database.errors import (
     DatatypeMismatch,
     ForeignKeyViolation,
     LockNotAvailable,
+    LoginRefused,
     NotNullViolation,
     ServerUnproved,
     StatementFailed,
@@ -24,7 +25,7 @@ from sluice.database.errors import (
 from sluice.errors import SluiceError
 from sluice.model.mask import SECRET
 
-_CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+_CHECK_CONNECTION = "Check user, password and database of the connection, and pg_hba.conf of the server."
 _SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
 _TEMPORARY = ("25006", "25P03", "25P04")
 """Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
@@ -112,7 +113,7 @@ def _kind_and_message(error: BaseException, place: str) -> tuple[type[DatabaseEr
     if code in _TEMPORARY or (code == "55000" and "recovery" in text):
         return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
     if code.startswith(_REFUSED):
-        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+        return LoginRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
     if code == "42501":
         remedy = "Grant the privilege; docs/privileges.md lists them all, and what each is for."
         return DatabaseRefused, f"{place}: {_sentence(text)} {remedy}"
@@ -206,7 +207,7 @@ def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
     if _UNPROVED.search(text):
         return ServerUnproved, f"{place}: {_sentence(text)} {_CHECK_TLS}"
     if _REFUSALS.search(text):
-        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+        return LoginRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
     if _SERVER_SAYS.search(text):
         return (
             DatabaseUnreachable,
