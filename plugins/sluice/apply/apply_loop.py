@@ -25,6 +25,7 @@ from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpoin
 from sluice.apply.definition_follower import DefinitionFollower
 from sluice.apply.definition_watch import DefinitionWatch
 from sluice.apply.gate_watch import GateWatch
+from sluice.apply.outages import Outages
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.slave_answers import SlaveAnswers
@@ -65,9 +66,6 @@ COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
 this long. So a change is found within a minute, also on a busy master."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
 """The shortest pause where event triggers report DDL; they may miss some."""
-LONGEST_BACKOFF_SECONDS = 15.0
-LONG_OUTAGE_SECONDS = 600.0
-"""An apply that lived this long is started again at once (`sluice.airflow.restart_policy`)."""
 _END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is read again."""
@@ -81,14 +79,6 @@ class NotConfigured(Terminal):
             f"{pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
             f"{pair.prefix} and slave {pair.slave.name}."
         )
-
-
-class ConnectionsOutdated(Transient):
-    """This process has connected to both databases before and cannot any more. A new one gets Airflow's connections as
-    they are now, where a person may have written another password or address."""
-
-    def __init__(self, pair: Pair, reason: SluiceError):
-        super().__init__(f"{pair}: {reason} The job starts again with the connections as Airflow has them now.")
 
 
 class Stopping(Transient):
@@ -137,8 +127,7 @@ class ApplyLoop:
         """Why the configuration file, as it is now, cannot be used."""
         self._waiting_for = ""
         self._begun = False
-        self.logged_in = logged_in
-        self._outage_since: float | None = None
+        self.outages = Outages(pair, logged_in=logged_in)
         self._has_ddl_triggers = True
         self._compare_at = 0.0
         self._lease_deadline: float | None = None
@@ -150,14 +139,13 @@ class ApplyLoop:
         Raises `Fenced` when another apply took over, `LeaseHeld` when one is active already, `ConnectionsOutdated`
         when a new job may reach the databases, and any other `Terminal` after closing the gate.
         """
-        backoff = 0.0
         try:
             while not self.stop.is_set() and not self._reconfigured():
                 try:
                     if self.checkpoint is None:
                         self._take_over()
                     self.turn()
-                    backoff, self._outage_since = 0.0, None
+                    self.outages.ended()
                 except Fenced:
                     raise
                 except LeaseHeld as refused:
@@ -168,12 +156,9 @@ class ApplyLoop:
                 except Stopping:
                     break
                 except LoginRefused as refused:
-                    if self.logged_in:
-                        raise ConnectionsOutdated(self.pair, refused) from refused
-                    raise
+                    raise self.outages.refused(refused) from None
                 except Transient as outage:
-                    self._expect_short(outage)
-                    backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                    backoff = self.outages.pause(outage)
                     log.warning("%s: %s Next try in %.2g s.", self.pair, outage, backoff)
                     self._forget()
                     self._write_status(f"waiting: {outage}", force=True)
@@ -371,7 +356,7 @@ class ApplyLoop:
         self.lease.acquire()
         self._lease_deadline = None
         self.sessions.open()
-        self.logged_in = True
+        self.outages.logged_in = True
         claimed = self.checkpoints.claim()
         first = claimed is None
         if claimed is None:
@@ -396,15 +381,6 @@ class ApplyLoop:
             counted(claimed.changes, "change"),
             self.mode.explain(time.monotonic()),
         )
-
-    def _expect_short(self, outage: Transient) -> None:
-        """Raises `ConnectionsOutdated` where outages have followed each other without a turn for `LONG_OUTAGE_SECONDS`:
-        the database may have moved to another address."""
-        now = time.monotonic()
-        if self._outage_since is None:
-            self._outage_since = now
-        elif now - self._outage_since > LONG_OUTAGE_SECONDS:
-            raise ConnectionsOutdated(self.pair, outage) from outage
 
     def _await_lease(self, refused: LeaseHeld) -> None:
         """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` where it is renewed: its holder lives."""

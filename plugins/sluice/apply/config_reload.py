@@ -38,4 +38,4 @@ def keep_applying(
         except ConnectionNotGiven:
             log.info("%s: %s names another connection: the job ends, and starts again with it", pair, changed.source)
             return
-        loop = ApplyLoop(pair, store, executor, stop, logged_in=loop.logged_in)
+        loop = ApplyLoop(pair, store, executor, stop, logged_in=loop.outages.logged_in)

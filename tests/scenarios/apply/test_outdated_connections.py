@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply import apply_loop
-from sluice.apply.apply_loop import ConnectionsOutdated
+from sluice.apply import outages
+from sluice.apply.outages import ConnectionsOutdated
 from sluice.coordination.gate import ERROR, Gate
 from sluice.database.errors import LoginRefused
 from sluice.model.names import TableName
 from sluice.pair import Pair
+from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
-from sluice.verify.resync import look
+from sluice.verify.resync import compare_table
 from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"
@@ -70,7 +71,7 @@ def test_a_comparison_with_the_new_password_ends_an_apply_that_has_the_former_on
     with pytest.raises(ConnectionsOutdated), pair.apply() as running:
         pair.await_normal_mode(running)
         new = change_password(pair)
-        finding = look(new, pair.store, TableName("public", "t"), frozenset("idu"))
+        finding = compare_table(new, pair.store, TableName("public", "t"), CompareOptions(frozenset("idu")))
         pair.await_that(lambda: False)
     assert finding.outcome is Outcome.IDENTICAL
     assert closures(pair) == []
@@ -86,7 +87,7 @@ def test_a_password_that_never_was_good_closes_the_gate_and_needs_a_person(pair:
 def test_after_a_long_outage_the_job_ends_for_one_that_may_have_another_address(
     pair: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply_loop, "LONG_OUTAGE_SECONDS", 0.4)
+    monkeypatch.setattr(outages, "LONG_OUTAGE_SECONDS", 0.4)
     pair.pair = replace(pair.pair, slave_info=replace(pair.pair.slave_info, port=1))
     with pytest.raises(ConnectionsOutdated, match=r"not reachable.* Airflow has them"), pair.apply():
         pair.await_that(lambda: False)
