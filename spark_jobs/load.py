@@ -14,7 +14,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from typing import Any
 from sluice import config
 from sluice.coordination import redis_store
 from sluice.counted import counted
+from sluice.database.errors import LoginRefused
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.executor import Executor
 from sluice.load import steps
@@ -42,7 +43,7 @@ from sluice.load.worker import LoadReport
 from sluice.model.location import Location, S3Access
 from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
-from sluice.pair import Pair
+from sluice.pair import ConnectionsOutdated, Pair
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkExecutor
 
@@ -136,14 +137,15 @@ def load_together(
 ) -> None:
     """Reads the master once for all slaves of `updates`; what one of them lacks in the end its own load brings.
 
-    A slave that cannot lead makes way for the next one. Raises `LoadStopped`, and what the last one raised.
+    A slave that cannot lead makes way for the next one. Raises `LoadStopped`, `ConnectionsOutdated`, and what the last
+    one raised.
     """
     for place, first in enumerate(updates):
         others = updates[place + 1 :]
         try:
             load_through_outages(first, executor, stop, stores(first, redis_url), others=others)
             return
-        except LoadStopped:
+        except (LoadStopped, ConnectionsOutdated):
             raise
         except SluiceError as failure:
             if not others:
@@ -188,9 +190,10 @@ def load_through_outages(
 ) -> None:
     """Loads by the executors; when a database goes away, again when it is back.
 
-    `others`: slaves that get the same blocks, as far as they can.
+    `others`: slaves that get the same blocks, as far as they can. Raises `ConnectionsOutdated` where a login is refused
+    that was good before.
     """
-    backoff = 0.0
+    backoff, logged_in = 0.0, False
     while True:
         begun = time.monotonic()
         try:
@@ -199,10 +202,13 @@ def load_through_outages(
                 joined = [update, *(other for other in others if _join(stack, load, other))]
                 held = stack.enter_context(LoadSnapshot(update, reads=work.verb != "import"))
                 stack.enter_context(work.throttle(update.options.parallel))
+                logged_in = True
                 _load(load, held, executor, stop, replace(work, worker=_shares(joined)) if others else work)
             return
-        except LoadStopped:
+        except (LoadStopped, ConnectionsOutdated):
             raise
+        except LoginRefused as refused:
+            raise (ConnectionsOutdated(update, refused) if logged_in else refused) from None
         except Transient as outage:
             lasted = time.monotonic() - begun
             backoff = 0.5 if lasted > STEADY_SECONDS else min(2 * backoff or 0.5, LONGEST_BACKOFF_SECONDS)
@@ -233,8 +239,7 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
         while not all(loader.done for loader in loaders):
             ended.wait(TICK_SECONDS)
             ended.clear()
-            for loader in loaders:
-                loader.check()
+            _expect_good(update, loaders)
             if ready := [loader for loader in loaders if loader.turn_over]:
                 start(ready)
             if stop.is_set():
@@ -245,8 +250,7 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
                 reported_at = time.monotonic()
                 for line in progress(update, expected=expected).lines():
                     log.info("%s: %s", update, line)
-        for loader in loaders:
-            loader.check()
+        _expect_good(update, loaders)
     finally:
         for loader in loaders:
             loader.stopping = True
@@ -262,6 +266,16 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
         sum(report.bytes for report in reports) / 1e6,
         seconds, rows / max(seconds, 0.001),
     )  # fmt: skip
+
+
+def _expect_good(update: Update, loaders: "Sequence[_Loader]") -> None:
+    """Raises the failure of a loader. A refused login is `ConnectionsOutdated` if executors were let in before."""
+    for loader in loaders:
+        if isinstance(loader.failure, LoginRefused):
+            let_in = any(each.reports for each in loaders)
+            raise ConnectionsOutdated(update, loader.failure) if let_in else Terminal(str(loader.failure))
+        if loader.failure is not None:
+            raise loader.failure
 
 
 class _Loader:
@@ -295,11 +309,6 @@ class _Loader:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def check(self) -> None:
-        """Raises the loader's failure."""
-        if self.failure is not None:
-            raise self.failure
-
     def _run(self, what: str) -> None:
         over = True
         try:
@@ -308,7 +317,7 @@ class _Loader:
                 self.reports.append(outcome)
                 over = outcome.over
             else:
-                self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
+                self.failure = FAILURES[kind](outcome)
         except Exception as failure:  # nobody foresaw it, or Spark lost the task again and again
             if not self.stopping:
                 # What says its reason and remedy by itself needs no traceback.
@@ -321,6 +330,14 @@ class _Loader:
             self.ended.set()
 
 
+FAILURES: Mapping[str, type[SluiceError]] = {
+    "refused": LoginRefused,
+    "terminal": Terminal,
+    "transient": Transient,
+}
+"""By the kind of outcome with which a loader's task comes back."""
+
+
 def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[[int], tuple[str, Any]]:
     """What an executor runs. Everything it needs travels in this closure, the passwords too.
 
@@ -330,6 +347,8 @@ def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[
     def task(_: int) -> tuple[str, Any]:
         try:
             return "loaded", worker(loader, stopped)
+        except LoginRefused as error:
+            return "refused", str(error)
         except Terminal as error:
             return "terminal", str(error)
         except SluiceError as error:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from sluice.config import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
 from sluice.model.transformation import Transformation
@@ -18,6 +18,17 @@ class ConnectionNotGiven(Terminal):
     def __init__(self, conn_id: str):
         super().__init__(f"Connection {conn_id!r} is not known here. Add it to Airflow (Admin, Connections).")
         self.conn_id = conn_id
+
+
+class ConnectionsOutdated(Transient):
+    """A process cannot connect any more to databases to which it was connected before.
+
+    It got Airflow's connections when it started. A new process gets them as they are then: a person may have written
+    another password or address there.
+    """
+
+    def __init__(self, subject: object, reason: SluiceError):
+        super().__init__(f"{subject}: {reason} The job starts again with the connections as Airflow has them now.")
 
 
 class NamesChanged(Terminal):

@@ -1,25 +1,14 @@
-"""Decides whether an apply tries again after an outage, or ends for a new process.
-
-A process gets Airflow's connections when it starts. A new one gets them as they are then: a person may have written
-another password or address there.
-"""
+"""Decides whether an apply tries again after an outage, or ends for a new process."""
 
 import time
 
 from sluice.database.errors import LoginRefused
 from sluice.errors import SluiceError, Transient
-from sluice.pair import Pair
+from sluice.pair import ConnectionsOutdated, Pair
 
 LONGEST_BACKOFF_SECONDS = 15.0
 LONG_OUTAGE_SECONDS = 600.0
 """An apply that lived this long is started again at once (`sluice.airflow.restart_policy`)."""
-
-
-class ConnectionsOutdated(Transient):
-    """A process cannot connect any more to databases to which it was connected before."""
-
-    def __init__(self, pair: Pair, reason: SluiceError):
-        super().__init__(f"{pair}: {reason} The job starts again with the connections as Airflow has them now.")
 
 
 class Outages:

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from sluice.apply import outages
-from sluice.apply.outages import ConnectionsOutdated
 from sluice.coordination.gate import ERROR, Gate
 from sluice.database.errors import LoginRefused
 from sluice.model.names import TableName
-from sluice.pair import Pair
+from sluice.pair import ConnectionsOutdated, Pair
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import compare_table

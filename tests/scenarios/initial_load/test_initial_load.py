@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -18,9 +19,10 @@ from sluice.load.progress import progress
 from sluice.load.steps import UpdateUnderWay
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
+from sluice.pair import ConnectionsOutdated
 from sluice.vendors.postgres.connection import connect
 from spark_jobs import load
-from tests.rig.rig import MakePair
+from tests.rig.rig import MakePair, Rig
 
 T = TypeVar("T")
 
@@ -78,6 +80,56 @@ def test_a_loader_works_in_turns_each_named_after_the_block_that_it_begins_with(
     numbers = [int(name.split(" ")[2].split("/")[0]) for name in executor.names if " " in name]
     assert max(numbers) >= 3
     assert {name for name in executor.names if " " not in name} <= {"load"}, "nothing was left to begin"
+
+
+class AfterTurns(ThreadExecutor):
+    """Does something before a loader's turn of that number."""
+
+    def __init__(self, turns: int, act: Callable[[], object]):
+        super().__init__()
+        self._left = turns
+        self._act = act
+
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        self._left -= 1
+        if self._left == 0:
+            self._act()
+        return super().map(task, parts, what)
+
+
+@pytest.fixture
+def by_a_role(pair_of: MakePair, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """Each turn of a loader connects anew; the slave's account can change its own password."""
+    monkeypatch.setattr(load, "TURN_SECONDS", 0.0)
+    pair = pair_of(block_rows=500, seconds=0.05, role=True, parallel=1)
+    pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")
+    pair.master.execute("INSERT INTO public.orders SELECT generate_series(1, 20000); ANALYZE public.orders")
+    return pair
+
+
+def change_password(pair: Rig) -> None:
+    pair.slave.execute("ALTER ROLE CURRENT_USER PASSWORD 'the new one'")
+
+
+def test_a_load_whose_password_was_changed_ends_for_a_job_that_goes_on_with_the_new_one(by_a_role: Rig) -> None:
+    pair, update = by_a_role, by_a_role.update()
+    pair.prepare(update)
+    executor = AfterTurns(3, lambda: change_password(pair))
+    with pytest.raises(ConnectionsOutdated, match=r"password authentication failed.* Airflow has them now"):
+        load.load_through_outages(update, executor, threading.Event(), load.stores(update))
+    stored = len(pair.blocks())
+    assert stored >= 2
+    later = replace(update, slave_info=replace(pair.slave_info, password="the new one"))
+    load.load_through_outages(later, ThreadExecutor(), threading.Event(), load.stores(later))
+    pair.assert_equal()
+
+
+def test_executors_that_were_never_let_in_need_a_person(by_a_role: Rig) -> None:
+    pair, update = by_a_role, by_a_role.update()
+    pair.prepare(update)
+    executor = AfterTurns(1, lambda: change_password(pair))
+    with pytest.raises(Terminal, match="password authentication failed"):
+        load.load_through_outages(update, executor, threading.Event(), load.stores(update))
 
 
 def test_steps_may_run_again_and_another_update_waits_its_turn(pair_of: MakePair) -> None:
