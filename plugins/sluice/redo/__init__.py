@@ -1,1 +1,1 @@
-"""Keeps the programs that read an Oracle master's redo running, and brings its logs to them (docs/redo.md)."""
+"""Runs the programs that read an Oracle master's redo, and fetches logs for them (docs/redo.md)."""

@@ -1,8 +1,9 @@
-"""Whether a program that begins anew still reads all that its stream needs. Pure.
+"""Whether a program that begins again reads everything that its stream needs. No I/O.
 
-OpenLogReplicator leaves out transactions that began before the redo with which it begins. One that goes on from its
-checkpoints lacks nothing: they say where the oldest open transaction began. Without them it begins with the schema
-checkpoint of the configuration. The stream that it began with that same one lacks nothing either: all comes again.
+OpenLogReplicator leaves out transactions that began before the redo with which it begins. If it continues from its
+checkpoints, nothing is missing: they have the beginning of the oldest open transaction. Without them it begins with the
+schema checkpoint of the configuration. If the stream began with the same one, nothing is missing either: everything
+comes again.
 """
 
 from collections.abc import Collection
@@ -11,18 +12,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Held:
-    """What a stream holds."""
+    """The contents of a stream."""
 
     begins: int
-    """The SCN with which it begins."""
+    """The SCN at its beginning."""
     incarnations: Collection[int]
-    """RESETLOGS_ID of those whose redo is in it."""
+    """RESETLOGS_ID of each incarnation whose redo is in it."""
 
 
 def lacks(held: Held, resetlogs: int, incarnation_begins: int, since: int, begins: int) -> str:
-    """Why a thread that is read from the SCN `begins` on leaves something out of the stream; empty where it does not.
+    """Why the stream misses something of a thread that is read from the SCN `begins` on; empty if it does not.
 
-    `incarnation_begins`: the SCN with which the thread's incarnation `resetlogs` begins. `since`: that of an instance
+    `incarnation_begins`: the first SCN of the thread's incarnation `resetlogs`. `since`: the first SCN of an instance
     that was added, 0 for others.
     """
     needed = max(since, held.begins if resetlogs in held.incarnations else incarnation_begins)

@@ -1,6 +1,7 @@
-"""Blocks of Oracle redo logs: their checksums, the header of a log, and the first block, which ASM does not give.
+"""Blocks of Oracle redo logs: their checksums, the header of a log, and the first block, which ASM does not return. No
+I/O.
 
-Little-endian, as on all machines that run Oracle Linux; a big-endian log is known by the order of its mark. Pure.
+Little-endian, as on all machines with Oracle Linux; a big-endian log is recognised by the order of its mark.
 """
 
 import struct
@@ -14,12 +15,12 @@ LITTLE, BIG = bytes.fromhex("7d7c7b7a"), bytes.fromhex("7a7b7c7d")
 """The mark of the byte order, in the first block."""
 SIZES = (512, 1024, 4096)
 _OPEN = 0xFFFFFFFF
-"""The number of blocks in the header of a log that is being written."""
+"""The number of blocks in the header of a log that is still being written."""
 _COMPATIBLE = 0x13000000
 
 
 class NotRedo(Terminal):
-    """Bytes that are no redo log."""
+    """The bytes are no redo log."""
 
     def __init__(self, reason: str):
         super().__init__(f"{reason}: this is no redo log of Oracle, or a damaged one.")
@@ -27,7 +28,7 @@ class NotRedo(Terminal):
 
 @dataclass(frozen=True)
 class LogHeader:
-    """What a log says of itself in its second block."""
+    """The header of a log, from its second block."""
 
     thread: int
     sequence: int
@@ -36,9 +37,9 @@ class LogHeader:
     next_scn: int | None
     """None while it is being written."""
     blocks: int | None
-    """With the first one; None while it is being written."""
+    """The number of blocks, with the first one; None while it is being written."""
     size: int = 512
-    """Bytes of a block."""
+    """The size of a block, in bytes."""
     database: int = 0
     """V$DATABASE.DBID."""
 
@@ -48,7 +49,7 @@ class LogHeader:
 
 
 def block_size(first: bytes) -> int:
-    """From the first block. Raises `NotRedo`."""
+    """Reads the first block. Raises `NotRedo`."""
     if len(first) < 32 or first[0] != 0 or first[1] not in (0x22, 0x82):
         raise NotRedo(f"the first block begins with {first[:2].hex(' ')}")
     if first[28:32] == BIG:
@@ -60,7 +61,7 @@ def block_size(first: bytes) -> int:
 
 
 def read_header(start: bytes) -> LogHeader:
-    """From the first two blocks. Raises `NotRedo`."""
+    """Reads the first two blocks. Raises `NotRedo`."""
     size = block_size(start)
     block = start[size : 2 * size]
     if len(block) < size or block[0] != 1:
@@ -78,7 +79,7 @@ def read_header(start: bytes) -> LogHeader:
 
 
 def first_block(size: int, blocks: int = 0) -> bytes:
-    """The first block of a log of `blocks` blocks behind it: as much of it as readers look at."""
+    """The first block of a log with `blocks` blocks after it, as far as readers use it."""
     if size not in SIZES:
         raise NotRedo(f"blocks of {size} bytes")
     made = bytearray(size)
@@ -107,7 +108,7 @@ def header_block(header: LogHeader) -> bytes:
 
 
 def block(number: int, sequence: int, content: bytes, size: int = 512) -> bytes:
-    """A block with `content` behind its 16 bytes of header."""
+    """A block with `content` after its header of 16 bytes."""
     made = bytearray(size)
     made[0], made[1] = 1, 0x82 if size == 4096 else 0x22
     struct.pack_into("<II", made, 4, number, sequence)
@@ -116,15 +117,15 @@ def block(number: int, sequence: int, content: bytes, size: int = 512) -> bytes:
 
 
 def damaged(data: bytes | memoryview, size: int, first: int, sequence: int | None = None) -> list[int]:
-    """Numbers of the blocks in `data` whose checksum or number is wrong; `first`: the number of the first one.
+    """The numbers of the blocks in `data` with a wrong checksum or number; `first`: the number of the first block.
 
-    An empty block is none of them. `sequence`: of the log, where it is known.
+    Empty blocks are right. `sequence`: of the log, if it is known.
     """
     rows = np.frombuffer(data, "<u8").reshape(-1, size // 8)
     folded = np.bitwise_xor.reduce(rows, axis=1)
     folded ^= folded >> np.uint64(32)
     folded ^= folded >> np.uint64(16)
-    # The field of the checksum makes the sum of all nothing.
+    # The checksum makes the XOR of all words zero.
     wrong = (folded & np.uint64(0xFFFF)) != 0
     heads = np.frombuffer(data, "<u4").reshape(-1, size // 4)
     used = (heads[:, 0] & 0xFFFF) != 0
@@ -136,7 +137,7 @@ def damaged(data: bytes | memoryview, size: int, first: int, sequence: int | Non
 
 
 def written(data: bytes | memoryview, size: int, first: int, sequence: int) -> int:
-    """How many of the blocks in `data` were written by this log: one that is reused has old blocks behind them."""
+    """How many of the blocks in `data` belong to this log: a reused log has old blocks after them."""
     heads = np.frombuffer(data, "<u4").reshape(-1, size // 4)
     numbers = np.arange(first, first + len(heads), dtype=np.uint32)
     old = (heads[:, 1] != numbers) | (heads[:, 2] != np.uint32(sequence))
@@ -145,7 +146,7 @@ def written(data: bytes | memoryview, size: int, first: int, sequence: int) -> i
 
 
 def _summed(made: bytearray) -> bytes:
-    """With the checksum: the two bytes that make the sum of all words nothing."""
+    """The block with its checksum: the two bytes that make the XOR of all words zero."""
     made[14:16] = b"\0\0"
     folded = 0
     for (word,) in struct.iter_unpack("<Q", made):

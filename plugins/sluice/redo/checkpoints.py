@@ -1,11 +1,11 @@
-"""The checkpoints that OpenLogReplicator writes into its state folder: which are whole, needed and safe to go on from.
+"""The checkpoints in OpenLogReplicator's state folder: which of them are complete, needed, and safe to continue from.
 
-| file | holds |
+| file | has |
 |---|---|
-| `<name>-chkpt.json` | up to where the receiver has confirmed |
-| `<name>-chkpt-<SCN>.json` | where it reads from, and the tables; or `schema-ref-scn`, the SCN of the file with them |
+| `<name>-chkpt.json` | the place up to which the receiver has confirmed |
+| `<name>-chkpt-<SCN>.json` | the place from which it reads, and the tables; or `schema-ref-scn`: the file with them |
 
-They are written in place. One that is no JSON was being written, and is left out.
+They are written in place. A file that is no JSON was being written, and is ignored.
 """
 
 import json
@@ -25,7 +25,7 @@ Values = dict[str, Any]
 
 
 class NoSchemaCheckpoint(Terminal):
-    """Nothing says what the master's tables are."""
+    """There is no schema checkpoint with the master's tables."""
 
     def __init__(self, file: Path, reason: str):
         super().__init__(
@@ -57,7 +57,7 @@ def read_seed(file: Path) -> Values:
 
 
 def read_folder(folder: Path) -> dict[str, Values]:
-    """File → its values, of those that are whole."""
+    """The values of each complete file."""
     found: dict[str, Values] = {}
     for file in sorted(folder.glob("*-chkpt*.json")):
         try:
@@ -70,9 +70,9 @@ def read_folder(folder: Path) -> dict[str, Values]:
 
 
 def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
-    """What another machine needs to go on; nothing where it could not.
+    """The files that another machine needs to continue; empty if it could not.
 
-    The reader's newest checkpoint that is not behind what was confirmed, with the one that holds its tables.
+    The reader's newest checkpoint that is not behind the confirmed place, with the one that has its tables.
     """
     readers = {int(found["scn"]): values for file, values in files.items() if (found := _READER.match(file))}
     position = files.get(position_file(name))
@@ -90,7 +90,7 @@ def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
 
 
 def oldest_sequence(kept: Mapping[str, Values]) -> int:
-    """Of the logs that a program needs to go on from these checkpoints; 0 where nothing is known."""
+    """The first log, by its sequence, that a program needs to continue from these checkpoints; 0 if unknown."""
     found = []
     for file, values in kept.items():
         if _READER.match(file) and int(values.get("seq", 0)):
@@ -100,11 +100,11 @@ def oldest_sequence(kept: Mapping[str, Values]) -> int:
 
 
 def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) -> Values:
-    """Where it is safe to go on: before the group of redo records of which a part may have been confirmed.
+    """The place from which it is safe to continue: before the group of redo records that may be confirmed in part.
 
-    `durable`: SCN of the last message that is on the disk. `files`: the reader's checkpoints, before the first of which
-    nothing can be read. OpenLogReplicator leaves out what is not above the SCN in this
-    file, also of a group that was confirmed in part.
+    `durable`: SCN of the last message on disk. `files`: the reader's checkpoints, before the first of which nothing can
+    be read. OpenLogReplicator leaves out everything up to the SCN in this file, also of a group that was confirmed in
+    part.
     """
     scn = int(position["scn"])
     first = min((int(values["scn"]) for file, values in files.items() if _READER.match(file)), default=0)
@@ -112,11 +112,8 @@ def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) 
 
 
 def with_beginning(values: Values, first: int) -> Values:
-    """Where a transaction is open whose beginning was not read: OpenLogReplicator writes the sequence 0 for it, and
-    would begin with whichever log is there first.
-
-    `first`: the sequence of the log with which the capture of the thread began.
-    """
+    """The same for an open transaction whose beginning was not read: OpenLogReplicator writes the sequence 0 for it,
+    and would begin with any first log. `first`: the sequence of the log with which the capture of the thread began."""
     oldest = values.get("min-tran")
     if not first or not oldest or int(oldest["seq"]):
         return values
@@ -124,14 +121,15 @@ def with_beginning(values: Values, first: int) -> Values:
 
 
 def with_tables(reader: Values, tables: Values) -> Values:
-    """The place of `reader` with the tables of another thread's checkpoint, which knows of later DDL."""
+    """The place of `reader` with the tables of another thread's checkpoint, which has seen later DDL."""
     own = {key: value for key, value in reader.items() if not key.startswith(_SCHEMA) and key != _REFERS}
     of_tables = {key: value for key, value in tables.items() if key.startswith(_SCHEMA) or key == "users"}
     return {**own, **of_tables, "schema-scn": tables.get("schema-scn", tables["scn"])}
 
 
 def joining(seed: Values, since: int, published: Iterable[Values]) -> Values:
-    """What a thread begins with that joins at the SCN `since`: it sees no DDL that others ran before."""
+    """The checkpoint with which a thread begins that joins at the SCN `since`: it sees no DDL of other threads from
+    before."""
     newest = max(published, key=lambda values: int(values["scn"]), default=seed)
     return with_tables(seed, newest) if since > int(seed["scn"]) and int(newest["scn"]) > int(seed["scn"]) else seed
 

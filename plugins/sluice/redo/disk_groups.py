@@ -1,4 +1,4 @@
-"""Redo logs in disk groups, as a redo proxy serves them: the first block, which cannot be read there, is made."""
+"""Redo logs in disk groups, for a redo proxy, which generates the first block, because it cannot be read there."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ class ServedDiskGroups:
         return Attributes((extent.blocks + 1) * extent.block_size, extent.block_size, None)
 
     def files(self, path: str) -> Iterator[Listed]:
-        """Those whose blocks are as large as a redo log's: data files lie there as well."""
+        """Only files with the block size of a redo log: data files are there as well."""
         self._expect_allowed(path)
         folder = path.rstrip("/").upper() + "/"
         with _refusals():
@@ -62,7 +62,7 @@ class ServedDiskGroups:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What the storage says, as an answer: the client tries again where it is away."""
+    """Turns an error of the storage into an answer: the client retries if the storage is down."""
     try:
         yield
     except DatabaseError as error:

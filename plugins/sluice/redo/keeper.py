@@ -1,4 +1,4 @@
-"""Keeps the program of one redo thread running, receives what it sends, and copies its checkpoints."""
+"""Runs the program of one redo thread, receives its output, and copies its checkpoints."""
 
 import json
 import logging
@@ -25,19 +25,19 @@ from sluice.redo.redo_thread import RedoThread
 log = logging.getLogger("sluice.redo")
 
 GRACE_SECONDS = 12.0
-"""How long a program has after SIGINT: it writes a checkpoint."""
+"""How long a program may take after SIGINT, in which it writes a checkpoint."""
 HEALTHY_SECONDS = 60.0
-"""A program that lived so long is started again at once."""
+"""A program that ran for so many seconds is restarted at once."""
 LONGEST_PAUSE_SECONDS = 60.0
 SICK_LOOKS = 6
 LOOK_SECONDS = 5.0
-"""Its metrics are looked at so often; it is ended after so many looks without an answer."""
+"""Seconds between two queries of its metrics, and the number of queries without an answer after which it is ended."""
 IDLE_SECONDS = 5.0
-"""A program that sent nothing for so long has sent what it could read."""
+"""After so many seconds of silence, a program has sent everything that it could read."""
 
 
 class ConfigurationRefused(Terminal):
-    """OpenLogReplicator would not take what was made for it."""
+    """OpenLogReplicator would refuse the generated configuration."""
 
     def __init__(self, thread: str, mistakes: list[str]):
         super().__init__(
@@ -47,7 +47,7 @@ class ConfigurationRefused(Terminal):
 
 
 def pause(deaths: int) -> float:
-    """Seconds before a program is started that died young so many times in a row."""
+    """The pause in seconds before a program is restarted that ended early so many times in a row."""
     return 0.0 if deaths == 0 else min(LONGEST_PAUSE_SECONDS, 0.5 * 2.0 ** min(deaths - 1, 10))
 
 
@@ -58,13 +58,13 @@ class MergedStream:
     receiver: ReceiverClass
     """Receives the output of a thread for the merge."""
     held: Held | None = None
-    """What it holds; None while there is none."""
+    """Its contents; None while there is no stream."""
     complete_from: Callable[[], int | None] = lambda: None
-    """The SCN from which on rows were read; None: none were."""
+    """The first SCN at which rows were read; None: none were."""
 
 
 class Keeper:
-    """Of one thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins."""
+    """Runs the program of a thread, from `start` to `end`. `seed`: the schema checkpoint with which capture begins."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class Keeper:
         self.name: str = seed["database"]
         self.restarts = 0
         self.stage_error = ""
-        """Why its logs do not come."""
+        """Why its logs cannot be fetched."""
         self.watch = LogWatch(thread.spool, 60 * options.lost_minutes)
         self.receiver: Receiver = stream.receiver(
             program_configuration.address(thread, options), self.name, thread.spool, int(seed["scn"])
         )
         self._left_out = left_out.read(thread.spool)
         self.begun = False
-        """Its program knows where to begin."""
+        """Whether its program knows where to begin."""
         self._program: Program | None = None
         self._error = ""
         self._started = 0.0
@@ -97,9 +97,9 @@ class Keeper:
         self.tables: Values | None = None
         """The newest checkpoint with tables."""
         self.needed_sequence = 0
-        """Logs below it are not needed any more, whatever happens."""
+        """Logs with lower sequences are no longer needed in any case."""
         self._newest = 0
-        """The sequence of the newest archived log that is known."""
+        """The sequence of the newest known archived log."""
         self._copied = time.monotonic()
         self._looked = 0.0
         self._sick = 0
@@ -120,7 +120,7 @@ class Keeper:
         self._begin()
 
     def tick(self) -> None:
-        """A look at the program. Raises `StoreUnreachable`, `Superseded`, and what the receiver raised."""
+        """Checks the program. Raises `StoreUnreachable`, `Superseded`, and errors of the receiver."""
         now = time.monotonic()
         self._note_left_out()
         if self._program is not None and self._program.status is not None:
@@ -139,21 +139,22 @@ class Keeper:
             self.copy_checkpoints()
 
     def restart(self, reason: str) -> None:
-        """Ends the program with a checkpoint, and starts it again."""
+        """Ends the program with a checkpoint, and restarts it."""
         log.info("%s: OpenLogReplicator is started again: %s", self.thread, reason)
         self.halt()
         self._launch()
         self.restarts += 1
 
     def halt(self) -> None:
-        """Ends the program with a checkpoint; the receiver goes on."""
+        """Ends the program with a checkpoint; the receiver continues."""
         if self._program is not None:
             self._program.end(signal.SIGINT, GRACE_SECONDS)
             self._note_error()
             self._program = None
 
     def take_tables(self, tables: Values) -> None:
-        """The tables of another thread's checkpoint, behind DDL that this one does not see. The program is halted."""
+        """Gives the program, which is halted, the tables of another thread's checkpoint, after DDL that this thread
+        does not see."""
         files = checkpoints.read_folder(self.thread.state)
         kept = checkpoints.needed(files, self.name)
         readers = [values for file, values in kept.items() if file != checkpoints.position_file(self.name)]
@@ -163,7 +164,7 @@ class Keeper:
             checkpoints.write(self.thread.state, checkpoints.reader_file(self.name, int(changed["scn"])), changed)
 
     def end(self, *, at_once: bool = False) -> None:
-        """Ends the program and the receiver; `at_once`: the right to run it is gone."""
+        """Ends the program and the receiver; `at_once`: the right to run it is lost."""
         if self._program is not None and at_once:
             self._program.end(signal.SIGKILL, 1)
         else:
@@ -173,7 +174,8 @@ class Keeper:
             self._receiving.join(10)
 
     def copy_checkpoints(self) -> None:
-        """Into Redis, and the newest with tables to where the merge reads. Raises `StoreUnreachable`, `Superseded`."""
+        """Copies the checkpoints to Redis, and the newest one with tables to the folder that the merge reads. Raises
+        `StoreUnreachable`, `Superseded`."""
         kept = self._kept()
         if kept:
             self.state.store(self.epoch, str(self.thread), {name: json.dumps(values) for name, values in kept.items()})
@@ -182,11 +184,11 @@ class Keeper:
         self._publish_tables()
 
     def tables_after(self, scn: int) -> Values | None:
-        """The checkpoint with the tables behind DDL at `scn`, once it is there."""
+        """The checkpoint with the tables after DDL at `scn`, when it exists."""
         return checkpoints.tables_after(checkpoints.read_folder(self.thread.state), scn)
 
     def need(self) -> missing_logs.Need:
-        """Which logs it still reads."""
+        """The logs that it still reads."""
         received, waits = self.receiver, self._awaited()
         first = received.sequence + 1 if received.sequence else self.needed_sequence
         scn = received.durable[0] if received.durable is not None else self._begins
@@ -195,7 +197,7 @@ class Keeper:
         return missing_logs.Need(of.resetlogs, of.number, first, scn, here, self.options.archived)
 
     def look_at_logs(self, said: ArchivedLogs) -> None:
-        """What the master says of its archived logs."""
+        """Takes the master's list of archived logs."""
         now = time.monotonic()
         mine = (self.thread.resetlogs, self.thread.number)
         known = [each.sequence for each in said.copies if (each.resetlogs, each.thread) == mine]
@@ -203,7 +205,7 @@ class Keeper:
         self.watch.look(said, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
 
     def _awaited(self) -> missing_logs.Finding | None:
-        """The logs that the program waits for, although later ones are there."""
+        """The logs for which the program waits, although later ones exist."""
         program = self._program  # Another thread may end it meanwhile.
         return missing_logs.explained(self.thread.number, program.missing_log) if program is not None else None
 
@@ -239,11 +241,11 @@ class Keeper:
 
     @property
     def _begins(self) -> int:
-        """The SCN above which its commits are wanted."""
+        """The SCN after which its commits are needed."""
         return max(int(self.seed["scn"]), self.thread.since())
 
     def _begin(self) -> None:
-        """Starts the program for the first time, as soon as it is known where it goes on."""
+        """Starts the program for the first time, as soon as it is known where it continues."""
         if not self._placed():
             return
         self.needed_sequence = checkpoints.oldest_sequence(self._kept())
@@ -251,10 +253,10 @@ class Keeper:
         self._launch()
 
     def _placed(self) -> bool:
-        """Whether checkpoints say where the program goes on: its own, else those in Redis, else the seed.
+        """Whether there are checkpoints from which the program continues: its own, or those in Redis, or the seed.
 
-        The seed's log is that of one thread, and each thread counts its own: which log it is, the logs say. A program
-        without it would begin with the first one that is there, and leave out what comes before that.
+        The seed has the log of one thread, and each thread counts its own logs, so the logs are searched for the first
+        one. Without it, a program would begin with the first existing log, and leave out what comes before.
         """
         if checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name):
             return True
@@ -275,7 +277,7 @@ class Keeper:
         return True
 
     def _begins_late(self) -> bool:
-        """Whether the stream would lack what ran when the seed was made; the slaves are told."""
+        """Whether the stream would miss transactions that ran when the seed was made; the slaves are notified."""
         if self.stream.held is None:
             return False
         begins = {each["resetlogs"]: int(each["resetlogs-scn"]) for each in self.seed.get("incarnations", [])}
@@ -285,7 +287,7 @@ class Keeper:
         return bool(why)
 
     def _kept(self) -> dict[str, Values]:
-        """The checkpoints from which any machine goes on."""
+        """The checkpoints from which any machine can continue."""
         kept = checkpoints.needed(checkpoints.read_folder(self.thread.state), self.name)
         first = self.thread.kept_first()
         return {name: checkpoints.with_beginning(values, first) for name, values in kept.items()}
@@ -306,7 +308,7 @@ class Keeper:
             (self.thread.state / name).unlink(missing_ok=True)
 
     def _publish_tables(self) -> None:
-        """The newest checkpoint with tables, for the merge: it says the keys."""
+        """The newest checkpoint with tables, from which the merge knows the keys."""
         newest = checkpoints.tables_after(checkpoints.read_folder(self.thread.state), 0) or self.seed
         file = checkpoints.reader_file(self.name, int(newest["scn"]))
         if self.tables is None or self.tables["scn"] != newest["scn"]:
@@ -347,7 +349,7 @@ class Keeper:
         self._error = self._program.last_error
 
     def _note_left_out(self) -> None:
-        """What the program says that it leaves out; a loss is given up."""
+        """Handles what the program reports as left out; a loss ends the stream."""
         if self._program is None:
             return
         before = found = self._left_out
@@ -372,7 +374,7 @@ class Keeper:
             self.watch.give_up(f"thread {self.thread}: {why}")
 
     def _look(self) -> None:
-        """Ends a program that does not answer any more; `tick` starts it again."""
+        """Ends a program that no longer answers; `tick` restarts it."""
         shown = program_configuration.metrics_address(self.thread, self.options)
         if shown is None or self._program is None:
             return

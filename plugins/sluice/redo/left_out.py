@@ -1,8 +1,8 @@
-"""What OpenLogReplicator says that it leaves out of its output: whole transactions, and parts of rows.
+"""What OpenLogReplicator reports as left out of its output: whole transactions, and parts of rows.
 
-A transaction whose beginning is in no redo that it read is left out when it commits. With the flag
-`INCOMPLETE` of its configuration it says so. Where a capture begins that is as it must be: rows are read once all of
-them have ended. Behind that it is a loss.
+A transaction whose beginning is not in the redo that it read is left out when it commits. With the flag `INCOMPLETE` in
+its configuration it reports this. Where a capture begins, this is expected: rows are read after all such transactions
+have ended. Later it is a loss.
 """
 
 import json
@@ -15,10 +15,10 @@ from sluice.counted import counted
 from sluice.redo import checkpoints
 
 FILE = "left_out.json"
-"""In the folder of the thread for the merge."""
+"""A file in the folder of the thread for the merge."""
 WITHOUT_BEGINNING = 60011
 PARTS = frozenset({60001, 60017})
-"""Pieces of rows that do not fit to each other: the row does not come."""
+"""A report about pieces of rows that do not fit together: the row is missing."""
 _TRANSACTION = re.compile(
     r"scn: (?P<scn>\d+) .*xid: 0x(?P<xid>[0-9a-f]{4}\.[0-9a-f]{3}\.[0-9a-f]{8}) "
     r"flags: \d/(?P<rolled_back>\d)/(?P<system>\d) op: (?P<changes>\d+)"
@@ -27,37 +27,37 @@ _TRANSACTION = re.compile(
 
 @dataclass(frozen=True)
 class Transaction:
-    """One that was left out when it was committed."""
+    """A transaction that was left out when it was committed."""
 
     xid: str
     """USN.SLOT.SQN, in decimal numbers."""
     scn: int
-    """Of its commit."""
+    """The SCN of its commit."""
     certain: bool
-    """It changed tables that are read. Else all of its changes may lie in redo that was not read."""
+    """It changed tables that are read. If false, all of its changes may be in redo that was not read."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Of one thread, since its capture began."""
+    """What was left out of one thread, since its capture began."""
 
     transactions: int = 0
     scn: int = 0
-    """Of the last commit among them."""
+    """The SCN of the last commit among them."""
     certain: int = 0
-    """Of the last one that is certain to have changed tables that are read."""
+    """The SCN of the last one that certainly changed tables that are read."""
     xid: str = ""
-    """Of that one, or of the last one."""
+    """The XID of that one, or of the last one."""
     parts: int = 0
-    """Rows that did not come."""
+    """The number of missing rows."""
     part: str = ""
-    """What the program said of the last of these."""
+    """The program's message about the last of these."""
 
     def __bool__(self) -> bool:
         return bool(self.transactions or self.parts)
 
     def more(self, found: Iterable[Transaction]) -> "LeftOut":
-        """With these; one that is said again, as after a start, counts once."""
+        """The same with these; one that is reported again, for example after a restart, counts once."""
         new = [each for each in found if each.scn > self.scn]
         if not new:
             return self
@@ -73,7 +73,7 @@ class LeftOut:
 
 
 def transaction(said: str) -> Transaction | None:
-    """Of the program's words; None where nothing was committed."""
+    """Reads a message of the program; None if nothing was committed."""
     found = _TRANSACTION.search(said)
     if found is None or found["rolled_back"] != "0":
         return None
@@ -82,10 +82,8 @@ def transaction(said: str) -> Transaction | None:
 
 
 def lost(found: LeftOut, complete_from: int | None) -> str:
-    """Why the stream is not whole; empty where it is.
-
-    `complete_from`: rows were read as of that SCN and later ones alone; None: none were read.
-    """
+    """Why the stream is not complete; empty if it is. `complete_from`: rows were read only as of that SCN and later;
+    None: none were read."""
     if complete_from is None or found.certain <= complete_from:
         return ""
     return (
@@ -96,7 +94,7 @@ def lost(found: LeftOut, complete_from: int | None) -> str:
 
 
 def explained(found: LeftOut, complete_from: int | None, folder: Path) -> str:
-    """What people should know; empty for nothing. `complete_from`: as `lost` has it. `folder`: of the thread."""
+    """The message for people; empty without one. `complete_from`: as for `lost`. `folder`: of the thread."""
     texts = []
     if found.transactions and (complete_from is None or found.scn > complete_from):
         texts.append(
@@ -113,7 +111,7 @@ def explained(found: LeftOut, complete_from: int | None, folder: Path) -> str:
 
 
 def read(folder: Path) -> LeftOut:
-    """What is kept in the folder of a thread. Raises `OSError`."""
+    """Reads the file in the folder of a thread. Raises `OSError`."""
     try:
         return LeftOut(**json.loads((folder / FILE).read_text("utf-8")))
     except FileNotFoundError:
@@ -121,5 +119,5 @@ def read(folder: Path) -> LeftOut:
 
 
 def write(folder: Path, found: LeftOut) -> None:
-    """It outlives a crash. Raises `OSError`."""
+    """Writes the file durably. Raises `OSError`."""
     checkpoints.write(folder, FILE, asdict(found))

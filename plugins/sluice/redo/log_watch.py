@@ -1,7 +1,7 @@
-"""Watches whether the archived logs that a redo thread still needs are there, by what the master says of them.
+"""Watches whether the archived logs that a redo thread still needs exist, according to the master.
 
-A log that is lost ends the stream where its changes would follow: a file `lost` in the thread's folder says so to the
-merge, which says it to the slaves. When the log is there again, the file goes.
+A lost log ends the stream at the place of its changes: a file `lost` in the thread's folder tells this to the merge,
+which tells the slaves. When the log is there again, the file is deleted.
 """
 
 import logging
@@ -19,26 +19,26 @@ GIVEN_UP = "Its changes are given up: the slaves become INCONSISTENT where it be
 
 
 class LogWatch:
-    """Of one thread. `spool`: its folder for the merge. `grace`: seconds after which what is lost is given up."""
+    """The watch of a thread. `spool`: its folder for the merge. `grace`: seconds after which a lost log is given up."""
 
     def __init__(self, spool: Path, grace: float):
         self.finding: Finding | None = None
-        """What the master said last comes to."""
+        """The result of the master's last answer."""
         self._file = spool / LOST_FILE
         self._grace = grace
         self._since: float | None = None
-        """When the loss was found that stops the thread."""
+        """When the loss that stops the thread was found."""
         self._begins_late = ""
-        """Why the thread is not read although its logs may be there."""
+        """Why the thread is not read although its logs may exist."""
 
     def give_up(self, reason: str) -> None:
-        """What the stream needs of the thread is not read."""
+        """Redo of the thread that the stream needs is not read."""
         if reason != self._begins_late:
             self._begins_late = reason
             self._write(f"{reason}; delete this file then, and start capture_redo again")
 
     def look(self, said: ArchivedLogs, need: Need, *, idle: bool, now: float) -> None:
-        """`idle`: the thread's program has sent all that it could read. `now`: seconds, on any clock."""
+        """`idle`: the thread's program has sent everything that it could read. `now`: seconds, of any clock."""
         if self._begins_late:
             return
         found = judged(said, need)
@@ -56,7 +56,7 @@ class LogWatch:
             self._write(found.text)
 
     def explained(self) -> str:
-        """What a person must do; empty while all is well."""
+        """What a person must do; empty if nothing."""
         if self._begins_late:
             return f"{self._begins_late}; delete {self._file} then. {GIVEN_UP}"
         if self.finding is None:

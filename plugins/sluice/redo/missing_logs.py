@@ -1,7 +1,8 @@
-"""Whether a redo thread can be read on: which logs that it needs are gone, or may go before they are read. Pure.
+"""Whether reading a redo thread can continue: which logs that it needs are deleted, or may be deleted before they are
+read. No I/O.
 
-A log is known by its incarnation, its thread and its sequence, wherever a copy of it lies: in the fast recovery area or
-outside of it.
+A log is identified by incarnation, thread and sequence, wherever a copy of it is: in the fast recovery area or outside
+of it.
 """
 
 import re
@@ -13,24 +14,24 @@ from sluice.database.archived_logs import ArchivedLogs
 
 _GAP = re.compile(r"for seq: (?P<wanted>\d+), found: (?P<found>\d+)")
 KEPT_FIRST = 0.25
-"""A log is about to be deleted when so small a part of what the master keeps is older."""
+"""A log is in danger if no more than this share of the master's logs is older."""
 AREA_FULL = 0.85
-"""Above this part of its space in use, the fast recovery area warns, and deletes what it may."""
+"""Above this share of used space, the fast recovery area warns, and deletes what it may."""
 
 
 class Danger(IntEnum):
-    """What it is with the logs of a thread, the worst last."""
+    """The danger for the logs of a thread, in ascending order."""
 
     SOON = 1
     """They may be deleted before they are read."""
     ELSEWHERE = 2
-    """They are there, but not where they are read."""
+    """They exist, but not where they are read."""
     GONE = 3
-    """They are not there, and a backup may have them."""
+    """They do not exist, and a backup may have them."""
     OTHER_INCARNATION = 4
     """The master was opened with RESETLOGS."""
     LOST = 5
-    """They are not there, and the master knows of no backup."""
+    """They do not exist, and the master knows no backup."""
 
 
 @dataclass(frozen=True)
@@ -45,31 +46,31 @@ class Finding:
 
 @dataclass(frozen=True)
 class Need:
-    """What a thread still reads. `here`: sequences of logs that lie where they are read."""
+    """What a thread still has to read. `here`: sequences of the logs that are where they are read."""
 
     resetlogs: int
     thread: int
     first: int
-    """The sequence from which on logs are needed; 0 where only `scn` is known, below which none is."""
+    """The first needed sequence; 0 if only `scn` is known, before which no log is needed."""
     scn: int
     here: Collection[int]
     folders: Sequence[str] = ()
-    """Where logs are fetched from, on the master's machines; none: anywhere."""
+    """The folders on the master's machines from which logs are fetched; none: any."""
 
 
 @dataclass
 class _Log:
-    """What the master says of one log."""
+    """The master's data about one log."""
 
     names: list[str]
-    """Copies that are there."""
+    """The paths of existing copies."""
     outside: bool
-    """One of them is not in the fast recovery area."""
+    """Whether one of them is outside of the fast recovery area."""
     backups: int
 
 
 def judged(said: ArchivedLogs, need: Need) -> Finding | None:
-    """The worst that can be said of a thread's logs; None while all is well, or nothing is known."""
+    """The greatest danger for a thread's logs; None if there is none, or nothing is known."""
     if said.resetlogs and said.resetlogs != need.resetlogs:
         text = (
             f"the master was opened with RESETLOGS and is in the incarnation {said.resetlogs}; the logs of "
@@ -93,7 +94,7 @@ def judged(said: ArchivedLogs, need: Need) -> Finding | None:
 
 
 def explained(thread: int, said: str) -> Finding | None:
-    """What a program means that waits for a log; `said`: OpenLogReplicator's words. None: another thing."""
+    """Interprets a program's message that it waits for a log; `said`: the message. None: another message."""
     gap = _GAP.search(said)
     if gap is None:
         return None
@@ -116,7 +117,7 @@ def no_beginning(thread: int, scn: int, folder: str) -> str:
 
 
 def restore(first: int, last: int, thread: int) -> str:
-    """A command of RMAN."""
+    """The command of RMAN."""
     return f"RESTORE ARCHIVELOG {_sequences(first, last)} THREAD {thread}"
 
 
@@ -133,7 +134,7 @@ def _of_thread(said: ArchivedLogs, need: Need) -> Mapping[int, _Log]:
 
 
 def _holding(said: ArchivedLogs, need: Need) -> int:
-    """The sequence of the log that has the SCN; 0 where none is known that has it, or comes after it."""
+    """The sequence of the log with the SCN; 0 if no log is known that has it, or comes after it."""
     found = [
         copy
         for copy in said.copies
@@ -156,14 +157,15 @@ def _danger(log: _Log | None, need: Need) -> Danger | None:
 
 
 def _below(name: str, folder: str) -> bool:
-    """A fast recovery area has a folder for each day; names in a disk group have no case."""
+    """Whether a path is below a folder. A fast recovery area has a folder for each day, and names in a disk group have
+    no case."""
     if folder.startswith("+"):
         name, folder = name.upper(), folder.upper()
     return name.startswith(folder.rstrip("/") + "/")
 
 
 def _soon(said: ArchivedLogs, need: Need, logs: Mapping[int, _Log], first: int, newest: int) -> Finding | None:
-    """The logs from `first` on are all there. Are they among the next that the master deletes?"""
+    """The finding if the logs from `first` on, which all exist, are among the next that the master deletes."""
     deleted = max((sequence for sequence, log in logs.items() if not log.names and sequence < first), default=None)
     behind = newest - first + 1
     why = ""

@@ -1,4 +1,4 @@
-"""One process that the supervisor keeps: its log, its last error, its end."""
+"""A process of the supervisor, with its log, its last error and its end."""
 
 import logging
 import logging.handlers
@@ -17,22 +17,22 @@ from sluice.with_parent import with_parent
 LOG_BYTES, LOGS_KEPT = 20_000_000, 3
 _SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
 MISSING_LOG = 60027
-"""OpenLogReplicator waits for an archived log that is not there."""
+"""The message with which OpenLogReplicator waits for a missing archived log."""
 CAUGHT_SIGNAL = 10015
 _QUIET = frozenset({60028})
-"""Said of each entry of a folder, at each look."""
+"""A message about each entry of a folder, at each reading."""
 
 
 class Program:
-    """`command` with its output in the file `log`, which is rotated. Times in it are UTC."""
+    """Runs `command` with its output in the file `log`, which is rotated. Its times are UTC."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]):
         log.parent.mkdir(parents=True, exist_ok=True)
         self.last_error = ""
         self.missing_log = ""
-        """What it says of a log that it waits for."""
+        """Its message about a log for which it waits."""
         self.left_out: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
-        """Codes and words of what it says about changes that it leaves out."""
+        """The codes and texts of its messages about changes that it leaves out."""
         self._log = logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
         self._process = subprocess.Popen(
             with_parent(command),
@@ -53,11 +53,11 @@ class Program:
 
     @property
     def status(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Its exit status; None while it runs."""
         return self._process.poll()
 
     def end(self, number: signal.Signals, seconds: float) -> None:
-        """By a signal, by SIGKILL where it has not ended so many seconds later."""
+        """Ends it by a signal, and by SIGKILL if it has not ended after so many seconds."""
         if self._process.poll() is None:
             self._process.send_signal(number)
             try:

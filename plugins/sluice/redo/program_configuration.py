@@ -1,7 +1,8 @@
-"""The configuration of one OpenLogReplicator: made from that of the replication, and checked against what 1.9.0 takes.
+"""The configuration of one OpenLogReplicator, generated from that of the replication and checked against the keys of
+1.9.0.
 
-OpenLogReplicator refuses a key that it does not know. The keys here are those of version 1.9.0; later versions have
-others under the same version number.
+OpenLogReplicator refuses an unknown key. The keys here are those of version 1.9.0; later versions have others under the
+same version number.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,12 +29,11 @@ FORMAT: Mapping[str, int | str] = {
     "interval-ytm": 0,
     "xid": 1,
 }
-"""What the merge reads (docs/redo.md)."""
+"""The format that the merge reads (docs/redo.md)."""
 ARCHIVED_ONLY, DDL, INCOMPLETE, CHECKPOINTS = 1, 32, 1024, 4096
-"""Flags: no online logs; the texts of DDL; transactions whose beginning was not read are told; messages of
-checkpoints."""
+"""Flags: no online logs; texts of DDL; reports of transactions without their beginning; messages of checkpoints."""
 ARCHIVE_DESTINATION, ARCHIVE_FORMAT = "/sluice", "%t_%s_%r.arc"
-"""Where OpenLogReplicator looks for archived logs, before `path-mapping`, and how they are named."""
+"""The path and names of archived logs for OpenLogReplicator, before `path-mapping`."""
 POLL_US = 1_000_000
 
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -72,24 +72,24 @@ _KEYS: Mapping[str, frozenset[str]] = {
          "append", "max-message-mb", "topic", "properties", "uri", "write-buffer-flush-size"}
     ),
 }  # fmt: skip
-"""What each section may hold."""
+"""The allowed keys of each section."""
 
 
 def address(thread: RedoThread, options: RedoOptions) -> tuple[str, int]:
-    """Where the program of a thread listens."""
+    """The address on which the program of a thread listens."""
     return HOST, options.first_port + thread.number
 
 
 def metrics_address(thread: RedoThread, options: RedoOptions) -> tuple[str, int] | None:
-    """Where it shows its metrics; None: it has none."""
+    """The address of its metrics; None: it has none."""
     return (HOST, options.metrics_port + thread.number) if options.metrics_port is not None else None
 
 
 def configuration(thread: RedoThread, seed: Mapping[str, Any], options: RedoOptions) -> dict[str, object]:
-    """Of the program of one redo thread, whose archived logs are in folders of a day.
+    """The configuration of the program of one redo thread, whose archived logs are in folders of a day.
 
     `seed`: the schema checkpoint with which capture begins, whose archive destination is `ARCHIVE_DESTINATION`.
-    OpenLogReplicator does not take it with other owners than the seed's.
+    OpenLogReplicator refuses it with other owners than the seed's.
     """
     memory, metrics = options.memory_mb, metrics_address(thread, options)
     source: dict[str, object] = {
@@ -129,7 +129,7 @@ def configuration(thread: RedoThread, seed: Mapping[str, Any], options: RedoOpti
 
 
 def mistakes(values: Mapping[str, Any]) -> Iterator[str]:
-    """What version 1.9.0 would refuse, a sentence each."""
+    """What version 1.9.0 would refuse, one sentence each."""
     if values.get("version") != VERSION:
         yield f"version is {values.get('version')!r}, expected: {VERSION}"
     yield from _unknown("", values)

@@ -1,4 +1,4 @@
-"""Asks a redo proxy for files: connections that stay open, one a thread, time limits, tries again."""
+"""A client of a redo proxy: with a persistent connection for each thread, time limits and retries."""
 
 import base64
 import http.client
@@ -18,14 +18,14 @@ TRIES, PAUSE_SECONDS = 5, 0.5
 
 
 class ProxyUnreachable(Transient):
-    """The proxy does not answer, or not rightly."""
+    """The proxy does not answer, or answers wrongly."""
 
     def __init__(self, address: str, reason: str):
         super().__init__(f"The redo proxy at {address} does not answer: {reason}.")
 
 
 class ProxyRefuses(Terminal):
-    """The proxy answers, and says no."""
+    """The proxy refuses the request."""
 
     def __init__(self, address: str, path: str, status: int, reason: str):
         super().__init__(
@@ -39,12 +39,12 @@ class Entry(NamedTuple):
     """A file of a folder."""
 
     name: str
-    """From the folder on."""
+    """The path below the folder."""
     size: int
 
 
 class ProxyClient:
-    """`address`: `http://host:9527` or `https://…`, then `authority` says whom to trust beside the system's own."""
+    """`address`: `http://host:9527` or `https://…`; then `authority` is trusted beside the system's authorities."""
 
     def __init__(self, address: str, token: str, authority: Path | None = None):
         parts = urlsplit(address)
@@ -57,7 +57,7 @@ class ProxyClient:
         self._own = threading.local()
 
     def size(self, path: str) -> int:
-        """Raises `ProxyUnreachable`, `ProxyRefuses`; so do the others."""
+        """Raises `ProxyUnreachable`, `ProxyRefuses`, like the other methods."""
         return int(json.loads(self._get("attr", path))["size"])
 
     def files(self, folder: str) -> list[Entry]:

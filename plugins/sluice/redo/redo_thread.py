@@ -1,4 +1,4 @@
-"""A redo thread of a master, and where its files are."""
+"""A redo thread of a master, and its files."""
 
 import json
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ from sluice.model.vendors import DESCRIPTION_FILE
 from sluice.redo import blocks, unread_redo
 
 FIRST_LOG = "first_log"
-"""In the folder of the program: the sequence of the log with which its capture began."""
+"""A file in the folder of the program: the sequence of the log with which its capture began."""
 
 
 @dataclass(frozen=True)
 class RedoThread:
-    """Of one incarnation of the master."""
+    """A redo thread of one incarnation of the master."""
 
     resetlogs: int
     number: int
     """V$THREAD.THREAD#."""
     spool: Path
-    """What was received, and the newest schema checkpoint: where the merge reads."""
+    """The folder with what was received, and the newest schema checkpoint, which the merge reads."""
     work: Path
     logs: Path
 
     @classmethod
     def of(cls, options: RedoOptions, location: Path, resetlogs: int, number: int) -> "RedoThread":
-        """As it is configured. `location`: of the replication."""
+        """The thread as configured. `location`: of the replication."""
         name = f"{resetlogs}_{number}"
         work, logs = Path(options.work or location / "work"), Path(options.logs or location / "logs")
         return cls(resetlogs, number, location / "threads" / name, work / name, logs / name)
@@ -37,12 +37,12 @@ class RedoThread:
 
     @property
     def state(self) -> Path:
-        """The program's checkpoints."""
+        """The folder of the program's checkpoints."""
         return self.work / "state"
 
     @property
     def swap(self) -> Path:
-        """Transactions that the program does not keep in memory. At its start it deletes all that it finds there."""
+        """The folder for transactions that the program does not keep in memory. The program empties it at its start."""
         return self.work / "swap"
 
     @property
@@ -54,13 +54,13 @@ class RedoThread:
         return self.work / "program.log"
 
     def logs_here(self) -> set[int]:
-        """Sequences of the archived logs that lie where the program reads."""
+        """The sequences of the archived logs where the program reads."""
         return {sequence for sequence, _ in self._files()}
 
     def first_log(self, scn: int) -> int | None:
-        """The sequence of the log with which reading begins so that no commit above `scn` is left out.
+        """The sequence of the log with which reading begins, so that no commit above `scn` is left out.
 
-        It has that SCN in it, or is the first of a thread that was not there then. None while it is not there.
+        It has that SCN, or is the first of a thread that did not exist then. None while it is missing.
         """
         for sequence, file in sorted(self._files()):
             try:
@@ -73,19 +73,19 @@ class RedoThread:
         return None
 
     def keep_first(self, sequence: int) -> None:
-        """Capture begins with this log."""
+        """Records that capture begins with this log."""
         self.work.mkdir(parents=True, exist_ok=True)
         (self.work / FIRST_LOG).write_text(str(sequence), "ascii")
 
     def kept_first(self) -> int:
-        """Else the first one that is there; 0 while none is."""
+        """The recorded first log, or else the first existing one; 0 while there is none."""
         try:
             return int((self.work / FIRST_LOG).read_text("ascii"))
         except (OSError, ValueError):
             return min(self.logs_here(), default=0)
 
     def since(self) -> int:
-        """The SCN with which a thread joins that was not read from the beginning; 0 for others."""
+        """The SCN at which a thread joins that was not read from the beginning; 0 for others."""
         try:
             return int(json.loads((self.spool / DESCRIPTION_FILE).read_text("utf-8")).get("since", 0))
         except (OSError, ValueError, AttributeError):
@@ -99,13 +99,13 @@ class RedoThread:
 
 
 def known(threads: Path, resetlogs: int) -> list[int]:
-    """The threads of an incarnation that have a folder in `threads`, but those that are closed."""
+    """The threads of an incarnation with a folder in `threads`, except closed ones."""
     found = [each for each in _threads(threads) if each[0] == resetlogs] if threads.exists() else []
     return sorted(number for _, number, folder in found if not unread_redo.closed(folder))
 
 
 def headers(logs: Path, scn: int) -> Iterator[blocks.LogHeader]:
-    """Of each thread that has logs in `logs`, the first one with redo above `scn`. Raises `OSError`."""
+    """For each thread with logs in `logs`, the first log with redo above `scn`. Raises `OSError`."""
     for resetlogs, number, folder in _threads(logs):
         thread = RedoThread(resetlogs, number, folder, folder, folder)
         for _, file in sorted(thread._files()):
@@ -119,7 +119,7 @@ def headers(logs: Path, scn: int) -> Iterator[blocks.LogHeader]:
 
 
 def _threads(root: Path) -> Iterator[tuple[int, int, Path]]:
-    """Incarnation, number and folder of each."""
+    """Incarnation, number and folder of each thread."""
     for folder in sorted(root.iterdir()):
         resetlogs, _, number = folder.name.partition("_")
         if folder.is_dir() and resetlogs.isdigit() and number.isdigit():

@@ -1,6 +1,6 @@
-"""What a redo proxy serves: files below configured roots, which are read and never written.
+"""The files that a redo proxy serves: below configured roots, read-only.
 
-A link that leads out of the roots is refused, also one that is put there while it is opened.
+A link that leads out of the roots is refused, also one that is created while it is opened.
 """
 
 import errno
@@ -15,7 +15,7 @@ from sluice.redo import blocks
 
 
 class Refused(Exception):
-    """Of a request, with the status of the answer."""
+    """A refused request, with the status of the answer."""
 
     def __init__(self, status: int, reason: str):
         super().__init__(reason)
@@ -23,40 +23,40 @@ class Refused(Exception):
 
 
 class Attributes(NamedTuple):
-    """Of a file."""
+    """The attributes of a file."""
 
     size: int
     block_size: int | None
-    """None of what is no redo log."""
+    """None for a file that is no redo log."""
     modified: float | None
-    """Seconds since 1970; None where it is not known."""
+    """Seconds since 1970; None if unknown."""
 
 
 class Listed(NamedTuple):
-    """A file of a folder, or below it."""
+    """A file in a folder, or below it."""
 
     name: str
-    """From the folder on."""
+    """The path below the folder."""
     size: int
     modified: float
 
 
 class ServedFiles(Protocol):
-    """Where the files are. Each method raises `Refused` for what is not served, `OSError` for what fails."""
+    """A storage of files. Each method raises `Refused` for files that are not served, `OSError` for failures."""
 
     def attributes(self, path: str) -> Attributes: ...
 
     def files(self, path: str) -> Iterator[Listed]:
-        """Of a folder, and of those below it."""
+        """The files of a folder and of those below it."""
         ...
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        """Fewer bytes at the file's end."""
+        """Bytes of a file; fewer at its end."""
         ...
 
 
 class Folders:
-    """Of the machine's own file system."""
+    """Files of the machine's file system."""
 
     def __init__(self, roots: Sequence[Path]):
         self.roots = [os.path.realpath(root) for root in roots]
@@ -67,7 +67,7 @@ class Folders:
             return Attributes(found.st_size, _block_size(descriptor), found.st_mtime)
 
     def files(self, path: str) -> Iterator[Listed]:
-        """A fast recovery area has a folder for each day. Links are not followed."""
+        """Includes subfolders, as a fast recovery area has a folder for each day. Links are not followed."""
         with self._opened(path, stat.S_ISDIR, "filePath is no folder") as folder:
             for place, _, names, descriptor in os.fwalk(".", dir_fd=folder):
                 for name in names:
@@ -87,7 +87,7 @@ class Folders:
 
     @contextmanager
     def _opened(self, path: str, wanted: Callable[[int], bool], otherwise: str) -> Iterator[int]:
-        """A descriptor of a file or folder."""
+        """Opens a descriptor of a file or folder."""
         if not path.startswith("/") or "\0" in path:
             raise Refused(400, "filePath is not absolute")
         real = os.path.realpath(path)

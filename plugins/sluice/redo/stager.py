@@ -1,7 +1,7 @@
-"""Brings a master's redo logs to where OpenLogReplicator reads them, block by block, each with its checksum.
+"""Fetches a master's redo logs to where OpenLogReplicator reads them, and verifies the checksum of each block.
 
-A log travels in pieces, some at a time, and is in a hidden file until it is whole; a stager that was killed goes on
-behind the last good piece. A log that is still being written is followed: when it is complete, little of it is left.
+A log is fetched in pieces, several ahead, into a hidden file until it is complete; a stager that was killed continues
+after the last good piece. A log that is still being written is followed, so that little is left when it is complete.
 """
 
 import logging
@@ -24,13 +24,13 @@ log = logging.getLogger("sluice.redo")
 PIECE = 1 << 20
 PARALLEL = 4
 DAY = "staged"
-"""The folder of a day that OpenLogReplicator looks into; it does not care for its name."""
+"""The folder of a day, in which OpenLogReplicator looks; its name does not matter."""
 SUFFIX = ".arc"
 NOT_THERE = 404
 
 
 class LogDamaged(Transient):
-    """What came is no good block: it was changed on its way."""
+    """A fetched block is not right: it was changed in transit."""
 
     def __init__(self, path: str, numbers: Sequence[int]):
         more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
@@ -41,7 +41,7 @@ class LogDamaged(Transient):
 
 
 class Files(Protocol):
-    """Where the logs are."""
+    """A source of logs."""
 
     def files(self, folder: str) -> list[Entry]: ...
 
@@ -54,10 +54,10 @@ class Archive:
     def __init__(self, source: Files, folders: Sequence[str]):
         self.source, self._folders = source, folders
         self._known: dict[tuple[str, int], LogHeader] = {}
-        """What a complete log says of itself, by its path and size."""
+        """The headers of complete logs, by path and size."""
 
     def found(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
-        """The logs with their paths; and what was refused, while other folders were looked at. Raises `Transient`."""
+        """The logs with their paths, and what was refused while other folders were read. Raises `Transient`."""
         found: list[tuple[str, LogHeader]] = []
         refused: ProxyRefuses | None = None
         for folder in self._folders:
@@ -79,10 +79,7 @@ class Archive:
         return found, refused
 
     def headers(self, resetlogs: int) -> list[LogHeader]:
-        """Of the logs of the database whose incarnation that is: those of others may lie there as well.
-
-        Raises `Transient`.
-        """
+        """The logs of the database with that incarnation: there may be logs of others. Raises `Transient`."""
         found = [header for _, header in self.found()[0]]
         mine = {header.database for header in found if header.resetlogs == resetlogs}
         return [header for header in found if header.database in mine]
@@ -100,9 +97,10 @@ class Archive:
 
 
 class Stager:
-    """Of one redo thread: from `archive` to `target`.
+    """The stager of one redo thread, from `archive` to `target`, where a log is named
+    `<thread>_<sequence>_<resetlogs>.arc`.
 
-    There a log is `<thread>_<sequence>_<resetlogs>.arc`. Logs that end before the SCN `since` stay where they are.
+    Logs that end before the SCN `since` are not fetched.
     """
 
     def __init__(
@@ -119,13 +117,12 @@ class Stager:
         self.thread, self.resetlogs, self._piece = thread, resetlogs, piece
         self._since = since
         self.freed = 0
-        """Logs below this sequence are not wanted any more."""
+        """Logs below this sequence are no longer needed."""
 
     def turn(self) -> int:
-        """Brings what has come; how many logs are whole now. Raises `Transient`, `ProxyRefuses`.
+        """Fetches what is new. Returns how many logs became complete. Raises `Transient`, `ProxyRefuses`.
 
-        Of what is in several folders one good copy is enough: what is wrong with another is raised at the end, if it
-        keeps a log away.
+        One good copy of a log is enough: errors of other copies are raised at the end if they keep a log away.
         """
         self.target.mkdir(parents=True, exist_ok=True)
         staged, damaged = 0, dict[int, LogDamaged]()
@@ -146,7 +143,7 @@ class Stager:
         return staged
 
     def free(self, sequence: int) -> list[int]:
-        """Deletes the logs below a sequence, from which nobody goes on; their sequences."""
+        """Deletes the logs below a sequence, which nobody needs to continue. Returns their sequences."""
         self.freed = max(self.freed, sequence)
         gone = [each for each in self.staged() if each < self.freed]
         for each in gone:
@@ -154,7 +151,7 @@ class Stager:
         return gone
 
     def staged(self) -> list[int]:
-        """Sequences of the logs that are whole."""
+        """The sequences of the complete logs."""
         names = (file.stem.split("_") for file in self.target.glob(f"[0-9]*{SUFFIX}"))
         return sorted(
             int(parts[1])
@@ -166,7 +163,7 @@ class Stager:
         return self.target / f"{self.thread}_{sequence}_{self.resetlogs}{SUFFIX}"
 
     def _bring(self, path: str, header: LogHeader) -> bool:
-        """What is there of a log; whether it is whole."""
+        """Fetches the existing part of a log. Returns whether it is complete."""
         part = self.target / f".{self.file(header.sequence).name}.part"
         with closing(_Part(part, header)) as local:
             end = header.blocks if header.complete else None
@@ -194,7 +191,7 @@ class Stager:
         return True
 
     def _pieces(self, path: str, begin: int, end: int | None) -> Iterator[bytes]:
-        """In order; some are fetched ahead, where it is known how far."""
+        """Yields the pieces in order; some are fetched ahead, if the end is known."""
         if end is None:
             while data := self.source.read(path, begin, self._piece):
                 yield data
@@ -211,13 +208,13 @@ class Stager:
 
 
 class _Part:
-    """A log that is not whole yet; what a crash left of it is checked."""
+    """A log that is not complete yet; the rest of a crash is verified."""
 
     def __init__(self, file: Path, header: LogHeader):
         self._size = header.size
         self._file = file.open("r+b" if file.exists() else "w+b")
         self.blocks = 2
-        """That are there; the first two are put in at the end."""
+        """The number of blocks on disk; the first two are written last."""
         length = self._file.seek(0, os.SEEK_END)
         while self.blocks * self._size < length:
             self._file.seek(self.blocks * self._size)
@@ -237,7 +234,7 @@ class _Part:
         self.blocks += len(data) // self._size
 
     def head(self, data: bytes) -> None:
-        """The first two blocks; all is on the disk then."""
+        """Writes the first two blocks; then everything is on disk."""
         self._file.seek(0)
         self._file.write(data)
         self._file.flush()

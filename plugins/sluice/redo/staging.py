@@ -1,4 +1,4 @@
-"""What brings the logs of a replication's redo thread, as it is configured."""
+"""Makes the stager of a replication's redo thread, as configured."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ SHORTEST_TOKEN = 16
 
 
 class TokenRefused(Terminal):
-    """A file holds no token, or others can read it."""
+    """A file has no token, or others can read it."""
 
     def __init__(self, file: Path, reason: str):
         super().__init__(

@@ -1,8 +1,8 @@
-"""Captures a master from its redo logs: one OpenLogReplicator a redo thread, and the merge of what they send.
+"""Captures a master from its redo logs: runs one OpenLogReplicator for each redo thread, and merges their output.
 
-One supervisor at a time leads, by a lease in Redis; any number stand by, and take over when it is gone. The programs
-end with the supervisor, whatever ends it. Each leader has an epoch: what an earlier one still stores is refused, and
-what it still writes is not read (docs/redo.md).
+One supervisor leads, by a lease in Redis; any number stand by, and take over when it is gone. The programs end with the
+supervisor, for whatever reason. Each leader has an epoch: what an earlier one still stores is refused, and what it
+still writes is not read (docs/redo.md).
 """
 
 import logging
@@ -44,11 +44,11 @@ STATUS_SECONDS = 1.0
 STAGE_SECONDS, STAGE_RETRY_SECONDS = 1.0, 5.0
 MERGE_GRACE_SECONDS = 12.0
 WATCH_SECONDS = 30.0
-"""So often the master is asked which archived logs it has, and is looked for logs of other threads."""
+"""Seconds between two queries of the master's archived logs, and between two searches for logs of other threads."""
 
 
 class NotRedo(Terminal):
-    """The replication is captured otherwise."""
+    """The replication is not captured by redo."""
 
     def __init__(self, replication: Replication):
         super().__init__(
@@ -58,7 +58,7 @@ class NotRedo(Terminal):
 
 
 class Supervisor:
-    """Of one replication. `run` returns when `stop` is set."""
+    """The supervisor of one replication. `run` returns when `stop` is set."""
 
     def __init__(
         self,
@@ -68,7 +68,8 @@ class Supervisor:
         *,
         watch_seconds: float = WATCH_SECONDS,
     ):
-        """`archived`: asks the master for its archived logs, so often; None: nobody may. Raises `NotRedo`."""
+        """`archived`: queries the master for its archived logs regularly; None: there is no connection. Raises
+        `NotRedo`."""
         if replication.redo is None or replication.master.capture != REDO:
             raise NotRedo(replication)
         self.replication, self.options = replication, replication.redo
@@ -107,7 +108,7 @@ class Supervisor:
 
 
 class _Leading:
-    """The time between taking the lease and losing it."""
+    """The work between taking the lease and losing it."""
 
     def __init__(self, supervisor: Supervisor, lease: Lease, epoch: int):
         self.supervisor, self.lease, self.epoch = supervisor, lease, epoch
@@ -132,20 +133,20 @@ class _Leading:
             self._add(number)
         self._unread = UnreadRedo(self.threads, self._resetlogs, self._begins, every=self.options.every_thread)
         self._joining: set[int] = set()
-        """Threads that are found, and not read yet."""
+        """Threads that were found, and are not read yet."""
         self._watch_error = self._look_error = self._tables_error = ""
         self._tables: Values | None = None
-        """Those that were looked at."""
+        """The threads that were examined."""
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
         self._merge_deaths = 0
         self._said = 0.0
         self._ddl: dict[RedoThread, int] = {}
-        """By thread, the DDL for whose tables its program was started again."""
+        """For each thread, the DDL for which its program was restarted."""
 
     def _numbers(self) -> list[int]:
-        """The threads that are read from the beginning; of all, those that were found before."""
+        """The threads that are read from the beginning; with `all`, those that were found before."""
         if not self.options.every_thread:
             return [int(number) for number in self.options.threads]
         return redo_thread.known(self.threads, self._resetlogs)
@@ -160,7 +161,7 @@ class _Leading:
         return keeper
 
     def _complete_from(self) -> int | None:
-        """The SCN from which on rows were read beside the stream; None: none were, or nobody knows just now."""
+        """The first SCN at which rows were read beside the stream; None: none were, or it is unknown at the moment."""
         try:
             return redo_stream(self.stream).complete_from()
         except Transient:
@@ -204,7 +205,7 @@ class _Leading:
             log.warning("%s: %s", self.prefix, away)
 
     def _join(self) -> None:
-        """Threads that were found since are read as well."""
+        """Starts reading threads that were found since."""
         for number in sorted(self._joining - {keeper.thread.number for keeper in self.keepers}):
             beside = len(self._beside)
             keeper = self._add(number)
@@ -215,7 +216,7 @@ class _Leading:
             log.info("%s: thread %s is read from now on", self.prefix, keeper.thread)
 
     def _look_at_tables(self) -> None:
-        """Whether all of them are read, and logged as they must be, as the newest schema checkpoint shows them."""
+        """Checks that all replicated tables are read, and logged as required, by the newest schema checkpoint."""
         known = [keeper.tables for keeper in self.keepers if keeper.tables is not None]
         newest = max(known, key=lambda values: int(values["scn"]), default=None)
         if newest is None or newest is self._tables:
@@ -228,7 +229,7 @@ class _Leading:
         self._tables_error = " ".join(texts)
 
     def _follow_ddl(self) -> None:
-        """DDL reaches only the thread that ran it: the others go on with its tables, once they have begun."""
+        """Gives the tables after DDL to the other threads, when they have begun: only one thread shows the DDL."""
         if not all(keeper.begun for keeper in self.keepers):
             return
         for keeper in self.keepers:
@@ -249,7 +250,7 @@ class _Leading:
             keeper.receiver.passed_on(scn)
 
     def _stage(self, keeper: Keeper) -> None:
-        """Brings the logs of a thread, and deletes those that nobody needs."""
+        """Fetches the logs of a thread, and deletes those that nobody needs."""
         of = keeper.thread
         while not self._stop.is_set():
             try:
@@ -266,7 +267,7 @@ class _Leading:
                 self._stop.wait(STAGE_RETRY_SECONDS)
 
     def _watch_logs(self, archived: Callable[[], ArchivedLogs]) -> None:
-        """Asks the master which logs it has, and looks whether each thread can be read on."""
+        """Queries the master's logs, and checks whether reading each thread can continue."""
         while not self._stop.is_set():
             try:
                 said = archived()
@@ -280,7 +281,7 @@ class _Leading:
             self._stop.wait(self.supervisor.watch_seconds)
 
     def _look_around(self) -> None:
-        """Looks for logs of threads that are not read, where logs come from; no master is asked."""
+        """Searches for logs of threads that are not read, where logs are fetched from; the master is not queried."""
         archive: Archive | None = None
         while not self._stop.is_set():
             try:
@@ -357,7 +358,7 @@ class _Leading:
 
 
 def _held(folder: Path) -> Held | None:
-    """What the stream there holds; None where there is none. Raises `Terminal`."""
+    """The contents of the stream; None without a stream. Raises `Terminal`."""
     try:
         stream = redo_stream(folder)
         return Held(stream.begins(), stream.incarnations())

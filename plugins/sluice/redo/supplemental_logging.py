@@ -1,6 +1,6 @@
-"""Whether the master logs what the changes of its tables need, as the schema checkpoint says. Pure.
+"""Whether the master logs what changes of its tables need, according to the schema checkpoint. No I/O.
 
-Redo names the columns that changed. Which row it was, and the rest of it, stand there by supplemental logging alone.
+Redo has the changed columns. Only supplemental logging adds the key of the row and the rest of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ SHOWN = 20
 _TABLE = 2
 """`type` of a table among the objects."""
 _PRIMARY_KEY, _LOGS_KEY, _LOGS_ALL = 2, 14, 17
-"""`type` among the constraints: the primary key; supplemental logging of it, and of all columns."""
+"""`type` of a constraint: the primary key; supplemental logging of it, and of all columns."""
 _PASSING = 2 | 128
-"""Bits of an object's `flags`: temporary; in the recycle bin. Their changes are in no redo, or nobody's."""
+"""Bits of an object's `flags`: temporary; in the recycle bin. Their changes are in no redo, or belong to nobody."""
 
 
 class NotLogged(Terminal):
-    """Changes of tables would come without what names their rows."""
+    """Changes of tables would come without the key of their rows."""
 
     def __init__(self, statements: list[str]):
         super().__init__(explained(statements))
@@ -28,7 +28,7 @@ class NotLogged(Terminal):
 
 
 def explained(statements: list[str]) -> str:
-    """What a person must run."""
+    """The statements that a person must run."""
     more = f"\n… and {len(statements) - SHOWN} more" if len(statements) > SHOWN else ""
     return (
         "When the schema checkpoint was made, the master's redo did not say which rows of these tables change. Run "
@@ -39,13 +39,13 @@ def explained(statements: list[str]) -> str:
 
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
-    """Of the tables that are `replicated`, by their names on the slaves. Raises `NotLogged`."""
+    """Checks the `replicated` tables, by their names on the slaves. Raises `NotLogged`."""
     if statements := list(lacking(seed, replicated, naming)):
         raise NotLogged(statements)
 
 
 def lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
-    """Statements that add it, a table each."""
+    """The statements that add it, one for each table."""
     everything, keys = bool(seed.get("supp-log-db-all")), bool(seed.get("supp-log-db-primary"))
     owners = {user["user"]: user["name"] for user in seed.get("sys-user", []) if user["name"] in seed["users"]}
     constraints: dict[int, set[int]] = {}

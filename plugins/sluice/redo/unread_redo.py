@@ -1,7 +1,7 @@
 """Redo of a master that nobody reads: of threads that are not read, and of a later incarnation.
 
-What a thread committed comes into the stream in the order of all commits, or not at all. So the merge waits where redo
-of a thread begins that nobody reads.
+The stream has the commits of a thread in the order of all commits, or not at all. So the merge waits where redo of a
+thread begins that nobody reads.
 """
 
 import json
@@ -17,7 +17,7 @@ log = logging.getLogger("sluice.redo")
 
 
 class Stretch(Protocol):
-    """Of redo: a log, or what somebody says of one."""
+    """A place in redo: a log, or a statement about one."""
 
     @property
     def resetlogs(self) -> int: ...
@@ -27,25 +27,28 @@ class Stretch(Protocol):
     def first_scn(self) -> int: ...
     @property
     def next_scn(self) -> int | None:
-        """None: it is still written."""
+        """None: the log is still being written."""
         ...
 
 
 class UnreadRedo:
-    """Of one master. `threads`: the folder of the threads' folders. `scn`: capture begins with it. `every`: what is
-    found is read then."""
+    """The unread redo of one master.
+
+    `threads`: the folder of the threads' folders. `scn`: the SCN at which capture begins. `every`: all found threads
+    are read.
+    """
 
     def __init__(self, threads: Path, resetlogs: int, scn: int, *, every: bool = False):
         self._threads, self._resetlogs, self._scn, self._every = threads, resetlogs, scn, every
         self._found: dict[int, int] = {}
         self._later = 0
         self._lock = threading.Lock()
-        """Held while what was seen becomes more: several look at once."""
+        """Held while observations are added: several threads observe."""
         self.text = ""
         """What a person must do."""
 
     def saw(self, seen: Collection[Stretch], read: Collection[int]) -> set[int]:
-        """The threads that nobody reads, of `read` none, by all that was ever seen. Raises `OSError`."""
+        """The threads that nobody reads, except `read`, from all observations. Raises `OSError`."""
         with self._lock:
             for number, scn in unread(seen, self._resetlogs, read, self._scn).items():
                 self._found[number] = min(scn, self._found.get(number, scn))
@@ -59,9 +62,9 @@ class UnreadRedo:
 
 
 def unread(seen: Iterable[Stretch], resetlogs: int, read: Collection[int], scn: int) -> dict[int, int]:
-    """Threads that nobody reads although there is redo of theirs above `scn`: from which SCN on.
+    """Threads that nobody reads although they have redo above `scn`, with the SCN from which it begins.
 
-    `read`: the threads that are read. An instance that was added has a thread of its own.
+    `read`: the threads that are read. An added instance has a thread of its own.
     """
     found: dict[int, int] = {}
     for each in seen:
@@ -72,9 +75,9 @@ def unread(seen: Iterable[Stretch], resetlogs: int, read: Collection[int], scn: 
 
 
 def hold_back(threads: Path, resetlogs: int, left: Mapping[int, int]) -> dict[int, int]:
-    """Lets the merge wait where redo of a thread begins that nobody reads; of which threads it does.
+    """Makes the merge wait where redo of an unread thread begins. Returns these threads.
 
-    `left`: threads, each with the SCN from which on it is needed. One that is closed is not wanted.
+    `left`: threads, each with the first needed SCN. Closed threads are not needed.
     """
     for number, scn in left.items():
         folder = threads / f"{resetlogs}_{number}"
@@ -88,7 +91,7 @@ def hold_back(threads: Path, resetlogs: int, left: Mapping[int, int]) -> dict[in
 
 
 def closed(folder: Path) -> bool:
-    """Whether a person says that nothing is wanted of the thread."""
+    """Whether a person has declared that nothing of the thread is needed."""
     try:
         return json.loads((folder / DESCRIPTION_FILE).read_text("utf-8")).get("closed") is True
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Tables whose changes OpenLogReplicator leaves out without a word, as a schema checkpoint shows them. Pure."""
+"""Tables whose changes OpenLogReplicator leaves out without a message, according to a schema checkpoint. No I/O."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,7 +13,7 @@ _TABLE = 2
 _PASSING = 2 | 128
 """Bits of an object's `flags`: temporary; in the recycle bin."""
 _PARTS = 1 << 9 | 1 << 13
-"""Bits of a table's `property`: the overflow of an index-organized table; what holds a nested table."""
+"""Bits of a table's `property`: the overflow of an index-organized table; the storage of a nested table."""
 _KINDS = {
     1 << 0: "is a table of objects",
     1 << 2: "has nested tables, whose rows are not read",
@@ -24,11 +24,11 @@ _KINDS = {
 _MAPPING = 1 << 29
 """A bit of a table's `flags`: of an index-organized table with a mapping table."""
 _PARTITIONED, _UNMADE, _COMPRESSED = 1 << 5, 1 << 34, 1 << 2
-"""Bits of `property`, of `flags`, and of `flags-stg` of a table that has no segment yet."""
+"""Bits of `property`, of `flags`, and of `flags-stg` for a table without a segment."""
 
 
 class NotRead(Terminal):
-    """Changes of tables would never come, and nothing would say so."""
+    """Changes of tables would never come, without any message."""
 
     def __init__(self, tables: list[str]):
         super().__init__(explained(tables))
@@ -46,13 +46,13 @@ def explained(tables: list[str]) -> str:
 
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
-    """Of the tables that are `replicated`, by their names on the slaves. Raises `NotRead`."""
+    """Checks the `replicated` tables, by their names on the slaves. Raises `NotRead`."""
     if tables := list(found(seed, replicated, naming)):
         raise NotRead(tables)
 
 
 def found(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
-    """Each such table, and why."""
+    """Each such table, with the reason."""
     owners = {user["user"]: user["name"] for user in seed.get("sys-user", []) if user["name"] in seed["users"]}
     tables = {each["obj"]: each for each in seed.get("sys-tab", [])}
     unmade = {each["obj"]: _bits(each, "flags-stg") for each in seed.get("sys-deferredstg", [])}
@@ -79,6 +79,6 @@ def _why(kind: int, flags: int, unmade: int) -> str:
 
 
 def _bits(values: Values, name: str) -> int:
-    """Of the words that hold them, the lowest first."""
+    """Joins the words of a bit field, the lowest first."""
     words = values.get(name, [0])
     return sum(int(word) << 64 * place for place, word in enumerate(words))

@@ -1,4 +1,4 @@
-"""Leaves empty blocks out of what travels: most of a log that was archived early is nothing else. Pure."""
+"""Compresses empty blocks for the transfer: a log that was archived early consists mostly of them. No I/O."""
 
 import struct
 
@@ -7,15 +7,15 @@ import numpy as np
 BLOCK = 512
 ENCODING = "x-zero-blocks"
 _RUN = struct.Struct("<II")
-"""So many empty blocks, then so many bytes as they are."""
+"""The number of empty blocks, then the number of bytes that follow unchanged."""
 
 
 class NotPacked(ValueError):
-    """Bytes that `pack` did not make."""
+    """The bytes do not come from `pack`."""
 
 
 def pack(data: bytes) -> bytes | None:
-    """What `unpack` makes `data` of; None where no block is empty."""
+    """Packs `data` for `unpack`; None if no block is empty."""
     whole = len(data) // BLOCK
     rows = np.frombuffer(data, "<u8", whole * BLOCK // 8).reshape(whole, BLOCK // 8)
     # A block that is used begins with its kind and number: few others are looked at as a whole.
@@ -38,7 +38,7 @@ def pack(data: bytes) -> bytes | None:
 
 
 def unpack(packed: bytes, most: int) -> bytes:
-    """At most so many bytes. Raises `NotPacked`."""
+    """Unpacks at most so many bytes. Raises `NotPacked`."""
     parts: list[bytes] = []
     at = size = 0
     while at < len(packed):
