@@ -1,4 +1,4 @@
-"""What Arrow costs a process in memory."""
+"""Reduces the memory that Arrow uses in a process."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def keep_pages_for_a_while() -> None:
-    """Arrow's usual allocator gives memory back at once; touching new pages took a fifth of a large window's time."""
+    """Arrow's default allocator returns memory at once; touching new pages took a fifth of a large window's time."""
     if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ and "jemalloc" in pa.supported_memory_backends():
         pa.set_memory_pool(pa.jemalloc_memory_pool())
 
@@ -22,10 +22,8 @@ class _NoPandas(MetaPathFinder):
 
 
 def do_without_pandas() -> None:
-    """Arrow imports pandas, 28 MB, with the first value that it converts; it does without where it was not found then.
-
-    A user exit makes Arrow look for it again (`sluice.transform.user_exit`).
-    """
+    """Arrow imports pandas, 28 MB, with the first value that it converts, unless it was not found then. A user exit
+    makes Arrow search for it again (`sluice.transform.user_exit`)."""
     if "pandas" in sys.modules:
         return
     absent = _NoPandas()

@@ -1,4 +1,4 @@
-"""Where Spark is, as a job is told."""
+"""The endpoint of Spark in the input of a job."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,24 +8,24 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A Connect endpoint, or a master for which the job starts a Connect server of its own."""
+    """A Connect endpoint, or a master for which the job starts its own Connect server."""
 
     remote: str = field(default="", repr=False)
-    """`sc://host:port/;token=…`, empty where there is none yet."""
+    """`sc://host:port/;token=…`; empty without an endpoint."""
     packages: str = ""
-    """An archive that `./sluice pack` made, for executors that lack the packages; empty where they have them."""
+    """An archive from `./sluice pack`, for executors without the packages; empty if they have them."""
     master: str = "local[*]"
-    """Where `remote` is empty: what its own server is started for."""
+    """If `remote` is empty: the master for the job's own server."""
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Settings of that server; secrets may be among them."""
+    """Settings of that server, perhaps with secrets."""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Endpoint":
-        """From a job's input. Raises `TypeError` for keys that are unknown."""
+        """Reads a job's input. Raises `TypeError` for unknown keys."""
         return cls(**values)
 
     def __str__(self) -> str:
-        """Without what is secret."""
+        """The text without secrets."""
         if not self.remote:
             return self.master
         parts = urlsplit(self.remote)

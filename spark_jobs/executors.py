@@ -1,4 +1,4 @@
-"""What the executors have: the library in this version, the same Python, the packages it needs."""
+"""Checks the executors: the version of the library, the version of Python, the packages."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "cryptography", "boto3", "duckdb")
-"""Modules that tasks import, beside pyspark and pyarrow, without which Spark runs no such task."""
+"""Modules that tasks import, except pyspark and pyarrow, without which Spark runs no such task."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Found:
     python: str
     """`3.11`"""
     library: str
-    """Its fingerprint, empty where there is none."""
+    """Its fingerprint; empty without the library."""
     lacking: str
-    """Packages that are not installed."""
+    """The missing packages."""
 
 
 _OUTDATED = "has another version of Sluice loaded: start Spark's server anew, as after each update of Sluice"
 
 
 class ExecutorsDiffer(Terminal):
-    """Executors cannot run what a job sends them."""
+    """Executors cannot run the tasks of a job."""
 
     def __init__(self, place: str, lacking: Sequence[str]):
         remedy = (
@@ -62,7 +62,7 @@ class ServerDiffers(Terminal):
 
 
 def check_version(place: str, version: str) -> None:
-    """Raises `ServerDiffers` where the server's `version` is of another release."""
+    """Raises `ServerDiffers` if the server's `version` is of another release."""
     import pyspark
 
     if _release(version) != _release(pyspark.__version__):
@@ -75,7 +75,7 @@ def _release(version: str) -> str:
 
 
 class PackagesMissing(Terminal):
-    """The archive of packages is not where the connection says."""
+    """The archive of packages is not at the place in the connection."""
 
     def __init__(self, archive: str):
         super().__init__(
@@ -85,7 +85,7 @@ class PackagesMissing(Terminal):
 
 
 def bring_packages(session: "SparkSession", archive: str) -> None:
-    """Executors of this session run their tasks with the packages of the archive. Raises `PackagesMissing`."""
+    """Makes executors of this session run tasks with the packages of the archive. Raises `PackagesMissing`."""
     if not Path(archive).is_file():
         raise PackagesMissing(archive)
     session.addArtifacts(f"{archive}#packages", archive=True)
@@ -93,7 +93,7 @@ def bring_packages(session: "SparkSession", archive: str) -> None:
 
 
 def differ(found: Sequence[Found]) -> list[str]:
-    """What keeps these executors from the work; empty where nothing does."""
+    """Why these executors cannot do the work; empty if they can."""
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     said = []
     for each in found:
@@ -107,13 +107,13 @@ def differ(found: Sequence[Found]) -> list[str]:
 
 
 def unable(failure: Exception) -> str:
-    """What an executor lacks that could not even look; empty where something else is the matter."""
+    """What an executor lacks that could not run the check; empty for another error."""
     found = re.search(r"No module named '(\w+)'", str(failure))
     return f"an executor lacks {found[1]}" if found else ""
 
 
 def look() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    """A look at the executor that runs it. It travels by value: the library may not be there."""
+    """Checks the executor on which it runs. It is sent by value, since the executor may not have the library."""
     needed = NEEDED
 
     def look(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":

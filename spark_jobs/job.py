@@ -1,8 +1,8 @@
-"""What every job shares: its input on stdin, its log on stdout, its exit code.
+"""What all jobs share: input on stdin, log on stdout, exit code.
 
-The input is one JSON object, read from stdin because a command line and an environment can be
-read by others and a password may not be there:
-`{"prefix", "slave", "connections": {conn_id: ConnectionInfo}, "redis_url", "spark": fields of Endpoint}`.
+The input is a JSON object: `{"prefix", "slave", "connections": {conn_id: ConnectionInfo}, "redis_url", "spark": fields
+of Endpoint}`. It is read from stdin, because others can read command lines and environments, which must not have
+passwords.
 """
 
 import json
@@ -25,7 +25,7 @@ log = logging.getLogger("sluice.job")
 
 @dataclass(frozen=True)
 class JobInput:
-    """What a job is told on stdin."""
+    """The input of a job."""
 
     prefix: str
     slave: str
@@ -33,11 +33,11 @@ class JobInput:
     redis_url: str = field(repr=False)
     endpoint: Endpoint = field(default_factory=Endpoint)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else the job understands, such as `update_id`."""
+    """Further keys of this kind of job, such as `update_id`."""
 
     @classmethod
     def read(cls, text: str) -> "JobInput":
-        """Raises `Terminal` for text that is no such object."""
+        """Reads the input. Raises `Terminal` for other text."""
         try:
             values = json.loads(text)
             endpoint = Endpoint.read(values.pop("spark", {}))

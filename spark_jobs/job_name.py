@@ -1,7 +1,7 @@
-"""What Spark's pages call a job: `sluice DEMO_ -> dr1: load public.orders 12/40`.
+"""The name of a job on Spark's pages: `sluice DEMO_ -> dr1: load public.orders 12/40`.
 
-The description of a job is the beginning of the request that began it: 128 characters, the session's id first, then
-the user's id, then the user's name, which Spark knows for display alone. So each request gets the job's name there.
+Spark's description of a job is the beginning of its request: 128 characters, with the session's id, the user's id, and
+the user's name, which Spark only displays. So each request gets the job's name there.
 """
 
 import threading
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JobName:
-    """The name of what the calling thread is about to run."""
+    """The name of the job that the calling thread begins next."""
 
     def __init__(self) -> None:
         self._of = threading.local()
@@ -24,7 +24,7 @@ class JobName:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Jobs that this thread begins inside are called `name`."""
+        """Names the jobs that this thread begins in the context."""
         self._of.name = name
         try:
             yield
@@ -33,10 +33,10 @@ class JobName:
 
 
 class NamingChannel:
-    """A channel of grpc whose requests to run something say the name of the thread that makes them.
+    """A channel of grpc whose requests to run something have the name of the calling thread.
 
-    It is none of grpc's interceptors: those look the method up for each request, which on a channel
-    that was closed meanwhile ends the whole process (grpcio 1.85.1, a segmentation fault).
+    It is no interceptor of grpc: those look the method up for each request, which on a closed channel ends the whole
+    process (grpcio 1.85.1, a segmentation fault).
     """
 
     def __init__(self, channel: Any, name: JobName):
@@ -60,7 +60,7 @@ class NamingChannel:
 
 
 def naming_channels(url: str, name: JobName) -> "DefaultChannelBuilder":
-    """What makes a session's channel to `url`."""
+    """A builder of a session's channel to `url`."""
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
     class Builder(DefaultChannelBuilder):

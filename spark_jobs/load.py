@@ -1,13 +1,13 @@
-"""Loads the blocks of an initial update: `python -m spark_jobs.load`, its input on stdin (see `spark_jobs.job`).
+"""Loads the blocks of an initial update: `python -m spark_jobs.load`, with its input on stdin (see `spark_jobs.job`).
 
-Further keys of the input: `update_id`, the id of the initial update, which must have reached
-TRANSITION; `choice`, what its form says (see `sluice.load.selection`); and where its blocks travel
-as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
-become blocks), `folder`, `s3`, `key`. `others`: slaves that the same update is for, besides.
+Further keys of the input: `update_id`, the id of the initial update, which must have reached TRANSITION; `choice`, the
+choice of its form (see `sluice.load.selection`); for a transfer by files, `files`: `step` (`export`: blocks become
+files, then the folder is completed; `import`: files become blocks), `folder`, `s3`, `key`; `others`: further slaves of
+the same update.
 
-Each loader is one Spark job of one task after another, named after the block with which it begins; all they share is
-BLOCKS on the slave. When one fails, the others are stopped: what they stored is stored, and the next start goes on from
-there.
+Each loader runs Spark jobs of one task, one after another, each named after the block with which it begins. Loaders
+share only BLOCKS on the slave. If one fails, the others are stopped; what they stored stays, and the next start
+continues from there.
 """
 
 import logging
@@ -52,26 +52,25 @@ log = logging.getLogger("sluice.load")
 TICK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STEADY_SECONDS = 60.0
-"""A load that went well for so long begins its back-off anew."""
+"""After so many seconds without an error, the back-off of a load starts from the beginning."""
 TURN_SECONDS = 15.0
-"""So long a loader's job lasts: its executor is free for others then, and its name says how far the load is."""
+"""The seconds of a loader's job: then its executor is free for others, and the next name shows the progress."""
 LONGEST_BACKOFF_SECONDS = 16.0
-"""Beyond this pause the job ends; the task that started it decides whether to start it again."""
+"""With a longer pause the job ends; the task that started it decides whether to start it again."""
 
 Worker = Callable[[str, Callable[[], bool]], LoadReport]
-"""What a loader of the given name does, anywhere, until it is told to stop; it travels to an executor with all it
-needs."""
+"""Runs a loader with the given name until it is stopped. It is sent to an executor with everything it needs."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the loaders of a job do."""
+    """The work of a job's loaders."""
 
     worker: Worker
     throttle: Callable[[int], Throttle]
-    """Makes, of the number of loaders, what holds them back."""
+    """Makes the throttle for a number of loaders."""
     verb: str = "load"
-    """`load`, `export`, or `import`, whose loaders read files and not the master."""
+    """`load`, `export`, or `import`, whose loaders read files instead of the master."""
 
 
 class LoadStopped(Transient):
@@ -112,7 +111,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
 
 
 def _files(values: dict[str, Any] | None) -> TransferFolder | None:
-    """The folder that the input names, if it does."""
+    """The folder in the input, if there is one."""
     if values is None:
         return None
     key = encryption.key_of(values["key"], "The connection of initial.files_key") if values["key"] else None
@@ -120,7 +119,7 @@ def _files(values: dict[str, Any] | None) -> TransferFolder | None:
 
 
 def stores(update: Update, redis_url: str | None = None) -> Work:
-    """Goes over the wire: blocks of the master straight into the slave's tables."""
+    """Online: blocks of the master go directly into the slave's tables."""
     return Work(
         lambda loader, stopped: load_worker(update, loader, stopped, TURN_SECONDS),
         partial(Throttle, update, redis_url=redis_url),
@@ -128,17 +127,16 @@ def stores(update: Update, redis_url: str | None = None) -> Work:
 
 
 def _shares(updates: Sequence[Update]) -> Worker:
-    """In one turn: which slaves were too slow for the others is known only while the loader lasts."""
+    """In one job, because it is known only during the loader's life which slaves were too slow for the others."""
     return lambda loader, stopped: shared_worker(updates, loader, stopped)
 
 
 def load_together(
     updates: Sequence[Update], executor: Executor, stop: threading.Event, redis_url: str | None = None
 ) -> None:
-    """Reads the master once for all slaves of `updates`; what one of them lacks in the end its own load brings.
+    """Reads the master once for all slaves of `updates`; each slave's own load brings what it lacks at the end.
 
-    A slave that cannot lead makes way for the next one. Raises `LoadStopped`, `ConnectionsOutdated`, and what the last
-    one raised.
+    If a slave cannot lead, the next one does. Raises `LoadStopped`, and the error of the last one.
     """
     for place, first in enumerate(updates):
         others = updates[place + 1 :]
@@ -188,11 +186,8 @@ def load_through_outages(
     *,
     others: Sequence[Update] = (),
 ) -> None:
-    """Loads by the executors; when a database goes away, again when it is back.
-
-    `others`: slaves that get the same blocks, as far as they can. Raises `ConnectionsOutdated` where a login is refused
-    that was good before.
-    """
+    """Loads with the executors, and again after an outage of a database. `others`: slaves that get the same blocks as
+    far as possible."""
     backoff, logged_in = 0.0, False
     while True:
         begun = time.monotonic()
@@ -220,7 +215,7 @@ def load_through_outages(
 
 
 def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, work: Work) -> None:
-    """Runs the loaders turn by turn, ticks and tells the progress until all have ended."""
+    """Runs the jobs of the loaders, calls `tick`, and reports the progress until all have ended."""
     update, ended = held.update, threading.Event()
     loaders = [_Loader(load, number, executor, ended, work.worker) for number in range(1, update.options.parallel + 1)]
     tables = [entry.table for entry in progress(update, expected={}).tables]
@@ -288,24 +283,24 @@ class _Loader:
         self.executor = executor
         self.ended = ended
         self.reports: list[LoadReport] = []
-        """Of each turn."""
+        """The results of its jobs."""
         self.failure: SluiceError | None = None
         self.turn_over = False
-        """Whether it is to be started again."""
+        """Whether it has to be started again."""
         self.done = False
-        """Said before `ended` is set: the thread itself lives a moment longer."""
+        """Set before `ended`: the thread itself lives a moment longer."""
         self.stopping = False
-        """Its task will be cancelled, which is no failure."""
+        """Its task will be cancelled, which is not a failure."""
         self._thread: threading.Thread | None = None
 
     def start(self, what: str) -> None:
-        """A turn; `what`: its job is called so."""
+        """Runs a job; `what`: its name."""
         self.turn_over = False
         self._thread = threading.Thread(target=self._run, args=(what,), name=f"loader {self.number}", daemon=True)
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Waits at most so long for the end of its turn."""
+        """Waits at most so many seconds for the end of its job."""
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -339,10 +334,8 @@ FAILURES: Mapping[str, type[SluiceError]] = {
 
 
 def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[[int], tuple[str, Any]]:
-    """What an executor runs. Everything it needs travels in this closure, the passwords too.
-
-    Errors come back as values, so that their kind and text arrive whole.
-    """
+    """The function that an executor runs, with everything it needs in the closure, passwords included. Errors are
+    returned as values, so that their type and text are preserved."""
 
     def task(_: int) -> tuple[str, Any]:
         try:

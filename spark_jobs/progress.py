@@ -1,4 +1,4 @@
-"""How far Spark's work of this process is, as its server reports it."""
+"""The progress of this process's work in Spark, as its server reports it."""
 
 import threading
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class TaskProgress:
-    """A progress handler of a session. Calls come from every thread that waits for a job."""
+    """A progress handler of a session, called from every thread that waits for a job."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, tuple[int, int]] = {}
-        """By operation: tasks that have ended, and all of them."""
+        """For each operation: the number of ended tasks, and of all tasks."""
         self._lock = threading.Lock()
 
     def __call__(
@@ -30,7 +30,7 @@ class TaskProgress:
                 self._tasks[operation_id or ""] = ended, sum(stage.num_tasks for stage in known)
 
     def __str__(self) -> str:
-        """`3 of 8 tasks`, of all jobs together; empty where there is none."""
+        """`3 of 8 tasks`, for all jobs together; empty without a job."""
         with self._lock:
             found = list(self._tasks.values())
         ended, known = sum(ended for ended, _ in found), sum(known for _, known in found)

@@ -1,9 +1,8 @@
-"""Compares one table of a pair, and repairs it where that is wanted: `python -m spark_jobs.resync`, input on stdin.
+"""Compares one table of a pair, and repairs it if requested: `python -m spark_jobs.resync`, with its input on stdin.
 
 Further keys of the input (see `spark_jobs.job`): `table`, schema and name; `actions` that are replicated; `action`,
-`limit` and `sample`, see `sluice.verify.resync`; `started`, for the report; `report`, the file to write it to.
-
-Large tables are read by Spark's executors; a session is made when the first of them is met.
+`limit` and `sample`, see `sluice.verify.resync`; `started`, for the report; `report`, the file of the report. Large
+tables are read by Spark's executors; a session is opened for the first of them.
 """
 
 import json
@@ -55,7 +54,7 @@ def run(job: JobInput, _stop: threading.Event) -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """Raised where the comparison waits; all that it holds is let go on the way out."""
+    """Raised where the comparison waits; everything that it holds is released on the way out."""
     raise SystemExit(TRANSIENT)
 
 

@@ -1,8 +1,8 @@
-"""What runs inside a Connect server: makes its Spark session, and waits for its end. `spark-submit` starts it.
+"""The program inside a Connect server: creates its Spark session, and waits for its end. `spark-submit` starts it.
 
-Spark's own program for this lets every client have Python workers of its own, which then all import the same. Here
-clients that bring no files along share them. It speaks to the JVM without pyspark, which would take 20 MB, and while
-nothing runs it lets the JVM give back what the last jobs needed.
+Spark's own program gives each client Python workers of its own, which all import the same. Here clients without files
+share them. It calls the JVM without pyspark, which would use 20 MB, and while nothing runs it lets the JVM return
+memory of the last jobs.
 """
 
 import os
@@ -11,9 +11,9 @@ import time
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
 LOOK_SECONDS = 20
-"""Between two looks whether the JVM holds more than it needs."""
+"""Seconds between two checks whether the JVM has more memory than it needs."""
 GROWN = 1.2
-"""Times what it had after the last collection."""
+"""The factor, relative to its memory after the last collection."""
 
 if __name__ == "__main__":
     server = os.getppid()

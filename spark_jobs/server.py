@@ -1,7 +1,7 @@
-"""A Spark Connect server on this machine: what it is told, how it is started, reached and ended.
+"""A Spark Connect server on this machine: its settings, how it is started, reached and ended.
 
-Its settings, the token among them, are in a file of this user: a command line and an environment can be read by
-others. Nothing here imports pyspark: the server is a program.
+Its settings, with the token, are in a file of this user, because others can read command lines and environments.
+Nothing here imports pyspark: the server is a separate program.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from sluice.with_parent import with_parent
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
 END_SECONDS = 5.0
-"""So long a server has to end by itself."""
+"""Seconds for a server to end by itself."""
 SLOTS_A_CORE = 8
-"""Tasks at once on one core of this machine: loaders wait for databases most of their time."""
+"""The number of tasks at the same time on one core of this machine: loaders mostly wait for databases."""
 FEWEST_SLOTS = 16
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +43,7 @@ _OF_JVM = (
     "-XX:-ShrinkHeapInSteps",
 )
 _HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
-"""Beginnings of variables that a server does not inherit: it does without what they say, or they hold secrets."""
+"""Prefixes of environment variables that a server does not inherit: it does not need them, or they have secrets."""
 
 DEFAULTS = {
     "spark.driver.memory": "512m",
@@ -81,7 +81,7 @@ PROTECTED = {
     "spark.network.crypto.enabled": "true",
     "spark.connect.grpc.binding.address": HOST,
 }
-"""Settings that nothing replaces: who does not know the secret is refused, and what travels is encrypted."""
+"""Settings that nothing overrides: authentication and encryption."""
 
 
 class ServerDidNotStart(Transient):
@@ -92,7 +92,7 @@ class ServerDidNotStart(Transient):
 
 
 class SparkSecretMissing(Terminal):
-    """A cluster was named, and not the secret that it shares with its drivers."""
+    """A cluster is configured without the secret that it shares with its drivers."""
 
     def __init__(self, master: str):
         super().__init__(
@@ -103,15 +103,13 @@ class SparkSecretMissing(Terminal):
 
 
 def is_local(master: str) -> bool:
-    """Whether there are no executors but this machine's own: `local`, `local[N]`, `local[*,failures]`."""
+    """Whether the executors are this machine's own: `local`, `local[N]`, `local[*,failures]`."""
     return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
 
 
 def with_retries(master: str, failures: str) -> str:
-    """`local[N]` runs a task once, whatever spark.task.maxFailures says; `local[N,failures]` again where it died.
-
-    `local[*]` gets more slots than this machine has cores.
-    """
+    """The master with retries: `local[N]` runs a task once, whatever spark.task.maxFailures is, `local[N,failures]`
+    runs it again if it died. `local[*]` gets more slots than this machine has cores."""
     found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
     if found is None:
         return master
@@ -120,10 +118,8 @@ def with_retries(master: str, failures: str) -> str:
 
 
 class ConnectServer:
-    """One server, with a folder of its own for settings, log and scratch space. `conf`: settings of Spark.
-
-    Several in one folder are one after the other.
-    """
+    """One server, with its own folder for settings, log and scratch space. `conf`: settings of Spark. Servers of one
+    folder run one after another."""
 
     def __init__(
         self, folder: Path, master: str, conf: Mapping[str, str], *, port: int, token: str, ui_port: int | None = None
@@ -139,18 +135,18 @@ class ConnectServer:
 
     @classmethod
     def temporary(cls, master: str, conf: Mapping[str, str] | None = None) -> "ConnectServer":
-        """One for the life of this process, with ports and a token of its own. What dead ones left is removed."""
+        """A server for the life of this process, with its own ports and token. Removes what dead ones left."""
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=own_scratch()))
         return cls(folder, master, conf or {}, port=_free_port(), token=secrets.token_urlsafe(32), ui_port=_free_port())
 
     @property
     def url(self) -> str:
-        """For `SparkSession.builder.remote`; holds the token. Only for `localhost` it goes without TLS."""
+        """The URL for `SparkSession.builder.remote`, with the token. Without TLS only for `localhost`."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     @property
     def ui_url(self) -> str | None:
-        """Of its pages, where it has any."""
+        """The address of its pages, if it has any."""
         return f"http://{HOST}:{self.ui_port}" if self.ui_port is not None else None
 
     @property
@@ -158,7 +154,7 @@ class ConnectServer:
         return self._child.pid if self._child is not None and self._child.poll() is None else None
 
     def settings(self) -> dict[str, str]:
-        """All that the server is told."""
+        """All settings of the server."""
         merged = {**DEFAULTS, **self.conf}
         own = {
             "spark.master": with_retries(self.master, merged["spark.task.maxFailures"]),
@@ -184,7 +180,7 @@ class ConnectServer:
         return {**merged, **own, **PROTECTED}
 
     def prepare(self) -> None:
-        """Its folder: the settings anew, the scratch space empty. Safe to repeat."""
+        """Prepares its folder: writes the settings, and empties the scratch space. Can be repeated."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -194,12 +190,12 @@ class ConnectServer:
         self._properties.write_text("".join(f"{key}={_property(value)}\n" for key, value in self.settings().items()))
 
     def command(self) -> list[str]:
-        """The command line; nothing secret in it."""
+        """The command line, without secrets."""
         options = ["--properties-file", str(self._properties), "--load-spark-defaults"]
         return [str(home() / "bin" / "spark-submit"), *options, str(Path(__file__).with_name("serve.py"))]
 
     def environment(self) -> dict[str, str]:
-        """Of the server, and of executors on this machine, which find the library where this process has it."""
+        """The environment of the server, and of executors on this machine, which use the library of this process."""
         passed = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN)}
         known = [path for path in passed.get("PYTHONPATH", "").split(os.pathsep) if path]
         own = [str(_ROOT), str(_ROOT / "plugins")]
@@ -216,7 +212,7 @@ class ConnectServer:
     def spawn(
         self, output: IO[bytes], *, environment: Mapping[str, str] | None = None, dies: bool = False
     ) -> "subprocess.Popen[bytes]":
-        """Starts the server after `prepare()`, without waiting for it. `dies`: with the thread that calls."""
+        """Starts the server after `prepare()`, without waiting for it. `dies`: it ends with the calling thread."""
         command = with_parent(self.command()) if dies else self.command()
         self._child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder,
@@ -225,16 +221,14 @@ class ConnectServer:
         return self._child
 
     def listens(self) -> bool:
-        """Whether somebody accepts connections on its port."""
+        """Whether its port accepts connections."""
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
             return True
         return False
 
     def start(self) -> None:
-        """Starts it and returns when it listens. It ends with the thread that calls, where the kernel does that.
-
-        Raises `ServerDidNotStart`, `SparkSecretMissing`.
-        """
+        """Starts it and returns when it listens. It ends with the calling thread, if the kernel supports that. Raises
+        `ServerDidNotStart`, `SparkSecretMissing`."""
         self.prepare()
         with open(self.log, "wb") as output:
             child = self.spawn(output, dies=True)
@@ -249,7 +243,7 @@ class ConnectServer:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Ends it, if need be by force."""
+        """Ends it, by force if necessary."""
         child = self._child
         if child is None:
             return
@@ -275,10 +269,8 @@ class ConnectServer:
 
 
 def own_scratch() -> Path:
-    """This process's own folder in the first of SPARK_LOCAL_DIRS, else in the system's folder for such.
-
-    What killed processes left there is removed.
-    """
+    """This process's folder in the first of SPARK_LOCAL_DIRS, or else in the system's temporary folder. Removes what
+    killed processes left there."""
     named = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
     base = named[0] if named else Path(tempfile.gettempdir()) / f"sluice-spark-{os.geteuid()}"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -291,7 +283,7 @@ def own_scratch() -> Path:
 
 
 def _lives(pid: str) -> bool:
-    """Whether there is such a process, of any user; without /proc, which not every system has."""
+    """Whether there is such a process, of any user; without /proc, which some systems lack."""
     try:
         os.kill(int(pid), 0)
     except PermissionError:
@@ -302,7 +294,7 @@ def _lives(pid: str) -> bool:
 
 
 def home() -> Path:
-    """The folder of the installed pyspark, which holds Spark."""
+    """The folder of the installed pyspark, with Spark in it."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise Terminal("pyspark is not installed: install requirements.lock.")
@@ -320,6 +312,6 @@ def _free_port() -> int:
 
 
 def _property(value: str) -> str:
-    """`value` as java.util.Properties reads it back."""
+    """`value` escaped for java.util.Properties."""
     units = value.encode("utf-16-be")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))

@@ -1,9 +1,9 @@
-"""A session at a Spark Connect endpoint, and the executors behind it as an `Executor`.
+"""A session at a Spark Connect endpoint, with its executors as an `Executor`.
 
-The endpoint is what `spark_default` names. Where that is a master (`local[N]`, `spark://host:port`), this process
-starts a Connect server against it, which ends with it. A session is made when executors are first asked for, in the
-background, and again where it was lost: who cannot wait looks at `ready`. Until then a process is spared what pyspark
-imports, 45 MB.
+The endpoint is that of `spark_default`. If that is a master (`local[N]`, `spark://host:port`), this process starts a
+Connect server for it, which ends with it. A session is opened in the background when executors are first needed, and
+again after it was lost; callers that cannot wait test `ready`. Until then a process does not import pyspark, which uses
+45 MB.
 """
 
 import logging
@@ -39,25 +39,26 @@ log = logging.getLogger("sluice.job")
 T = TypeVar("T")
 
 ANSWER_SECONDS = 10.0
-"""So long Spark has for what takes it a moment; a frozen server never answers."""
+"""Seconds for requests that take Spark a moment; a frozen server never answers."""
 ATTACH_SECONDS = 180.0
-"""So long who needs executors waits for a session."""
+"""Seconds for which a caller that needs executors waits for a session."""
 LOOK_SECONDS = 120.0
-"""So long executors have for their first answer; those of a cluster come up for it."""
+"""Seconds for the first answer of executors; those of a cluster are started for it."""
 FETCH_SECONDS = 600.0
-"""The same where they fetch an archive of packages before."""
+"""The same if they fetch an archive of packages before."""
 PLAIN_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
-"""A job is one function over a range of numbers: nothing to optimise, and half the JVM's time for a job was that."""
+"""A job is one function over a range of numbers: there is nothing to optimise, which took half of the JVM's time for a
+job."""
 LONGEST_PAUSE_SECONDS = 15.0
-"""Between two tries to get a session."""
+"""Seconds between two attempts to open a session."""
 DISK_FULL = "make room where spark.local.dir leads (SPARK_LOCAL_DIRS)"
-"""What is to be done where Spark cannot write its files."""
+"""The remedy if Spark cannot write its files."""
 CANNOT_WRITE = re.compile(r"No space left on device|File too large|[Qq]uota exceeded|Missing data chunks for artifact")
-"""How Spark says it; the last is all that a client hears whose files did not find room."""
+"""Spark's messages for this; a client gets only the last one if its files did not find room."""
 
 
 class SparkExecutor:
-    """The executors behind an endpoint. With `name` begins what Spark's pages call everything done here."""
+    """The executors of an endpoint. `name`: the beginning of the names of all jobs on Spark's pages."""
 
     def __init__(self, name: str, endpoint: Endpoint):
         self._name = name
@@ -74,7 +75,7 @@ class SparkExecutor:
         self._keeper: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Makes a session in the background, for work that will soon be there."""
+        """Opens a session in the background, for work that comes soon."""
         with self._changed:
             if self._keeper is None and not self._over:
                 self._keeper = threading.Thread(target=self._keep_attached, name="spark-session", daemon=True)
@@ -88,12 +89,12 @@ class SparkExecutor:
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """See `sluice.executor.Executor`: what is cancelled ends with its process."""
+        """See `sluice.executor.Executor`: cancelled work ends with its process."""
         return _never
 
     @property
     def pages(self) -> str:
-        """See `sluice.executor.Executor`: of a server of its own. Those of an endpoint its connection names."""
+        """See `sluice.executor.Executor`: for its own server. The connection names the pages of an endpoint."""
         return (self._own.ui_url if self._own else None) or ""
 
     @property
@@ -120,16 +121,17 @@ class SparkExecutor:
             raise ExecutorsFailed(f"Spark at {self._endpoint}: {_reason(failure)}.") from failure
 
     def cancel(self) -> None:
-        """Ends the tasks under way; returns at once. A job has one session, and one window at a time.
+        """Cancels the running tasks; returns at once.
 
-        What did not come to an end may be frozen: another session shows first that there are executors.
+        A job has one session, and one window at a time. Work that did not end may be frozen: another session first
+        tests whether there are executors.
         """
         session = self._session
         if session is not None:
             self._lose(session, TimeoutError("its work was cancelled"))
 
     def check(self) -> None:
-        """Raises a `Terminal`, what a person must mend: `SparkSecretMissing`, `ServerDiffers`, `ExecutorsDiffer`, …"""
+        """Raises a `Terminal` that needs a person: `SparkSecretMissing`, `ServerDiffers`, `ExecutorsDiffer`, …"""
         if self._refused is not None:
             raise self._refused
 
@@ -166,7 +168,7 @@ class SparkExecutor:
     # -- the session
 
     def _awaited(self) -> "SparkSession":
-        """The session, waited for. Raises what `check` raises, `ExecutorsFailed`."""
+        """The session; waits for it. Raises what `check` raises, `ExecutorsFailed`."""
         self.begin()
         end = time.monotonic() + ATTACH_SECONDS
         with self._changed:
@@ -180,7 +182,8 @@ class SparkExecutor:
             return self._session
 
     def _keep_attached(self) -> None:
-        """A session for as long as one is wanted. Where the kernel does that, its own server ends with this thread."""
+        """Keeps a session open as long as one is needed. Its own server ends with this thread, if the kernel supports
+        that."""
         pause = 0.5
         while not self._over:
             session = None
@@ -239,10 +242,8 @@ class SparkExecutor:
         return session
 
     def _supplied(self, session: "SparkSession") -> list[Found]:
-        """What executors are like, once they have the library, and the packages that are brought along.
-
-        Raises `PackagesMissing`, `ExecutorsDiffer`.
-        """
+        """Checks the executors after they have the library, and the packages that are sent. Raises `PackagesMissing`,
+        `ExecutorsDiffer`."""
         if self._endpoint.packages:
             bring_packages(session, self._endpoint.packages)
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
@@ -256,10 +257,8 @@ class SparkExecutor:
         return found
 
     def _looked(self, session: "SparkSession", seconds: float) -> list[Found]:
-        """One look by as many tasks as run at once where nobody says how many.
-
-        Raises `ServerDiffers`, and `ExecutorsDiffer` where none of them can look.
-        """
+        """Checks once, with as many tasks as run at the same time by default. Raises `ServerDiffers`, and
+        `ExecutorsDiffer` if no task can run the check."""
         frame = session.range(0, 4096).mapInArrow(look(), Found.SCHEMA)
         done: list[Found | Exception] = []
 
@@ -289,21 +288,22 @@ class SparkExecutor:
         return f"{self._endpoint} (its pages: {self.pages})" if self.pages else str(self._endpoint)
 
     def _lose(self, session: "SparkSession", why: BaseException) -> None:
-        """Whatever the matter is, another session begins without it. Only the first to notice does something."""
+        """Ends the session after any error; another one begins without it. Only the first caller has an effect."""
         with self._changed:
             if self._session is session:
                 self._session, self._reason = None, _reason(why)
                 self._changed.notify_all()
 
     def _release(self, session: "SparkSession | None") -> None:
-        """Its work is interrupted; a server that does not answer forgets it by itself."""
+        """Interrupts its work and ends it; a server that does not answer forgets it by itself."""
         if session is not None:
             _within(ANSWER_SECONDS, lambda: session.interruptTag(_tag(self._name)))
             _within(ANSWER_SECONDS, session.stop)
 
 
 def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What an executor does with the numbers of its tasks. It travels by value, the task in it as bytes."""
+    """The function that an executor runs for the numbers of its tasks. It is sent by value, with the task in it as
+    bytes."""
 
     def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import pickle
@@ -324,7 +324,7 @@ def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Ite
 
 
 def _of_spark(failure: Exception) -> bool:
-    """Whether the session, and not our own code, says so."""
+    """Whether the error comes from the session, and not from Sluice's code."""
     import grpc
     from pyspark.errors import PySparkException
 
@@ -332,17 +332,17 @@ def _of_spark(failure: Exception) -> bool:
 
 
 def _tag(text: str) -> str:
-    """As Spark takes it: not empty, no comma."""
+    """A tag that Spark accepts: not empty, without commas."""
     return text.replace(",", ";")
 
 
 def _plain(text: str) -> str:
-    """As Spark's pages show it: they write other characters as numbers."""
+    """The name for Spark's pages, which show other characters as numbers."""
     return text.replace("→", "->").encode("ascii", "replace").decode()
 
 
 def _within(seconds: float, call: Callable[[], object]) -> bool:
-    """Whether `call` came to an end in that time, well or not."""
+    """Whether `call` ended in that time, with or without an error."""
 
     def quietly() -> None:
         with suppress(Exception):
@@ -359,7 +359,7 @@ def _never() -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """One line."""
+    """The error in one line."""
     text = str(error)
     if found := CANNOT_WRITE.search(text):
         return f"its disk is full or may not be written to ({found[0]}): {DISK_FULL}"

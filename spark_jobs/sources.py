@@ -1,8 +1,8 @@
-"""Data sources for every user of Spark: a master's rows, format `sluice`, and its changes, format `sluice.changes`.
+"""Data sources for Spark: a master's rows, format `sluice`, and its changes, format `sluice.changes`.
 
-`register` makes them known to a session; docs/feeds.md has what they read, with which options. How the master is
-reached travels inside the registered class, as bytes: it is in no option, plan, page or event log. Classes travel by
-value, so that executors need the library alone, which a session brings along where they lack it.
+`register` registers them in a session; docs/feeds.md explains their options. The master's connection is inside the
+registered class, as bytes: it is in no option, plan, page or event log. Classes are sent by value, so executors need
+only the library, which a session sends if they lack it.
 """
 
 import atexit
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTITION_ROWS = 250_000
-"""Rows of a partition of a table, where the option `partitionRows` says nothing."""
+"""Rows of a partition without the option `partitionRows`."""
 
 OPTIONS = {
     "sluice": frozenset({"prefix", "table", "feed", "position", "columns", "texts", "partitionrows"}),
@@ -72,20 +72,20 @@ _ORDERS: Mapping[type[Filter], Operator] = {
     IsNotNull: Operator.NOT_NULL,
 }
 _ORDERED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
-"""Kinds whose values Spark and the master order alike."""
+"""Kinds whose values Spark and the master sort in the same order."""
 _EQUAL = _ORDERED | {Kind.BOOLEAN, Kind.TEXT}
-"""Kinds of which values that Spark finds equal are equal on the master as well. A char is not: of its blanks."""
+"""Kinds whose values are equal on the master if Spark finds them equal. CHAR is not one, because of its blanks."""
 
 
 class OptionWrong(Terminal):
-    """An option of a read says what it cannot."""
+    """An option of a read has a wrong value."""
 
 
 def register(spark: "SparkSession", prefix: str, connections: Mapping[str, ConnectionInfo]) -> None:
-    """Makes the formats `sluice` and `sluice.changes` known to the session, for the replication `prefix`.
+    """Registers the formats `sluice` and `sluice.changes` in the session, for the replication `prefix`.
 
-    `connections`: by the id that the replication's file names, see `docs/feeds.md`. A session may know several
-    replications: the option `prefix` says which one a read means. Raises `Terminal` of the configuration.
+    `connections`: by the id in the replication's file, see `docs/feeds.md`. A session may know several replications:
+    then the option `prefix` chooses one. Raises `Terminal` of the configuration.
     """
     replication = config.load(prefix)
     conn_id = replication.master.conn_id
@@ -102,7 +102,7 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
 
 
 def _bring_library(spark: "SparkSession") -> None:
-    """Where executors run, the library and this module must be: once a session."""
+    """Gives executors the library and this module, once for each session."""
     import spark_jobs.sources
 
     cloudpickle.register_pickle_by_value(spark_jobs.sources)  # type: ignore[no-untyped-call]
@@ -132,7 +132,7 @@ def _fingerprint(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _Source(DataSource):
-    """What both formats share: the master that the option `prefix` means, and the table."""
+    """The base of both formats: the master of the option `prefix`, and the table."""
 
     masters: ClassVar[Mapping[str, Master]] = {}
 
@@ -165,7 +165,7 @@ class _Source(DataSource):
 
     @property
     def feed(self) -> str:
-        """The name of a feed of the replication, empty for none. Raises `NotAFeed`."""
+        """The name of a feed of the replication; empty without one. Raises `NotAFeed`."""
         name = self._text("feed")
         if name:
             self.master.check_feed(name)
@@ -225,7 +225,7 @@ class TableSource(_Source):
 
 
 class TableReader(DataSourceReader):
-    """Plans where Spark's driver is, reads where its executors are."""
+    """Plans in Spark's driver, reads in its executors."""
 
     def __init__(
         self, master: Master, table: TableName, schema: StructType, rows: int, feed: str, position: Position | None
@@ -239,7 +239,7 @@ class TableReader(DataSourceReader):
         self._conditions: list[RowCondition] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802
-        """All of them are Spark's to decide as well: rows that are taken back have not met them."""
+        """Spark evaluates all of them as well, because rows that are undone were not filtered by them."""
         with self._master.session() as session:
             columns = self._master.columns(session, self._master.shape(session, self._table))
         kinds = {column.name: column.logical.kind for column in columns}
@@ -247,7 +247,7 @@ class TableReader(DataSourceReader):
         yield from filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Takes the position, and divides the table by its keys."""
+        """Takes the position, and partitions the table by its keys."""
         master = self._master
         with master.session() as session:
             position = self._position
@@ -266,7 +266,7 @@ class TableReader(DataSourceReader):
 
 
 class ChangeSource(_Source):
-    """Format `sluice.changes`: what happened to a table, or to all, between two positions or from one on."""
+    """Format `sluice.changes`: changes of a table, or of all, between two positions or from one on."""
 
     @classmethod
     def name(cls) -> str:
@@ -323,8 +323,8 @@ class ChangeReader(DataSourceReader):
 
 
 class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Changes as they come. An offset is a position, so that a batch is whole transactions; Spark's checkpoint says
-    which are through, and the feed on the master follows it."""
+    """A stream of changes. An offset is a position, so that a batch has whole transactions; Spark's checkpoint has the
+    processed ones, and the feed on the master follows it."""
 
     def __init__(self, read: ChangeRead, feed: str, table: str, begin: Position | None) -> None:
         self._read = read
@@ -335,7 +335,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: dict[str, str] | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Asked once in the life of a query: later its checkpoint says where it is."""
+        """Called once in the life of a query: later its checkpoint has the position."""
         master = self._read.master
         with master.session() as session:
             if self._begin is not None:
@@ -348,7 +348,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._up_to_now = True
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """The position of now; `start` again where no change of any table came since."""
+        """The present position; `start` if no change of any table came since."""
         if self._last is not None:
             return self._last
         master, begin = self._read.master, _of_offset(start)
@@ -371,7 +371,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._read.read(partition.value)
 
     def commit(self, end: dict[str, str]) -> None:
-        """The sink has all up to `end`, and the checkpoint says so: that much may be purged."""
+        """Called when the sink has everything up to `end`, and the checkpoint says so: these changes may be purged."""
         with self._read.master.session() as session:
             self._note(session, _of_offset(end))
 
@@ -390,7 +390,7 @@ def _of_offset(offset: Mapping[str, str]) -> Position:
 
 
 def _condition(given: Filter, kinds: Mapping[str, Kind]) -> RowCondition | None:
-    """A filter as the master understands it; None where it is Spark's alone."""
+    """A filter for the master; None if only Spark can evaluate it."""
     operator = _ORDERS.get(type(given))
     attribute: tuple[str, ...] = getattr(given, "attribute", ())
     if operator is None or len(attribute) != 1 or attribute[0] not in kinds:
@@ -408,7 +408,7 @@ def _condition(given: Filter, kinds: Mapping[str, Kind]) -> RowCondition | None:
 
 
 def _value_text(value: object, kind: Kind) -> str | None:
-    """As the master reads it; None where it may not."""
+    """The text for the master; None if it cannot evaluate the value."""
     if isinstance(value, bool):
         return str(value).lower() if kind is Kind.BOOLEAN else None
     if isinstance(value, int | Decimal):

@@ -1,6 +1,6 @@
-"""Runs a first job on a Connect server: `python -m spark_jobs.warm_up`, the fields of an `Endpoint` on its stdin.
+"""Runs a first job on a Connect server: `python -m spark_jobs.warm_up`, with the fields of an `Endpoint` on stdin.
 
-The first job of a server takes seconds, in which its JVM loads classes and its Python workers come up.
+The first job of a server takes seconds, in which its JVM loads classes and its Python workers start.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The process that forks Spark's Python workers on this machine, with the library imported before any of them.
+"""The process that forks Spark's Python workers on this machine, after it has imported the library.
 
-A worker that begins does so at once: without this each imports for a second what all have in common.
+So a worker starts at once; otherwise each would import the same for a second.
 """
 
 import gc
@@ -24,7 +24,7 @@ IMPORTED = (
     "sluice.load.transfer.importer",
     "sluice.verify.executor_reads",
 )
-"""What tasks need, beside the vendors."""
+"""The modules that tasks need, except vendors."""
 PARTS: tuple[Callable[[Vendor], object], ...] = (
     lambda vendor: vendor.sessions,
     lambda vendor: vendor.images,
@@ -34,11 +34,12 @@ PARTS: tuple[Callable[[Vendor], object], ...] = (
     lambda vendor: vendor.load_target,
     lambda vendor: vendor.digests,
 )
-"""What they need of a vendor. Each is imported when it is first asked for: half a second in a new worker."""
+"""The modules of vendors that tasks need. Each would be imported when it is first used: half a second in a new worker.
+"""
 
 
 def import_all() -> None:
-    """Imports what tasks need, each vendor's driver as well where it is installed."""
+    """Imports what tasks need, with each vendor's driver if it is installed."""
     for name in IMPORTED:
         importlib.import_module(name)
     for vendor, part in product(names(), PARTS):
