@@ -1,4 +1,4 @@
-"""What is wrong with a recorded stream, or with its folder. Nothing is lost by any of it: the slave stays as it is."""
+"""Errors of a recorded stream or its folder. None of them loses anything: the slave stays as it is."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from sluice.errors import RESTART_APPLY, DataLost, Terminal, Transient
 
 
 class StreamUnreachable(Transient):
-    """The folder of the stream cannot be read just now, or holds no file yet."""
+    """The folder of the stream cannot be read at the moment, or has no file yet."""
 
     def __init__(self, folder: Path, reason: str):
         super().__init__(
@@ -17,7 +17,7 @@ class StreamUnreachable(Transient):
 
 
 class StreamDamaged(Terminal):
-    """A line of a file is not what a recorded stream has there."""
+    """A line of a file is not a valid line of a recorded stream."""
 
     def __init__(self, file: Path, line: int, reason: str):
         super().__init__(
@@ -30,7 +30,7 @@ class StreamDamaged(Terminal):
 
 
 class OtherStream(Terminal):
-    """The files in the folder are not those that the slave has followed so far, or not all of them."""
+    """The files in the folder are not those that the slave has followed so far, or some are missing."""
 
     def __init__(self, folder: Path, reason: str):
         super().__init__(
@@ -42,7 +42,7 @@ class OtherStream(Terminal):
 
 
 class ChangesLost(DataLost):
-    """The stream says that what follows on the master cannot be had any more."""
+    """The stream says that later changes of the master are lost."""
 
     def __init__(self, folder: Path, reason: str):
         super().__init__(
@@ -54,4 +54,4 @@ class ChangesLost(DataLost):
 
 
 class Malformed(Exception):
-    """A line that is none of a stream; who reads the file says where it is."""
+    """An invalid line; the reader of the file adds its place."""

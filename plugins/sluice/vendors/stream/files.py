@@ -1,8 +1,7 @@
-"""The files of a recorded stream: which there are, and where in them a change or a commit is.
+"""The files of a recorded stream, and the places of changes and commits in them.
 
-A file is read once from its beginning, as far as it is written, and remembered by an index of places: one behind each
-commit, and within a large transaction one now and then. From the place before it any change is read without reading
-what is in front of it.
+A file is read once from its beginning, as far as it is written, and indexed by places: one after each commit, and some
+within a large transaction. Any change can then be read from the place before it.
 """
 
 import os
@@ -19,17 +18,17 @@ from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, 
 from sluice.vendors.stream.lines import Change, Commit, Header, parse
 
 STEP = 10_000
-"""Changes of one transaction between two places of the index."""
+"""The number of changes of one transaction between two places of the index."""
 KEPT = 4
-"""Files whose indexes are kept."""
+"""The number of files whose indexes are kept."""
 
 _NAME = re.compile(r"[0-9]{19}\.jsonl\Z")
 _OF_ROWS = tuple(b'{"change":"%b",' % kind for kind in (b"insert", b"update", b"delete"))
-"""How changes of rows begin that are counted without a look."""
+"""The beginnings of row changes that are counted without parsing."""
 
 
 def file_name(after: int) -> str:
-    """Of the file whose changes follow the position `after`."""
+    """The name of the file whose changes follow the position `after`."""
     return f"{after:019d}.jsonl"
 
 
@@ -39,28 +38,28 @@ class Place:
 
     offset: int
     line: int
-    """Lines in front of it."""
+    """The number of lines before it."""
     number: int
-    """Of the last change in front of it."""
+    """The number of the last change before it."""
     front: int
-    """Where the line in front of it begins."""
+    """Where the line before it begins."""
     begins: int
-    """The position with which the transaction there begins, or with which the one in front of it ended."""
+    """The position before the transaction at this place, or of the transaction that ended there."""
 
 
 @dataclass
 class Index:
-    """What is known of one file, up to the last commit that was seen."""
+    """The index of one file, up to its last known commit."""
 
     file: Path
     header: Header
     inode: int
     closed: bool = False
-    """Whether nothing more is written to it."""
+    """Whether the file is finished."""
     definitions: list[tuple[int, TableName, TableDefinition | None]] = field(default_factory=list)
-    """What tables are, and from behind which change on; None: gone."""
+    """The definitions of tables, and the change after which they are valid; None: dropped."""
     end: Commit = field(default_factory=lambda: Commit(0, ""))
-    """The last commit; without any, that with which the file before this one ended."""
+    """The last commit; without one, the last commit of the file before."""
     _numbers: "array[int]" = field(default_factory=lambda: array("q"))
     _offsets: "array[int]" = field(default_factory=lambda: array("q"))
     _lines: "array[int]" = field(default_factory=lambda: array("q"))
@@ -68,7 +67,7 @@ class Index:
     _begins: "array[int]" = field(default_factory=lambda: array("q"))
 
     def add(self, place: Place) -> None:
-        """Behind all others."""
+        """Adds a place after all others."""
         self._numbers.append(place.number)
         self._offsets.append(place.offset)
         self._lines.append(place.line)
@@ -76,13 +75,13 @@ class Index:
         self._begins.append(place.begins)
 
     def place(self, number: int) -> Place:
-        """The last place in front of the change that follows the one with this number."""
+        """The last place before the change that follows the one with this number."""
         at = max(0, bisect_right(self._numbers, number) - 1)
         return Place(self._offsets[at], self._lines[at], self._numbers[at], self._fronts[at], self._begins[at])
 
     @property
     def last(self) -> Place:
-        """Behind what is indexed."""
+        """The end of the indexed part."""
         return self.place(self._numbers[-1])
 
     def is_commit(self, number: int) -> bool:
@@ -91,7 +90,7 @@ class Index:
         return at >= 0 and self._numbers[at] == self._begins[at] == number
 
     def commit_between(self, above: int, up_to: int) -> Place | None:
-        """The last commit above one number and up to another one, or else the first one above; None without any."""
+        """The last commit above one number and up to another one, or else the first one above; None without one."""
         at = bisect_right(self._numbers, max(up_to, above)) - 1
         while at >= 0 and self._numbers[at] > above:
             if self._numbers[at] == self._begins[at]:
@@ -105,7 +104,7 @@ class Index:
         return None
 
     def time(self, commit: Place) -> str:
-        """When the transaction in front of a place was committed. Raises `OSError`."""
+        """When the transaction before a place was committed. Raises `OSError`."""
         if commit.number == self.end.position:
             return self.end.time
         if commit.number == self.header.after:
@@ -116,7 +115,7 @@ class Index:
         return found.time if isinstance(found, Commit) else ""
 
     def tables(self, number: int) -> dict[TableName, TableDefinition]:
-        """The tables of the stream behind the change `number`."""
+        """The tables of the stream after the change `number`."""
         found: dict[TableName, TableDefinition] = {}
         for since, table, definition in self.definitions:
             if since > number:
@@ -126,14 +125,14 @@ class Index:
 
 
 def follow(tables: dict[TableName, TableDefinition], table: TableName, definition: TableDefinition | None) -> None:
-    """`tables` once `table` is what `definition` says: another name may be among it, None: it is gone."""
+    """`tables` after `table` got `definition`, which may have another name; None: it was dropped."""
     tables.pop(table, None)
     if definition is not None:
         tables[definition.table] = definition
 
 
 class Files:
-    """The files in one folder, for one thread at a time."""
+    """The files in a folder; used by one thread at a time."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -141,7 +140,7 @@ class Files:
         self._stream: str | None = None
 
     def names(self) -> list[Path]:
-        """In their order. Raises `StreamUnreachable` where there is none."""
+        """The names of the files in their order. Raises `StreamUnreachable` without any."""
         try:
             found = sorted(entry.name for entry in os.scandir(self.folder) if _NAME.match(entry.name))
         except OSError as error:
@@ -151,10 +150,8 @@ class Files:
         return [self.folder / name for name in found]
 
     def index(self, file: Path, names: list[Path]) -> Index:
-        """Of `file`, one of `names`, as far as it is written now.
-
-        Raises `StreamDamaged`, `OtherStream`, `StreamUnreachable`.
-        """
+        """The index of `file`, one of `names`, as far as it is written now. Raises `StreamDamaged`, `OtherStream`,
+        `StreamUnreachable`."""
         at = names.index(file)
         try:
             with file.open("rb") as opened:
@@ -194,7 +191,7 @@ class Files:
         return names[at]
 
     def head(self, file: Path) -> dict[TableName, TableDefinition]:
-        """The tables that a file describes in front of its changes. Raises `StreamDamaged`, `StreamUnreachable`."""
+        """The tables that a file describes before its changes. Raises `StreamDamaged`, `StreamUnreachable`."""
         found: dict[TableName, TableDefinition] = {}
         try:
             with file.open("rb") as opened:
@@ -227,7 +224,7 @@ class Files:
         return index
 
     def _extend(self, index: Index, opened: Iterator[bytes]) -> None:
-        """Reads on, up to the last commit that is there. What is behind it may go on, or never come to an end."""
+        """Continues reading, up to the last existing commit. What follows it may be continued, or never be finished."""
         place = index.last
         offset, line, number, begins = place.offset, place.line, place.number, place.begins
         waiting: list[tuple[int, TableName, TableDefinition | None]] = []

@@ -1,4 +1,4 @@
-"""The lines of a recorded stream, as docs/stream.md has them: JSON objects, one a line."""
+"""The lines of a recorded stream (docs/stream.md): one JSON object on each line."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _FIELDS: dict[Action, frozenset[str]] = {
     Action.ALTER: frozenset({"definition", "former"}),
     Action.DROP: frozenset({"former"}),
 }
-"""What a change of each kind may say beside its table."""
+"""The fields that a change of each kind may have besides its table."""
 _OPTIONAL = frozenset({"hashes", "complete", "former", "partial"})
 
 
@@ -42,13 +42,13 @@ class Header:
     """The first line of a file."""
 
     stream: str
-    """Names the stream: all its files have the same."""
+    """The name of the stream, the same in all its files."""
     after: int
-    """The position with which the file before this one ended."""
+    """The position at which the file before this one ended."""
     time: str = ""
-    """Of that position, ISO 8601, UTC."""
+    """The time of that position, ISO 8601, UTC."""
     source: str | None = None
-    """As in `Commit`: the commits of a file before this one may be gone."""
+    """As in `Commit`: the file before this one may be deleted."""
 
 
 @dataclass(frozen=True)
@@ -57,36 +57,36 @@ class Change:
     table: TableName
     new: Values | None = None
     old: Values | None = None
-    """Of a DELETE the whole row, of an UPDATE at least what changed; None where nobody knows."""
+    """For a DELETE the whole row, for an UPDATE at least the changed columns; None if unknown."""
     partial: bool = False
-    """Columns are left out: of an UPDATE's `new` those that did not change, of `old` those that nobody knows."""
+    """Columns are left out: unchanged ones of an UPDATE's `new`, unknown ones of `old`."""
     definition: TableDefinition | None = None
-    """The table from here on."""
+    """The definition after the change."""
     former: TableDefinition | None = None
-    """The table up to here."""
+    """The definition before the change."""
     bound: Bound | None = None
     reason: str | None = None
 
     @property
     def defines(self) -> bool:
-        """Whether the table is another one behind it, or gone."""
+        """Whether it changes or drops the table."""
         return self.action in (Action.CREATE, Action.ALTER, Action.DROP)
 
     @property
     def content(self) -> str | None:
-        """As an item has it, of what is no change of a row."""
+        """CONTENT for an item that is no change of a row."""
         if self.definition is not None:
             return format_definition(self.definition)
         return format_bound(self.bound) if self.bound is not None else self.reason
 
     @property
     def oldcontent(self) -> str | None:
-        """The same."""
+        """OLDCONTENT for an item that is no change of a row."""
         return format_definition(self.former) if self.former is not None else None
 
 
 class RowChange(msgspec.Struct, omit_defaults=True, gc=False):
-    """A change of a row in the fields of its line, quicker to make and to write than a `Change`."""
+    """A row change as the fields of its line, which is faster to make and to write than a `Change`."""
 
     change: str
     """`insert`, `update` or `delete`."""
@@ -104,13 +104,13 @@ class Commit:
     """The number of its last change."""
     time: str
     source: str | None = None
-    """The position on the master up to which the recorder has read, for its next start."""
+    """The master's position up to which the recorder has read, for its next start."""
     lost: str | None = None
-    """Why what the master committed behind it cannot be had any more."""
+    """Why later changes of the master are lost."""
 
 
 def write_rows(changes: Sequence[RowChange]) -> bytes:
-    """Their lines with their ends, as `write` makes those of a `Change`."""
+    """Their lines with line ends, as `write` makes them from a `Change`."""
     return _ENCODER.encode_lines(changes)
 
 
@@ -142,7 +142,7 @@ def parse(line: bytes) -> Line:
 
 
 def write(line: Line) -> bytes:
-    """The line with its end; `parse` reads it back."""
+    """The line with its line end; `parse` reads it."""
     match line:
         case Header():
             time = {"time": line.time} if line.time else {}
@@ -395,7 +395,7 @@ def _formed(row: Values | None, names: Sequence[str], partial: bool) -> str | No
 
 
 def _guid(change: Change, new: Values | None, old: Values | None, key: Sequence[str]) -> str | None:
-    """The text of the row's key; None where an update changes it."""
+    """The text of the row's key; None if an update changes it."""
     row = new if new is not None else old or {}
     if lacking := [name for name in key if name not in row]:
         raise Malformed(f"leaves {', '.join(map(repr, lacking))} out, of the key of {change.table}")

@@ -8,13 +8,13 @@ from sluice.model.position import OtherSource, Position
 
 @dataclass(frozen=True)
 class StreamPosition:
-    """All changes up to the one with the number `commit`, with which a transaction ends."""
+    """All changes up to the number `commit`, with which a transaction ends."""
 
     stream: str
-    """The stream's own name."""
+    """The name of the stream."""
     commit: int
     time: str = field(default="", compare=False)
-    """Of the commit, ISO 8601, UTC; empty at the beginning of a stream."""
+    """The time of the commit, ISO 8601, UTC; empty at the beginning of a stream."""
 
     @property
     def high(self) -> int:
@@ -22,20 +22,20 @@ class StreamPosition:
         return self.commit
 
     def covers(self, transaction: int, repl_key: int = 0) -> bool:
-        """`transaction`: the number of its first change. Of `repl_key` nothing depends."""
+        """`transaction`: the number of its first change. `repl_key` is not used."""
         return transaction <= self.commit
 
     def covers_all_of(self, other: Position) -> bool:
-        """Whether what `other` covers is covered here too. Raises `OtherSource`."""
+        """Whether it covers everything that `other` covers. Raises `OtherSource`."""
         return self._other(other).commit <= self.commit
 
     def floor(self, target: Position) -> int:
-        """Changes of the window to `target` have higher numbers. Raises `OtherSource`."""
+        """A number below those of the changes in the window to `target`. Raises `OtherSource`."""
         self._other(target)
         return self.commit
 
     def text(self) -> str:
-        """The form in which it is kept."""
+        """The text for storage."""
         values = {"vendor": "stream", "stream": self.stream, "commit": self.commit, "time": self.time}
         return json.dumps(values, separators=(",", ":"))
 
@@ -50,7 +50,7 @@ class StreamPosition:
 
     @classmethod
     def of(cls, position: Position) -> "StreamPosition":
-        """The position itself. Raises `OtherSource` where it is none of a recorded stream."""
+        """The position itself. Raises `OtherSource` if it is not one of a recorded stream."""
         if not isinstance(position, cls):
             raise OtherSource(position, "a recorded stream")
         return position

@@ -21,7 +21,7 @@ from sluice.vendors.stream.lines import Change, Commit, items_of
 
 @dataclass(frozen=True)
 class Item:
-    """One change of a window, as an item has it."""
+    """One change of a window, in the form of an item."""
 
     number: int
     transaction: int
@@ -34,7 +34,7 @@ class Item:
 
     @property
     def bytes(self) -> int:
-        """Of its contents, as texts."""
+        """The size of its contents, as texts."""
         return len(self.content or "") + len(self.oldcontent or "")
 
     @property
@@ -66,10 +66,8 @@ class Reader:
         max_bytes: int | None = None,
         rows_of: TableName | None = None,
     ) -> pa.Table:
-        """The changes in order, columns as in `ITEMS`; old images are always among them. `rows_of`: of its rows alone.
-
-        Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`.
-        """
+        """The changes in order, with the columns of `ITEMS` and always with old images. `rows_of`: only its rows.
+        Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`."""
         del images
         if rows_of is not None:
             return self._table(window, lambda item: item.table == rows_of and item.action in ROW_ACTIONS, max_bytes)
@@ -82,13 +80,13 @@ class Reader:
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
     ) -> pa.Table:
-        """UPDATEs that change a key; with `guids` all changes of these keys as well."""
+        """UPDATEs that change a key; with `guids`, also all changes of these keys."""
         del images
         wanted = {table: frozenset(keys) for table, keys in (guids or {}).items()}
         return self._table(window, lambda item: item.changes_key or item.guid in wanted.get(item.table, ()))
 
     def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
-        """Counts the window, or its first `limit` changes and `max_bytes` of contents. One change is always taken."""
+        """Counts the window, or its first `limit` changes and `max_bytes` of contents, at least one change."""
         changes = size = key_changes = 0
         last: int | None = None
         cuts: list[Cut] = []
@@ -107,7 +105,7 @@ class Reader:
         return any(item.action is action for item in self._read(window))
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing, since nothing stays open."""
 
     def _table(self, window: Window, wanted: Callable[[Item], bool], max_bytes: int | None = None) -> pa.Table:
         size = 0
@@ -146,7 +144,7 @@ class Reader:
     def _begin(
         index: Index, before: dict[TableName, TableDefinition] | None, floor: int
     ) -> dict[TableName, TableDefinition]:
-        """The tables where reading begins in a file. `before`: where the file in front of it ended."""
+        """The tables at the place where reading begins in a file. `before`: the end of the file before it."""
         if before is None:
             return index.tables(index.place(floor).number)
         now = index.tables(index.header.after)
@@ -160,7 +158,7 @@ class Reader:
 
     @staticmethod
     def _of_file(index: Index, tables: dict[TableName, TableDefinition], floor: int) -> Iterator[Item]:
-        """The changes of a file behind `floor`, up to its last commit. `tables` moves along."""
+        """The changes of a file after `floor`, up to its last commit. `tables` is updated with them."""
         place, end = index.place(floor), index.last.offset
         offset, line, number, begins = place.offset, place.line, place.number, place.begins
         try:

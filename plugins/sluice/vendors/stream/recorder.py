@@ -1,8 +1,8 @@
 """Records the changes of a master into a folder, window by window.
 
 A transaction of the stream is a window of the master: its end is a state that the master had, and its changes are in
-the order in which they were captured. Where the recorder has come to is in the stream itself, in each head and
-commit; a recorder that was killed goes on there, in a new file, and nothing is there twice.
+the order in which they were captured. Each head and commit of the stream has the recorder's position; a recorder that
+was killed continues from there, in a new file, without duplicates.
 """
 
 import logging
@@ -38,10 +38,10 @@ from sluice.vendors.stream.writer import FILE_BYTES, Writer
 log = logging.getLogger("sluice.record")
 
 SLICE, SLICE_BYTES = 100_000, 128 << 20
-"""Changes and bytes of contents that are held in memory at once."""
+"""The highest number of changes, and of bytes of contents, in memory at once."""
 POLL_SECONDS = 0.1
 IDLE_SECONDS = 10.0
-"""How often the stream says that nothing has changed."""
+"""Seconds between two commits which say that nothing has changed."""
 LONGEST_BACKOFF_SECONDS = 15.0
 
 
@@ -56,7 +56,7 @@ class NotRecorded(DataLost):
 
 
 class RecordedElsewhere(Terminal):
-    """The stream in the folder was made by another program."""
+    """The stream in the folder was written by another program."""
 
     def __init__(self, folder: Path):
         super().__init__(
@@ -66,7 +66,7 @@ class RecordedElsewhere(Terminal):
 
 
 class Recorder:
-    """Records one master's changes. `schema`: where the replication's resources are there."""
+    """Records the changes of one master. `schema`: the schema of the replication's resources there."""
 
     def __init__(
         self, info: ConnectionInfo, prefix: Prefix, schema: str, folder: Path, *, file_bytes: int = FILE_BYTES
@@ -76,13 +76,13 @@ class Recorder:
         self.schema = schema
         self.folder = folder
         self.recorded = 0
-        """Changes, since this recorder began."""
+        """The number of changes since this recorder began."""
         self._changes, self._images = source_of(info.vendor).changes, source_of(info.vendor).images
         self._file_bytes = file_bytes
         self._application = f"sluice record {prefix}"
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
+        """Records until `stop` is set; waits for the end of outages. Raises `Terminal`."""
         backoff = 0.0
         while not stop.is_set():
             try:
@@ -94,7 +94,7 @@ class Recorder:
                 stop.wait(backoff)
 
     def record_once(self) -> Commit:
-        """All that the master has by now; the end of the stream then. Raises `Terminal`, `Transient`."""
+        """Records everything that the master has now. Returns the end of the stream. Raises `Terminal`, `Transient`."""
         with self._session() as session, self._reader() as reader, self._begin(session) as (writer, seen):
             self._window(session, reader, writer, seen)
             return writer.end
@@ -120,7 +120,7 @@ class Recorder:
         return self._changes.Reader(self.info, self.prefix, self.schema, application=self._application)
 
     def _begin(self, session: Session) -> "_Begun":
-        """The stream, new or gone on with, and the position on the master up to which it has all changes."""
+        """The stream, new or continued, and the master's position up to which it has all changes."""
         vendor_of(self.info.vendor).capture.require(session, self.prefix, self.schema)
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = self._end()
@@ -139,7 +139,7 @@ class Recorder:
         return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
 
     def _end(self) -> tuple[Commit | None, str]:
-        """Where the stream ends; None for a new one. Its name."""
+        """The end of the stream, None for a new one; and its name."""
         files = Files(self.folder)
         with suppress(StreamUnreachable):
             names = files.names()
@@ -152,7 +152,7 @@ class Recorder:
     def _window(
         self, session: Session, reader: ChangeReader, writer: Writer, seen: Position, *, unless_empty: bool = False
     ) -> Position:
-        """Records what follows `seen`. `unless_empty`: writes nothing where there is nothing."""
+        """Records what follows `seen`. `unless_empty`: writes nothing if there is nothing."""
         target = self._changes.window_end(session, self.prefix, self.schema, seen, SLICE)
         number, window = 0, Window(seen, target)
         for items in _slices(reader, window):
@@ -172,7 +172,7 @@ class Recorder:
 
 
 class _Begun:
-    """A writer that is closed at the end, and where recording goes on."""
+    """A writer that is closed at the end, and the position from which recording continues."""
 
     def __init__(self, writer: Writer, seen: Position):
         self.writer = writer
@@ -204,7 +204,7 @@ def _changes(items: pa.Table, images: RowImageCodec) -> Iterable[Change]:
 
 
 def _change(item: Mapping[str, Any], images: RowImageCodec) -> Change:
-    """Raises `Terminal` for what nothing reads."""
+    """Raises `Terminal` for a source that cannot be recorded."""
     action, table = Action(item["action"]), TableName(item["schema"], item["table"])
     new, old = item["content"], item["oldcontent"]
     match action:

@@ -1,4 +1,4 @@
-"""A session on the folder of a recorded stream: a server's session as far as reading changes needs one."""
+"""A session on the folder of a recorded stream, with the part of a session that reading changes needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from sluice.vendors.stream.files import Files
 
 
 class StreamSession:
-    """Holds what is known of the files. Nothing is written, so a transaction is nothing."""
+    """Holds the indexes of the files. Nothing is written, so transactions have no effect."""
 
     vendor = STREAM
 
     def __init__(self, folder: Path):
         self.files = Files(folder)
         self.secured: tuple[Path, int] | None = None
-        """A file, and how far of it is known to be on the disk."""
+        """A file, and how far it is known to be on disk."""
         self.closed = False
         self.broken = False
 
@@ -37,7 +37,7 @@ class StreamSession:
     def execute(
         self, query: LiteralString | bytes, params: Sequence[object] | Mapping[str, object] | None = None, /
     ) -> Rows:
-        """Raises `NoDatabase`: no server is there that runs statements."""
+        """Raises `NoDatabase`: no server can run statements."""
         raise NoDatabase(STREAM)
 
     def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:
@@ -49,7 +49,7 @@ class StreamSession:
         yield None
 
     def expect_idle(self) -> None:
-        """It always is."""
+        """Always true."""
 
     def ping(self) -> None:
         """Raises `StreamUnreachable`."""
@@ -59,14 +59,14 @@ class StreamSession:
         return datetime.now(UTC)
 
     def limit_lock_waits(self, seconds: float) -> None:
-        """Nothing is locked."""
+        """Does nothing, since nothing is locked."""
 
     def close(self) -> None:
         self.closed = True
 
 
 class StreamSessions:
-    """Opens folders. Of `sluice.database.session.Sessions` what a source without a server has."""
+    """Opens folders: the part of `sluice.database.session.Sessions` that a source without a server has."""
 
     def connect(
         self,
@@ -83,6 +83,6 @@ class StreamSessions:
 
 
 def files_of(session: Session) -> Files:
-    """The files of a session that `StreamSessions` made."""
+    """The files of a session from `StreamSessions`."""
     assert isinstance(session, StreamSession)
     return session.files

@@ -1,4 +1,4 @@
-"""A recorded stream as services see it (`sluice.database.vendor.Source`)."""
+"""A recorded stream as a source (`sluice.database.vendor.Source`)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,12 +26,12 @@ from sluice.vendors.stream.session import StreamSession, StreamSessions, files_o
 
 
 class StreamChanges:
-    """The changes of a recorded stream, in the order of their commits. `schema` and `prefix` mean nothing here."""
+    """The changes of a recorded stream, in the order of their commits. `schema` and `prefix` are not used."""
 
     def Reader(  # noqa: N802
         self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
     ) -> ChangeReader:
-        """Reads windows of the folder that `info` names as its database."""
+        """Reads windows of the folder that is the database of `info`."""
         return Reader(Path(info.database))
 
     def take(
@@ -60,7 +60,7 @@ class StreamChanges:
         return now
 
     def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> StreamPosition:
-        """Behind the change `after`, or where the first file begins. Raises `OtherStream`."""
+        """The position after the change `after`, or at the beginning of the first file. Raises `OtherStream`."""
         files = files_of(connection)
         names = files.names()
         begins = int(names[0].stem) if after is None else after
@@ -73,7 +73,7 @@ class StreamChanges:
     def window_end(
         self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
     ) -> StreamPosition:
-        """The last commit of at most so many changes, or the next one, in the file where the window begins."""
+        """The last commit within so many changes, or the next one, in the file where the window begins."""
         now = self.take(connection, prefix, schema, previous)
         before = StreamPosition.of(previous)
         if now.commit == before.commit:
@@ -90,12 +90,12 @@ class StreamChanges:
         return now
 
     def nothing_committed(self, connection: Session, since: Position) -> bool:
-        """Never: to look at the folder is all that a position costs."""
+        """Always false: reading the folder costs as much as a position."""
         del connection, since
         return False
 
     def secure(self, connection: Session, position: Position) -> None:
-        """The file of the position is on the disk up to there, whoever writes it."""
+        """Syncs the file of the position up to there, whoever writes it."""
         assert isinstance(connection, StreamSession)
         files, commit = connection.files, StreamPosition.of(position).commit
         names = files.names()
@@ -112,7 +112,7 @@ class StreamChanges:
         connection.secured = wanted
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
-        """The tables that the stream knows at its end."""
+        """The tables of the stream at its end."""
         files = files_of(connection)
         names = files.names()
         for file in reversed(names):
@@ -122,7 +122,7 @@ class StreamChanges:
         return []
 
     def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
-        """None: a stream does not say which the master has."""
+        """None: a stream does not have the master's foreign keys."""
         return []
 
     def definitions(
@@ -134,7 +134,7 @@ class StreamChanges:
         seen: Position,
         above: int,
     ) -> dict[TableName, TableShape]:
-        """As they are behind the change `above`; of tables that come later, as the file says that brings them."""
+        """The definitions after the change `above`; for tables that come later, those of the file that brings them."""
         place = max(StreamPosition.of(seen).commit, above)
         files = files_of(connection)
         names = files.names()
@@ -149,7 +149,7 @@ class StreamChanges:
         return found
 
     def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
-        """Nothing can be compared: the stream says itself what changed."""
+        """Does nothing: the stream itself has all changes of definitions."""
         return 0
 
     def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
@@ -157,15 +157,15 @@ class StreamChanges:
         return ""
 
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
-        """Whoever recorded the stream has put changes of definitions into it."""
+        """Always true: the recorder has written changes of definitions into the stream."""
         return True
 
     def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-        """As an Oracle master orders them: tables are loaded beside a stream of redo alone."""
+        """The order of an Oracle master: tables are loaded only beside a stream of redo."""
         return key_order.locate(shape, bounds, keys)
 
     def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
-        """None: files that are missing are noticed where they are needed."""
+        """None: missing files are noticed where they are needed."""
         return []
 
 
@@ -185,12 +185,12 @@ class Stream:
 
     @property
     def images(self) -> RowImageCodec:
-        """The reader writes rows as ITEMS has them."""
+        """The codec of ITEMS, in whose form the reader writes rows."""
         return xml_images
 
     @property
     def types(self) -> ColumnTypes:
-        """Definitions in a stream have the types of the vendor that a position without a name means."""
+        """Definitions in a stream have the types of the default vendor."""
         return vendor_of(FIRST).types
 
 

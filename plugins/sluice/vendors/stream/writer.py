@@ -1,4 +1,4 @@
-"""Writing a recorded stream into files: whole transactions, each on the disk before the next one begins."""
+"""Writes a recorded stream into files: whole transactions, each on disk before the next one begins."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from sluice.vendors.stream.lines import Change, Commit, Header, Line, RowChange,
 FILE_BYTES = 256 << 20
 """A file that is larger is followed by another one after its last transaction."""
 ROWS = 500
-"""Changes of rows that are written in one go."""
+"""The number of row changes that are written at once."""
 LOCK = ".recorder"
 
 
@@ -37,7 +37,7 @@ class FolderRefused(Transient):
 
 
 class NotRecordable(Terminal):
-    """A change is none that a stream can have."""
+    """A change that a stream cannot have."""
 
     def __init__(self, folder: Path, change: Change, reason: str):
         super().__init__(
@@ -47,9 +47,9 @@ class NotRecordable(Terminal):
 
 
 class Writer:
-    """Adds transactions to the stream in a folder, behind the position `after`; the only one that does.
+    """Adds transactions to the stream in a folder, after the position `after`; the only writer.
 
-    `tables`: what is known of the stream's tables there. Raises `RecorderRuns`, `FolderRefused`.
+    `tables`: the stream's tables there. Raises `RecorderRuns`, `FolderRefused`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Writer:
         self._next_file()
 
     def add(self, changes: Iterable[Change]) -> int:
-        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`."""
+        """Adds changes of the open transaction. Returns how many. Raises `FolderRefused`, `NotRecordable`."""
         before = self._number
         for change in changes:
             try:
@@ -83,7 +83,7 @@ class Writer:
         return self._number - before
 
     def add_made(self, changes: Iterable[Change | RowChange]) -> None:
-        """The same, of changes that were made from the definitions of their tables, and fit them."""
+        """The same, for changes that were made from the definitions of their tables, and fit them."""
         rows: list[RowChange] = []
         for change in changes:
             if isinstance(change, RowChange):
@@ -98,15 +98,15 @@ class Writer:
         self._add_rows(rows)
 
     def describe(self, definitions: Iterable[TableDefinition]) -> None:
-        """Tables that come into the stream behind the last commit; nothing was added since. Raises `FolderRefused`."""
+        """Adds tables to the stream after the last commit; nothing was added since. Raises `FolderRefused`."""
         assert self._number == self.end.position
         self.tables |= {definition.table: definition for definition in definitions}
         self._next_file()
 
     def commit(self, time: str, source: str | None = None, lost: str | None = None) -> Commit:
-        """Ends the transaction; when it returns, it is on the disk. Without changes it says that nothing changed.
+        """Ends the transaction, which is on disk when this returns. Without changes it says that nothing changed.
 
-        `lost`: why what the master committed behind it cannot be had any more.
+        `lost`: why later changes of the master are lost.
         """
         self.end = Commit(self._number, time, source, lost)
         self._write(write(self.end))
@@ -122,7 +122,7 @@ class Writer:
         return self.end
 
     def close(self) -> None:
-        """What was added since the last commit is void."""
+        """Discards what was added since the last commit."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -152,9 +152,9 @@ class Writer:
             raise FolderRefused(self.folder, error.strerror or str(error)) from error
 
     def _next_file(self) -> None:
-        """A file that begins behind the last commit; it has its name once its head is on the disk.
+        """Begins a file after the last commit; it gets its name when its head is on disk.
 
-        It takes the place of one that begins there too and holds no change.
+        It replaces a file that begins at the same place and has no change.
         """
         if self._file is not None:
             self._file.close()

@@ -1,1 +1,1 @@
-"""The output of OpenLogReplicator, one folder a redo thread, merged into a recorded stream (docs/redo.md)."""
+"""The output of OpenLogReplicator, with a folder for each redo thread, merged into a recorded stream (docs/redo.md)."""

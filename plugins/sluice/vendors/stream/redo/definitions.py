@@ -1,8 +1,8 @@
-"""Definitions of tables as the messages show them: which there are, when one changes, and what DDL means for a slave.
+"""Definitions of tables from the messages: how they change, and what DDL means for a slave.
 
-OpenLogReplicator says the columns of a table with each change, and the text of DDL. What changes a definition is
-seen at the table's next change. Where that does not tell what became of the rows, the table differs from there on,
-with the reason, and all others go on.
+OpenLogReplicator describes the columns of a table with each change, and has the text of DDL. A change of a definition
+is noticed at the table's next change. If it is unknown what happened to the rows, the table differs from there on, with
+the reason; all others go on.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _COLUMNS = re.compile(
     r"|HASH|OVERFLOW|VALUES)\b)|\bDROP\s*(?:COLUMN\b|UNUSED\b|\()|\bSET\s+UNUSED\b",
     re.IGNORECASE,
 )
-"""Columns come or go, so that rows read otherwise."""
+"""Columns were added or dropped, so that rows are read differently."""
 _DEFAULT = re.compile(r"\bDEFAULT\b", re.IGNORECASE)
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
@@ -48,16 +48,16 @@ MISREAD = (
 
 @dataclass
 class DdlSeen:
-    """DDL of tables whose next change is not there yet: kept with the stream."""
+    """DDL of tables whose next change has not come yet; stored with the stream."""
 
     altered: dict[str, str] = field(default_factory=dict)
-    """Table → the texts of ALTER TABLE since its last change."""
+    """For each table, the texts of ALTER TABLE since its last change."""
     created: dict[str, bool] = field(default_factory=dict)
-    """Table that came, or comes again → whether it was empty then."""
+    """For each table that was created, or created again: whether it was empty then."""
     left: dict[str, list[str]] = field(default_factory=dict)
-    """Table → digests of the definitions that it had before its present one."""
+    """For each table, digests of its former definitions."""
     by: dict[str, str] = field(default_factory=dict)
-    """Table → the thread that ran what is in `altered`; empty where several did."""
+    """For each table, the thread that ran the statements in `altered`; empty if several did."""
 
     def text(self) -> dict[str, dict[str, str] | dict[str, bool] | dict[str, list[str]]]:
         return {
@@ -69,7 +69,7 @@ class DdlSeen:
 
 
 class Definitions:
-    """The tables of the stream, as they are where the merge stands."""
+    """The tables of the stream at the merge's position."""
 
     def __init__(
         self,
@@ -83,12 +83,13 @@ class Definitions:
         self.naming = naming
         self.ddl = ddl or DdlSeen()
         self._readers: dict[tuple[bytes, str], TableReader | str] = {}
-        """By schema message and unit: what reads it, or why nothing can."""
+        """By schema message and unit: the reader of its rows, or why there is none."""
         self._last: dict[TableName, TableReader] = {}
         self._differing: set[tuple[TableName, str]] = set()
 
     def changes(self, messages: Iterable[Payload], unit: str, thread: str) -> Iterator[Change | RowChange]:
-        """What messages of a transaction come to in the stream. Raises `Unfit` where nothing can be made of one."""
+        """The changes of the stream for the messages of a transaction. Raises `Unfit` if a message cannot be
+        translated."""
         misread = set[TableName]()
         for payload in messages:
             schema = bytes(payload.schema)
@@ -117,7 +118,7 @@ class Definitions:
                 yield change
 
     def new_tables(self, schemas: Iterable[bytes], unit: str) -> list[TableDefinition]:
-        """Those of the schema messages that no line of the stream describes yet, and no DDL made."""
+        """The schema messages of tables that the stream does not describe yet, and that no DDL created."""
         found: dict[TableName, TableDefinition] = {}
         for text in schemas:
             reader = self._reader(text, unit)
@@ -128,7 +129,7 @@ class Definitions:
         return list(found.values())
 
     def describe(self, definition: TableDefinition) -> None:
-        """It is known from here on."""
+        """Adds a table, which is known from here on."""
         self.tables[definition.table] = definition
 
     def _name(self, schema: dict[str, Any]) -> TableName:
@@ -150,7 +151,7 @@ class Definitions:
         return found
 
     def _describe(self, table: TableName, reader: TableReader) -> Iterator[Change]:
-        """The table's description is another one than that of its last change, or the first."""
+        """Handles a description that differs from that of the table's last change, or is the first."""
         former = self.tables.get(table)
         if former is None:
             complete = self.ddl.created.pop(str(table), False)
@@ -171,15 +172,13 @@ class Definitions:
         self._last[table] = reader
 
     def _settled(self, table: TableName) -> None:
-        """What DDL made of it is known."""
+        """Applies a definition that is explained by DDL."""
         self.ddl.altered.pop(str(table), None)
         self.ddl.by.pop(str(table), None)
 
     def _misread(self, table: TableName, reader: TableReader, thread: str) -> bool:
-        """Whether the thread's OpenLogReplicator reads rows as they were before DDL that another thread ran.
-
-        It shows the table as it was, although columns came or went; or as it once was, with no DDL since.
-        """
+        """Whether the thread's OpenLogReplicator reads rows as before DDL that another thread ran: it describes the
+        table as before, although columns were added or dropped, or as at an earlier time, without DDL since then."""
         former, name = self.tables.get(table), str(table)
         if former is None:
             return False
@@ -190,7 +189,7 @@ class Definitions:
         return _digest(now) in self.ddl.left.get(name, []) and name not in self.ddl.altered
 
     def _leave(self, former: TableDefinition, now: TableDefinition) -> None:
-        """Notes that `former` is past; DDL may have brought `now` back."""
+        """Records that `former` is past; DDL may have restored `now`."""
         left, mark = self.ddl.left.setdefault(str(former.table), []), _digest(now)
         if mark in left:
             left.remove(mark)
@@ -223,7 +222,7 @@ class Definitions:
             self.ddl.altered[name] = f"{self.ddl.altered.get(name, '')}{bare};"
 
     def _differs(self, table: TableName, reason: str) -> Iterator[Change]:
-        """Once for each reason: what follows finds the table inconsistent."""
+        """Makes the table differ, once for each reason: later changes find it inconsistent."""
         if (table, reason) not in self._differing:
             self._differing.add((table, reason))
             log.warning("%s differs from here on: %s", table, reason)
@@ -231,7 +230,7 @@ class Definitions:
 
 
 def _digest(definition: TableDefinition) -> str:
-    """Of the columns, wherever they stand."""
+    """A digest of the columns, independent of their order."""
     columns = sorted((column.name, column.type, column.key) for column in definition.shape.columns)
     return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:16]
 
@@ -251,7 +250,7 @@ def _parsed(schema: bytes) -> dict[str, Any]:
 
 
 def _placed(former: TableDefinition, now: TableDefinition) -> TableDefinition:
-    """`now` with columns in the places that they had: a column is known by its name."""
+    """`now` with its columns at their former positions: a column is identified by its name."""
     places = {column.name: column.position for column in former.shape.columns}
     free = max(places.values(), default=0)
     columns = []
@@ -265,7 +264,7 @@ def _placed(former: TableDefinition, now: TableDefinition) -> TableDefinition:
 
 
 def _unknown(former: TableDefinition, now: TableDefinition, sql: str | None) -> str | None:
-    """Why nobody can say what the table's rows are behind a change of its columns; None where they are known."""
+    """Why the table's rows are unknown after a change of its columns; None if they are known."""
     before, after = ({column.name for column in each.shape.columns} for each in (former, now))
     added, dropped = sorted(after - before), sorted(before - after)
     if added and dropped:

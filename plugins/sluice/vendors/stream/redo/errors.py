@@ -1,4 +1,4 @@
-"""What is wrong with the output of OpenLogReplicator. The merge stops there, and nothing of it is in the stream."""
+"""Errors of OpenLogReplicator's output. The merge stops there, and the stream has nothing of it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from sluice.model.position import ScnPosition
 
 
 class OutputUnreachable(Transient):
-    """The folder of the threads cannot be read just now, or holds none."""
+    """The folder of the threads cannot be read at the moment, or has none."""
 
     def __init__(self, folder: Path, reason: str):
         super().__init__(f"{folder}: {reason}. A folder <resetlogs>_<thread> is awaited there (docs/redo.md).")
@@ -15,7 +15,7 @@ class OutputUnreachable(Transient):
 
 
 class OutputDamaged(Terminal):
-    """A place of the output is not what OpenLogReplicator 1.9.0 writes with the format of docs/redo.md."""
+    """A part of the output is not in the format of OpenLogReplicator 1.9.0 and docs/redo.md."""
 
     def __init__(self, file: Path, offset: int, reason: str, remedy: str = ""):
         super().__init__(
@@ -32,7 +32,7 @@ class OutputDamaged(Terminal):
 
 
 class ThreadSilent(Terminal):
-    """One thread has said nothing for long, and changes of others wait for it."""
+    """One thread has been silent for long, and changes of others wait for it."""
 
     def __init__(self, thread: str, scn: int, seconds: float):
         super().__init__(
@@ -45,7 +45,7 @@ class ThreadSilent(Terminal):
 
 
 class ThreadTooLate(Terminal):
-    """A thread joins whose transactions should have been merged already."""
+    """A thread joins whose transactions should already have been merged."""
 
     def __init__(self, thread: str, since: int | None, released: int):
         said = (
@@ -60,7 +60,7 @@ class ThreadTooLate(Terminal):
 
 
 class TransactionLate(Terminal):
-    """A thread shows a transaction although it had said that none of that SCN would come."""
+    """A thread shows a transaction although it had announced that none of that SCN would come."""
 
     def __init__(self, thread: str, xid: str, scn: int, released: int):
         super().__init__(
@@ -72,7 +72,7 @@ class TransactionLate(Terminal):
 
 
 class BeginningLost(Terminal):
-    """Only the end of a transaction is in the output."""
+    """The output has only the end of a transaction."""
 
     def __init__(self, thread: str, xid: str, scn: int):
         super().__init__(
@@ -83,7 +83,7 @@ class BeginningLost(Terminal):
 
 
 class TakenBack(DataLost):
-    """The master was opened with RESETLOGS at a point before what the stream holds."""
+    """The master was opened with RESETLOGS at an SCN before the end of the stream."""
 
     def __init__(self, resetlogs: int, scn: int, released: int):
         super().__init__(
@@ -94,7 +94,7 @@ class TakenBack(DataLost):
 
 
 class BeginsLater(Terminal):
-    """A transaction of the stream is to end at an SCN in front of it."""
+    """A transaction of the stream should end at an SCN before it."""
 
     def __init__(self, folder: Path, scn: int, begins: int):
         super().__init__(
@@ -104,7 +104,7 @@ class BeginsLater(Terminal):
 
 
 class BetweenTransactions(Terminal):
-    """No transaction of the stream ends where a slave is to go on."""
+    """No transaction of the stream ends at the SCN at which a slave has to continue."""
 
     def __init__(self, folder: Path, scn: int):
         super().__init__(
@@ -115,7 +115,7 @@ class BetweenTransactions(Terminal):
 
 
 class OlderOpen(Terminal):
-    """Transactions ran where a slave is to go on of which the stream brings nothing."""
+    """Transactions ran at the SCN at which a slave has to continue, of which the stream has nothing."""
 
     def __init__(self, folder: Path, position: ScnPosition, begins: int):
         super().__init__(
@@ -129,7 +129,7 @@ class OlderOpen(Terminal):
 
 
 class NotThereYet(Transient):
-    """The stream has not come to where a slave is to go on."""
+    """The stream has not reached the SCN at which a slave has to continue."""
 
     def __init__(self, folder: Path, scn: int, shown: int):
         super().__init__(
@@ -139,7 +139,7 @@ class NotThereYet(Transient):
 
 
 class BetweenCommits(Transient):
-    """The stream ends between two commits of one SCN, so no SCN shows what is in it."""
+    """The stream ends between two commits of one SCN, so no SCN corresponds to its end."""
 
     def __init__(self, folder: Path):
         super().__init__(
@@ -160,7 +160,7 @@ class OtherIncarnation(DataLost):
 
 
 class NoKeys(Terminal):
-    """Nothing says what the keys of the tables are."""
+    """There is no schema checkpoint with the keys of the tables."""
 
     def __init__(self, folder: Path):
         super().__init__(
@@ -171,4 +171,4 @@ class NoKeys(Terminal):
 
 
 class Unfit(Exception):
-    """A message that does not fit the format; who reads the file says where it is."""
+    """A message that does not fit the format; the reader of the file adds its place."""

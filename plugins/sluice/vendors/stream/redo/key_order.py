@@ -1,4 +1,4 @@
-"""The order in which an Oracle master has the keys of a table, from their texts alone.
+"""The order of a table's keys on an Oracle master, from their texts alone.
 
 Its sessions compare texts by their bytes (NLS_SORT = BINARY), so the order is known without the server.
 """
@@ -17,7 +17,7 @@ _NANOSECONDS = 9
 
 
 def locate(shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-    """For each key how many of `bounds`, which are in order, are at or below it."""
+    """For each key, how many of the sorted `bounds` are at or below it."""
     types = vendor_of(FIRST).types
     kinds = [types.logical(column.type).kind for column in shape.key]
     ends = [_ordered(kinds, bound) for bound in bounds]
@@ -29,7 +29,7 @@ def _ordered(kinds: Sequence[Kind], key: Key) -> tuple[Decimal | float | str | b
 
 
 def _value(kind: Kind, text: str) -> Decimal | float | str | bytes:
-    """A key's text, the stream's or that of a row that was read, as Python orders it as the master does."""
+    """A value for a key's text, from the stream or from a row, which Python sorts as the master does."""
     match kind:
         case Kind.NUMBER | Kind.INTEGER:
             return Decimal(text)

@@ -15,18 +15,18 @@ _PRIMARY = 2
 
 @dataclass(frozen=True)
 class SchemaCheckpoint:
-    """What is wanted of one."""
+    """The data of a schema checkpoint."""
 
     scn: int
     keys: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """Owner and table → columns of its primary key; of tables without one nothing."""
+    """The columns of the primary key, by owner and table; tables without one are missing."""
     tables: frozenset[tuple[str, str]] = frozenset()
     incarnations: tuple[tuple[int, int], ...] = ()
-    """Resetlogs, and the SCN at which it begins."""
+    """RESETLOGS_ID of each incarnation, and its first SCN."""
 
 
 def newest(folder: Path) -> SchemaCheckpoint | None:
-    """The newest that holds tables; None without any. Raises `OutputDamaged`, `OutputUnreachable`."""
+    """The newest one with tables; None without one. Raises `OutputDamaged`, `OutputUnreachable`."""
     try:
         names = [(int(found[1]), entry) for entry in folder.iterdir() if (found := _NAME.match(entry.name))]
         for scn, file in sorted(names, reverse=True):

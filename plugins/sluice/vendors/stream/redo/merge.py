@@ -1,8 +1,8 @@
-"""The order in which transactions of several redo threads become one stream: that of their commits. Pure.
+"""The order in which transactions of several redo threads become one stream: that of their commits. No I/O.
 
 A transaction is released once every live thread has passed the SCN of its commit: then none can come before it. A
 thread passes an SCN by a checkpoint message, which follows all commits below it. What OpenLogReplicator writes again
-after a restart is known by thread and xid, and comes to nothing.
+after a restart is recognised by thread and xid, and ignored.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sluice.vendors.stream.redo.errors import BeginningLost, TakenBack, ThreadTooLate, TransactionLate
 
 REMEMBERED = 200_000
-"""Transactions of a thread that are known again when they come again."""
+"""The number of a thread's transactions that are recognised when they come again."""
 
 
 class ThreadId(NamedTuple):
@@ -38,31 +38,31 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One that was committed, and where its messages are."""
+    """A committed transaction, and the place of its messages."""
 
     thread: ThreadId
     xid: str
     scn: int
     time: int | None
     rows: int
-    """Messages between its begin and its commit."""
+    """The number of messages between its begin and its commit."""
     segments: tuple[Segment, ...]
-    """None where only its end was written again."""
+    """None if only its end was written again."""
     schemas: frozenset[bytes] = frozenset()
     """The descriptions of tables in its messages."""
     ddl: bool = False
-    """DDL is among its messages."""
+    """Whether DDL is among its messages."""
 
 
 @dataclass
 class Released:
-    """What is in the stream: all transactions below `scn`, and those of `scn` itself that are named."""
+    """The contents of the stream: all transactions below `scn`, and the listed ones with `scn` itself."""
 
     scn: int = 0
     last: frozenset[tuple[ThreadId, str]] = frozenset()
 
     def add(self, transaction: Transaction) -> None:
-        """The next one."""
+        """Adds the next transaction."""
         mine = (transaction.thread, transaction.xid)
         self.last = self.last | {mine} if transaction.scn == self.scn else frozenset({mine})
         self.scn = transaction.scn
@@ -78,17 +78,17 @@ class _Thread:
     watermark: int
     """All commits below this SCN were offered."""
     floor: int
-    """Below this SCN nothing is remembered."""
+    """Transactions below this SCN are not remembered."""
     closed: bool = False
     highest: int = 0
     seen: "OrderedDict[str, int]" = field(default_factory=OrderedDict)
 
 
 class Merge:
-    """Takes what threads offer, in any turn, and releases it in the order of commits."""
+    """Takes transactions of threads in any order, and releases them in the order of commits."""
 
     def __init__(self, released: Released, incarnations: Iterable[tuple[int, int]] = ()):
-        """`incarnations`: resetlogs and the SCN at which each begins, those of the master up to now."""
+        """`incarnations`: RESETLOGS_ID and first SCN of each incarnation of the master so far."""
         self.released = Released(released.scn, released.last)
         self._ends: dict[int, int] = {}
         self._begins: dict[int, int] = {}
@@ -98,16 +98,14 @@ class Merge:
         self.incarnate(incarnations)
 
     def incarnate(self, incarnations: Iterable[tuple[int, int]]) -> None:
-        """What the master's incarnations are by now."""
+        """Updates the incarnations of the master."""
         known = sorted({**self._begins, **dict(incarnations)}.items(), key=lambda each: each[1])
         self._begins = dict(known)
         self._ends = {before: scn for (before, _), (_, scn) in pairwise(known)}
 
     def join(self, thread: ThreadId, *, since: int | None = None, watermark: int | None = None) -> None:
-        """A thread takes part. `watermark`: as it was kept; None for a new one, complete from `since` on.
-
-        Raises `ThreadTooLate`, `TakenBack`.
-        """
+        """Adds a thread. `watermark`: the stored one; None for a new thread, which is complete from `since` on. Raises
+        `ThreadTooLate`, `TakenBack`."""
         begins = self._begins.get(thread.resetlogs, 0)
         known = any(each.resetlogs == thread.resetlogs for each in self._threads)
         if watermark is None and self.released.scn and not known and 0 < begins <= self.released.scn:
@@ -122,19 +120,19 @@ class Merge:
         self._threads[thread] = _Thread(start, floor=max(start, self.released.scn + 1))
 
     def close(self, thread: ThreadId) -> None:
-        """Nothing more will come of it."""
+        """Closes a thread: nothing more will come from it."""
         self._threads[thread].closed = True
 
     def watermarks(self) -> Mapping[ThreadId, int]:
         return {thread: each.watermark for thread, each in self._threads.items()}
 
     def checkpoint(self, thread: ThreadId, scn: int) -> None:
-        """All of the thread's commits below `scn` were offered."""
+        """Records that all commits of the thread below `scn` were offered."""
         state = self._threads[thread]
         state.watermark = max(state.watermark, scn)
 
     def offer(self, transaction: Transaction) -> bool:
-        """Whether it is a new one. Raises `TransactionLate`."""
+        """Offers a transaction. Returns whether it is new. Raises `TransactionLate`."""
         state = self._threads[transaction.thread]
         if state.seen.get(transaction.xid) == transaction.scn:
             return False
@@ -161,7 +159,7 @@ class Merge:
         return True
 
     def ready(self) -> Transaction | None:
-        """The next one in the order of commits; None where one that is not there yet may come before it."""
+        """The next transaction in the order of commits; None if an earlier one may still come."""
         if not self._waiting or self._waiting[0][0] >= self._below():
             return None
         transaction = heappop(self._waiting)[-1]
@@ -170,12 +168,12 @@ class Merge:
 
     @property
     def next_scn(self) -> int | None:
-        """Of the transaction that `ready` gives next; None where it gives none."""
+        """The SCN of the transaction that `ready` returns next; None if it returns none."""
         return self._waiting[0][0] if self._waiting and self._waiting[0][0] < self._below() else None
 
     @property
     def through(self) -> int | None:
-        """All commits of the threads up to this SCN are released, and no other one; None between two of one SCN."""
+        """The SCN up to which exactly the commits are released; None between two commits of one SCN."""
         scn, below = self.released.scn, self._below()
         if self._waiting and self._waiting[0][0] <= scn:
             return None
@@ -184,11 +182,11 @@ class Merge:
 
     @property
     def waiting(self) -> int:
-        """Transactions that are not released."""
+        """The number of transactions that are not released."""
         return len(self._waiting)
 
     def resume(self) -> dict[ThreadId, tuple[Segment | None, int]]:
-        """Of each thread where the first of its transactions begins that waits, and its watermark there."""
+        """For each thread, the beginning of its first waiting transaction, and the watermark there."""
         first: dict[ThreadId, tuple[int, Segment]] = {}
         marks = {thread: each.watermark for thread, each in self._threads.items()}
         for scn, thread, number, transaction in self._waiting:
@@ -199,7 +197,7 @@ class Merge:
         return {thread: (first[thread][1] if thread in first else None, mark) for thread, mark in marks.items()}
 
     def holding(self) -> tuple[ThreadId, int] | None:
-        """The thread that what waits is waiting for, and how far it has come."""
+        """The thread for which transactions wait, and its watermark."""
         if not self._waiting:
             return None
         live = [(each.watermark, thread) for thread, each in self._threads.items() if not self._passed(thread, each)]
@@ -210,6 +208,6 @@ class Merge:
         return min(live, default=float("inf"))
 
     def _passed(self, thread: ThreadId, state: _Thread) -> bool:
-        """Whether nothing waits for it: closed, or it has come to where its incarnation ends."""
+        """Whether nothing waits for it: it is closed, or has reached the end of its incarnation."""
         end = self._ends.get(thread.resetlogs)
         return state.closed or (end is not None and state.watermark >= end)

@@ -1,4 +1,4 @@
-"""How far a merge came: it stands in each commit of the stream, where the next merge finds it."""
+"""The state of a merge, stored in each commit of the stream, from which the next merge continues."""
 
 import json
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ _VENDOR = "redo"
 
 @dataclass
 class State:
-    """What a commit of the stream says of the merge."""
+    """The state of the merge in a commit of the stream."""
 
     released: Released
     threads: dict[ThreadId, tuple[str, int, int]]
-    """Of each thread: a file and where in it to go on, and its watermark."""
+    """For each thread: the file and the place in it from which to continue, and the watermark."""
     ddl: DdlSeen
     begins: int
-    """The SCN with which the stream begins: what was committed up to there is not in it."""
+    """The SCN at the beginning of the stream: commits up to it are not in the stream."""
     through: int | None = None
     """See `Merge.through`."""
 
@@ -49,11 +49,11 @@ class State:
 
     @property
     def shown(self) -> int:
-        """Up to this SCN all is in the stream."""
+        """The stream has everything up to this SCN."""
         return self.through or max(self.released.scn, self.begins)
 
     def shows(self, scn: int) -> bool:
-        """Whether the stream holds what was committed behind its beginning and up to `scn`, and nothing else."""
+        """Whether the stream has exactly what was committed after its beginning and up to `scn`."""
         return self.through is not None and max(self.released.scn, self.begins) <= scn <= self.through
 
 

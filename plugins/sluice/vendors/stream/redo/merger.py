@@ -1,8 +1,8 @@
 """Merges the output of redo threads into a recorded stream, which any number of slaves replay.
 
-Several transactions of the master may become one of the stream: they are in the order of their commits, and each end
-is a state that the master had. How far each thread was merged stands in the stream itself, with each of its commits;
-a merge that was killed goes on there, and nothing is there twice.
+Several transactions of the master may become one of the stream: they are in the order of their commits, and each end is
+a state that the master had. Each commit of the stream has the place up to which each thread was merged; a merge that
+was killed continues from there, without duplicates.
 """
 
 import logging
@@ -46,14 +46,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Limits:
-    """Of what is done in one go."""
+    """Limits of one step."""
 
     group: int = 10_000
-    """Messages after which a transaction of the stream ends, at the next end of one of the master."""
+    """The number of messages after which a transaction of the stream ends, at the next end of a transaction of the
+    master."""
     read: int = 20_000
-    """Transactions and checkpoints that are read of a thread before the next one has its turn."""
+    """The number of transactions and checkpoints that are read from a thread before the next one is read."""
     waiting: int = 200_000
-    """Transactions above which only the thread is read that they wait for."""
+    """The number of waiting transactions above which only the thread is read for which they wait."""
     file_bytes: int = FILE_BYTES
     """A file of the stream that is larger is followed by another one."""
 
@@ -72,10 +73,10 @@ class Merger:
         self.root, self.folder, self.prefix = root, folder, prefix
         self.options, self.limits = options, limits
         self.merged = 0
-        """Transactions of the master, since this merge began."""
+        """The number of the master's transactions since this merge began."""
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
+        """Merges until `stop` is set; waits for the end of outages. Raises `Terminal`."""
         backoff = 0.0
         while not stop.is_set():
             try:
@@ -89,8 +90,8 @@ class Merger:
                 stop.wait(backoff)
 
     def merge_once(self) -> int:
-        """All that can be merged by now; how many transactions wait for other threads. Raises `Terminal`,
-        `Transient`."""
+        """Merges everything that is possible now. Returns how many transactions wait for other threads. Raises
+        `Terminal`, `Transient`."""
         with self._begin() as merging:
             while merging.turn():
                 pass
@@ -138,7 +139,7 @@ class Merger:
 
 
 class _Merging:
-    """A merge under way."""
+    """A running merge."""
 
     def __init__(self, merger: Merger, merge: Merge, definitions: Definitions, writer: Writer, state: State):
         self.merger = merger
@@ -148,15 +149,15 @@ class _Merging:
         self.writer = writer
         self.outputs: dict[ThreadId, ThreadOutput] = {}
         self._times: dict[ThreadId, str] = {}
-        """Of each live thread's last checkpoint message."""
+        """The time of each live thread's last checkpoint message."""
         self._saved = ""
         self._shown = state.shown if state.threads else state.begins - 1
-        """The SCN of which the last commit says that all up to it is in the stream."""
+        """The SCN up to which, by the last commit, everything is in the stream."""
         self._freed: dict[ThreadId, str] = {}
         self._said = time.monotonic()
         self._waits_for: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
         self._lost: dict[ThreadId, str] = {}
-        """Of threads that cannot be read on, why; all that was read before is merged."""
+        """Why threads cannot be read any further; everything read before is merged."""
 
     def __enter__(self) -> "_Merging":
         return self
@@ -171,7 +172,8 @@ class _Merging:
         self.outputs[thread] = output
 
     def turn(self) -> bool:
-        """Reads of what has come, writes what is ready; whether there was anything. Raises `Terminal`, `Transient`."""
+        """Reads new output, and writes what is released. Returns whether there was anything. Raises `Terminal`,
+        `Transient`."""
         for thread, path in folders(self.merger.root).items():
             if thread not in self.outputs:
                 joining = ThreadOutput(path, thread)
@@ -204,7 +206,7 @@ class _Merging:
         return self._write() or news
 
     def expect_news(self, seconds: float) -> None:
-        """Raises `ThreadSilent` where transactions have waited too long for one thread."""
+        """Raises `ThreadSilent` if transactions have waited too long for one thread."""
         holding, now = self.merge.holding(), time.monotonic()
         if holding != self._waits_for[0]:
             self._waits_for = (holding, now)
@@ -245,11 +247,11 @@ class _Merging:
         log.info("%s: %s merged, up to SCN %d", self.merger.prefix, counted(len(group), "transaction"), group[-1].scn)
 
     def _ends(self, first: int, following: int) -> bool:
-        """Whether a transaction of the stream is to end at one of the SCNs from `first` on, before `following`."""
+        """Whether a transaction of the stream has to end at one of the SCNs from `first` on, before `following`."""
         return any(first <= scn < following for scn in self.merger.options.ends_at)
 
     def _describe(self, group: list[Transaction]) -> None:
-        """Tables that come into the stream stand at the head of a file, in front of their changes."""
+        """Describes tables that are new in the stream at the head of a file, before their changes."""
         schemas: dict[bytes, str] = {}
         for transaction in group:
             unit = self.outputs[transaction.thread].description.timestamp
@@ -272,10 +274,8 @@ class _Merging:
             ) from None
 
     def _commit(self, last: Transaction | None, lost: str | None = None) -> None:
-        """`last`: of the transaction of the stream; None where nothing changed up to where all threads are.
-
-        `lost`: why nothing can follow.
-        """
+        """Ends a transaction of the stream. `last`: its last transaction of the master; None if nothing changed up to
+        the position of all threads. `lost`: why nothing can follow."""
         found = self._state()
         state = found.text()
         if last is not None:
@@ -288,14 +288,14 @@ class _Merging:
             self._free(found)
 
     def _free(self, state: State) -> None:
-        """Deletes the files from which no merge goes on any more: the commit that says so is on the disk."""
+        """Deletes the files that no merge needs any more: the commit that says so is on disk."""
         for thread, (file, _, _) in state.threads.items():
             if file and self._freed.get(thread) != file:
                 self._freed[thread] = file
                 free(self.outputs[thread].folder, file)
 
     def _moment(self, thread: ThreadId, value: int | None) -> str:
-        """ISO 8601, UTC; empty where it is not known. Raises `OutputDamaged`."""
+        """The time in ISO 8601, UTC; empty if unknown. Raises `OutputDamaged`."""
         if value is None:
             return ""
         output = self.outputs[thread]
@@ -319,6 +319,6 @@ class _Merging:
 
 
 def _incarnations(found: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, ThreadOutput]) -> set[tuple[int, int]]:
-    """Of the master, those that have a thread."""
+    """The incarnations of the master that have a thread."""
     present = {thread.resetlogs for thread in outputs}
     return {each for checkpoint in found for each in checkpoint.incarnations if each[0] in present}

@@ -27,20 +27,20 @@ _ESCAPE = re.compile(rb"\\(?:u00([0-9]{2})|.)", re.DOTALL)
 _BARE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL | re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 SCHEMA = b'"schema":'
-"""What stands in front of the description of a table."""
+"""The text before the description of a table."""
 _BEHIND = (b'},"num":', b'},"rid":', b'},"before":{', b'},"after":{', b'},"sql":"')
-"""How what follows the description of a table begins: a name holds no quotation marks."""
+"""The beginning of the text after the description of a table: names have no quotation marks."""
 
 Values = dict[str, Any]
-"""Of a row: texts, whole numbers, None. Other numbers are texts: they have up to 40 digits."""
+"""Values of a row: texts, whole numbers, None. Other numbers are texts, because they have up to 40 digits."""
 
 
 class Payload(msgspec.Struct, gc=False):
-    """What a message says."""
+    """A parsed message."""
 
     op: str
     schema: msgspec.Raw = msgspec.Raw()
-    """The description of its table, as it is written."""
+    """The description of its table, as written."""
     num: int | None = None
     """Its place in the transaction."""
     before: Values = {}
@@ -56,21 +56,21 @@ _DECODER = msgspec.json.Decoder(_Line, float_hook=str)
 
 
 class Head(NamedTuple):
-    """What a line is, without a look at its values."""
+    """The head of a line, without its values."""
 
     op: str
     """`begin`, `c`, `u`, `d`, `ddl`, `commit`, `chkpt`."""
     scn: int
-    """The commit's SCN; of a checkpoint its own."""
+    """The SCN of the commit, or of a checkpoint."""
     xid: str
     time: int | None
-    """As the format has it, of the commit."""
+    """The time of the commit, as in the format."""
     begins: int = 0
-    """Where in the line the message begins: behind what a crash has left."""
+    """Where in the line the message begins: after the rest of a crash."""
 
 
 def head(raw: bytes) -> Head:
-    """Of a line. Raises `Unfit`."""
+    """Reads a line. Raises `Unfit`."""
     found = _HEAD.match(raw)
     if found is None or _doubtful(raw):
         # A line that was cut off has no end of its own. Texts hold no quotation mark without a backslash.
@@ -98,7 +98,7 @@ def _doubtful(raw: bytes) -> bool:
 
 
 def schema_of(raw: bytes, begin: int = 0) -> tuple[int, int] | None:
-    """Where in a line the description of its table is; None where there is none."""
+    """The place of the description of its table in a line; None without one."""
     begin = raw.find(SCHEMA, begin)
     if begin < 0:
         return None
@@ -110,7 +110,7 @@ def schema_of(raw: bytes, begin: int = 0) -> tuple[int, int] | None:
 
 
 def payload_of(raw: bytes) -> Payload:
-    """Of a line. Raises `Unfit`."""
+    """Reads a line. Raises `Unfit`."""
     if b"\\u" in raw:
         raw = _ESCAPE.sub(_character, raw)
     try:

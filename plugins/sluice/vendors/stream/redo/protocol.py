@@ -26,7 +26,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class NotTheProtocol(Transient):
-    """Something else listens there, or the connection was cut within a message."""
+    """Another program listens there, or the connection was cut within a message."""
 
     def __init__(self, reason: str):
         super().__init__(f"{reason}: this is not the network writer of OpenLogReplicator 1.9.0.")
@@ -88,10 +88,10 @@ class Request:
 class Response:
     code: ResponseCode
     scn: int | None = None
-    """From which SCN on it reads."""
+    """The SCN from which it reads."""
     c_scn: int = 0
     c_idx: int = 0
-    """Up to where it has confirmations."""
+    """The place up to which it has confirmations."""
 
     def encode(self) -> bytes:
         fields = (_number(1, self.code or None), _number(2, self.scn))
@@ -109,18 +109,18 @@ class Response:
 
 
 def frame(body: bytes) -> bytes:
-    """A message as it travels."""
+    """A frame with the message."""
     return len(body).to_bytes(_LENGTH, "little") + body
 
 
 class Frames:
-    """Cuts what comes over a connection into messages."""
+    """Splits the data of a connection into messages."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The messages that are whole by now. Raises `NotTheProtocol`."""
+        """The messages that are complete. Raises `NotTheProtocol`."""
         self._rest += chunk
         data, at = self._rest, 0
         try:
@@ -138,7 +138,7 @@ class Frames:
 
     @property
     def partial(self) -> bool:
-        """A part of a message is there."""
+        """Whether there is a part of a message."""
         return bool(self._rest)
 
 
@@ -166,7 +166,7 @@ def _whole(fields: dict[int, int | bytes], field: int) -> int | None:
 
 
 def _fields(body: bytes) -> dict[int, int | bytes]:
-    """Field → its last value, of any protobuf message."""
+    """The last value of each field of a protobuf message."""
     found: dict[int, int | bytes] = {}
     at = 0
     try:

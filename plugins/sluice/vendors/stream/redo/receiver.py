@@ -1,7 +1,7 @@
-"""Receives what one OpenLogReplicator sends over its network writer, and writes it where the merge reads it.
+"""Receives the output of one OpenLogReplicator over its network writer, and writes it where the merge reads it.
 
-A message is confirmed once it is on the disk: OpenLogReplicator may then forget it. What it sends again after a start
-of either side is known by the merge. A transaction of any size is held in no memory.
+A message is confirmed once it is on disk: then OpenLogReplicator may forget it. What it sends again after a restart of
+either side is recognised by the merge. No transaction is held in memory, whatever its size.
 """
 
 import logging
@@ -31,14 +31,14 @@ log = logging.getLogger("sluice.redo")
 
 SYNC_SECONDS = 0.2
 SYNC_BYTES = 16 << 20
-"""What is received between two confirmations, at most."""
+"""The most that is received between two confirmations."""
 CHUNK = 1 << 18
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
-"""An answer to START comes when OpenLogReplicator has found its first redo log."""
+"""Seconds for an answer to START, which comes when OpenLogReplicator has found its first redo log."""
 LONGEST_BACKOFF_SECONDS = 5.0
 DDL_FILE = "ddl"
-"""In the folder of the thread: the SCN of DDL that the other threads do not know yet."""
+"""A file in the folder of the thread: the SCN of DDL that the other threads do not know yet."""
 _LOOK_SECONDS = 0.1
 _CHECKPOINT = re.compile(
     rb'\{(?:"scn":\d+,)?"tm":(-?\d+),"c_scn":\d+,"c_idx":\d+,"payload":\[\{"op":"chkpt","seq":(\d+)'
@@ -64,8 +64,8 @@ class AnotherDatabase(Terminal):
 
 
 class Receiver:
-    """Receives one thread. `database`: `source.name` of its configuration. `begin`: the SCN from which a thread that
-    never began is read; None for now."""
+    """Receives one thread. `database`: `source.name` of its configuration. `begin`: the SCN from which a thread is read
+    that never began; None: from now on."""
 
     def __init__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None = None):
         self.address = address
@@ -73,20 +73,20 @@ class Receiver:
         self.folder = folder
         self.begin = begin
         self.messages = 0
-        """Since this receiver began."""
+        """The number of messages since this receiver began."""
         self.last_heard = 0.0
-        """On the monotonic clock."""
+        """By the monotonic clock."""
         self.durable = last_place(folder)
-        """`c_scn` and `c_idx` up to which all is on the disk."""
+        """`c_scn` and `c_idx` up to which everything is on disk."""
         self.sequence = 0
         self.time = 0.0
         self.ddl = self._kept_ddl()
         self._passed_on = 0
         self._lock = threading.Lock()
-        """Held while the DDL that is not passed on becomes another one."""
+        """Held while the DDL that is not passed on changes."""
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
+        """Receives until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
         backoff = 0.0
         while not stop.is_set():
             before = self.messages
@@ -98,7 +98,7 @@ class Receiver:
                 stop.wait(backoff)
 
     def passed_on(self, ddl: int) -> None:
-        """The programs of all other threads have the tables behind the DDL at that SCN."""
+        """Records that the programs of all other threads have the tables after the DDL at that SCN."""
         with self._lock:
             self._passed_on = max(self._passed_on, ddl)
             if self.ddl <= ddl:
@@ -106,10 +106,8 @@ class Receiver:
                 (self.folder / DDL_FILE).unlink(missing_ok=True)
 
     def receive(self, stop: threading.Event) -> None:
-        """Over one connection, until `stop` is set.
-
-        Raises `Unreachable`, `NotTheProtocol`, `AnotherDatabase`, `SpoolFull`.
-        """
+        """Receives over one connection, until `stop` is set. Raises `Unreachable`, `NotTheProtocol`, `AnotherDatabase`,
+        `SpoolFull`."""
         with closing(Spool(self.folder)) as spool:
             self.durable = spool.durable
             try:
@@ -125,7 +123,7 @@ class Receiver:
                 self.durable = spool.durable
 
     def _begin(self, connection: socket.socket, frames: Frames, spool: Spool) -> None:
-        """Until it streams."""
+        """Waits until it streams."""
         connection.settimeout(ANSWER_SECONDS)
         known = self._answer(connection, frames, Request(RequestCode.INFO, self.database))
         if known.code is ResponseCode.READY:
@@ -181,7 +179,7 @@ class Receiver:
             chunk = self._chunk(connection) if readable else b""
 
     def _note(self, line: bytes) -> None:
-        """What a checkpoint or DDL says. The words may also stand in a value."""
+        """Handles a checkpoint or DDL. Its words may also be in a value."""
         if (found := _CHECKPOINT.match(line)) is not None:
             self.time, self.sequence = int(found[1]) / 1e9, int(found[2])
         elif (ddl := _DDL.match(line)) is not None:
@@ -194,7 +192,7 @@ class Receiver:
             return 0
 
     def _keep_ddl(self, scn: int) -> None:
-        """On the disk before it is confirmed: it does not come again."""
+        """Confirms what is on disk: it does not come again."""
         with self._lock:
             if scn <= max(self.ddl, self._passed_on):
                 return

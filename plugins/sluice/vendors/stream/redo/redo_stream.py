@@ -1,12 +1,12 @@
-"""A stream of redo beside the rows of its master: where in it a block of an initial update was read.
+"""A stream of redo beside the rows of its master: the position in it at which a block of an initial update was read.
 
-The end of the stream says the SCN up to which all commits are in it. A block that is read as of that SCN holds what the
-stream has up to its end, and nothing else. So the marker of a block is a position of the stream, and BLOCKS decides as
-with any other source (`sluice.model.blocks`). A loader looks at the end after it has said that its block is begun; the
-stream only grows, so the marker covers every window that an apply has taken before.
+The end of the stream has the SCN up to which all commits are in it. A block that is read as of that SCN has exactly
+what the stream has up to its end. So the marker of a block is a position of the stream, and BLOCKS decides as for any
+other source (`sluice.model.blocks`). A loader reads the end after it has committed its block as begun; the stream only
+grows, so the marker covers every window that an apply has taken before.
 
-Beside the stream's folder a file keeps from which SCN on the stream lacks no transaction
-(`sluice.vendors.oracle.source.older_transactions`). Without it that is found out again, at a later SCN.
+Beside the stream's folder a file stores the SCN from which on the stream lacks no transaction
+(`sluice.vendors.oracle.source.older_transactions`). Without it, it is determined again, at a later SCN.
 """
 
 import json
@@ -27,9 +27,9 @@ from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
 
 THREADS = "threads"
-"""Folder of the threads' folders, beside that of the stream."""
+"""The folder of the threads' folders, beside that of the stream."""
 COMPLETE_FILE = "complete.json"
-"""Beside the stream's folder: of which stream it is said, and the SCN."""
+"""A file beside the stream's folder: the name of the stream, and the SCN."""
 
 
 class Recorded:
@@ -39,7 +39,7 @@ class Recorded:
         self._folder, self._threads, self._complete = folder, folder.parent / THREADS, folder.parent / COMPLETE_FILE
         self._session = StreamSession(folder)
         self._captured: tuple[list[Path] | None, dict[TableName, tuple[str, ...]]] = (None, {})
-        """Schema checkpoints of the threads, and what the newest of each thread say."""
+        """The schema checkpoints of the threads, and the data of the newest one of each thread."""
 
     def moment(self, resetlogs: int) -> Moment:
         """Raises `ChangesLost`, `OtherIncarnation`, `BetweenCommits`, and what `Files` raises."""
@@ -106,7 +106,7 @@ class Recorded:
         return {**self._captured[1], **described}
 
     def _end(self) -> tuple[str, Commit, State]:
-        """The stream's name, its last commit, and what that says of the merge. Raises `StreamUnreachable`."""
+        """The stream's name, its last commit, and the state of the merge there. Raises `StreamUnreachable`."""
         files = self._session.files
         names = files.names()
         last = files.index(names[-1], names)

@@ -1,4 +1,4 @@
-"""Messages of one table under one description of it: changes of a recorded stream."""
+"""Translates messages of one table under one description to changes of a recorded stream."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -18,17 +18,17 @@ Row = dict[str, str | None]
 
 
 class TableReader:
-    """Reads the messages of a table with the columns that a schema message says."""
+    """Reads the messages of a table with the columns of a schema message."""
 
     def __init__(self, schema: Mapping[str, Any], key: Collection[str], naming: Naming, unit: str):
-        """`key`: as the master names its columns. Raises `Unfit` where a column cannot be replicated."""
+        """`key`: by the master's names of its columns. Raises `Unfit` for a column that cannot be replicated."""
         self.table = TableName(naming(schema["owner"]), naming(schema["table"]))
         self._place = self.table.schema, self.table.name
         columns = schema.get("columns")
         if not columns:
             raise Unfit("has no columns: format.schema must be 7 for OpenLogReplicator")
         self._columns: dict[str, tuple[str, Convert | None]] = {}
-        """The master's name → the slave's, and what makes a value what a slave takes."""
+        """For each name on the master: the slave's name, and the conversion of its values."""
         self._large: set[str] = set()
         self.imprecise = [column["name"] for column in columns if column["type"] in IMPRECISE]
         made = []
@@ -49,7 +49,7 @@ class TableReader:
         self._key = [self._columns[name][0] for name in ordered]
 
     def change(self, payload: Payload) -> RowChange | None:
-        """The change that a message says; None where it changes nothing. Raises `Unfit`."""
+        """The change of a message; None if it changes nothing. Raises `Unfit`."""
         match payload.op:
             case "c":
                 row = self._row(payload.after)

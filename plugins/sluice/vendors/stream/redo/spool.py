@@ -1,4 +1,4 @@
-"""The files into which one thread's output is written as it comes, and from which it is merged."""
+"""The files of one thread's output, which are written as it comes, and merged from."""
 
 import os
 import re
@@ -24,10 +24,10 @@ class SpoolFull(Transient):
 
 
 class Spool:
-    """Adds lines to a new file of a thread's folder. Raises `SpoolFull` wherever it writes.
+    """Adds lines to a new file of a thread's folder. Each method that writes raises `SpoolFull`.
 
-    A new one each time: what a process that lost its lease may still write to the former one is not read any more,
-    nor is a line that was cut off.
+    The file is new, so that nothing is read that a process which lost its lease still writes to the former one, nor a
+    line that was cut off.
     """
 
     def __init__(self, folder: Path, file_bytes: int = SPOOL_BYTES):
@@ -36,7 +36,7 @@ class Spool:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.durable = last_place(folder)
-            """`c_scn` and `c_idx` of the last line that is on the disk."""
+            """`c_scn` and `c_idx` of the last line on disk."""
             names = files(folder)
             self._number = int(names[-1].stem) if names else 0
             if not names or names[-1].stat().st_size:
@@ -48,7 +48,7 @@ class Spool:
         self._added = False
 
     def add(self, line: bytes) -> None:
-        """A message, without its end."""
+        """Adds a message, given without its line end."""
         found = _PLACE.search(line)
         if found is not None:
             self._received = int(found[1]), int(found[2])
@@ -60,7 +60,7 @@ class Spool:
         self._added = True
 
     def sync(self) -> tuple[int, int] | None:
-        """Puts all on the disk; where that is, if anything was added."""
+        """Syncs everything to disk; returns its place, if anything was added."""
         if not self._added:
             return None
         try:
@@ -85,13 +85,13 @@ class Spool:
 
 
 def files(folder: Path) -> list[Path]:
-    """In the order in which they were written."""
+    """The files in the order in which they were written."""
     found = [entry for entry in folder.iterdir() if _NAME.match(entry.name)] if folder.is_dir() else []
     return sorted(found, key=lambda entry: int(entry.stem))
 
 
 def last_place(folder: Path) -> tuple[int, int] | None:
-    """`c_scn` and `c_idx` of the last whole line; None where there is none."""
+    """`c_scn` and `c_idx` of the last complete line; None without one."""
     for file in reversed(files(folder)):
         with file.open("rb") as opened:
             size, reach = opened.seek(0, os.SEEK_END), _TAIL
@@ -109,7 +109,7 @@ def last_place(folder: Path) -> tuple[int, int] | None:
 
 
 def free(folder: Path, needed: str) -> int:
-    """Deletes the files in front of `needed`, the one from which the merge goes on; how many."""
+    """Deletes the files before `needed`, the one from which the merge continues. Returns how many."""
     names = [file.name for file in files(folder)]
     if needed not in names:
         return 0

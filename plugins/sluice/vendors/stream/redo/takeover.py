@@ -1,8 +1,8 @@
-"""Where a slave goes on in a stream of redo that had its changes from triggers before.
+"""Finds the position in a stream of redo for a slave that had its changes from triggers before.
 
-A position of triggers says as of which SCN it was taken: it covers what was committed up to there, and nothing else. So
-does the end of a transaction of the stream, where the merge has noted that. What ran then and began before the
-stream is in neither: there must be nothing of that.
+A position of triggers has the SCN as of which it was taken: it covers exactly what was committed up to there. So does
+the end of a transaction of the stream, if the merge has recorded that. Transactions that ran then and began before the
+stream are in neither: there must be none.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COMMIT = b'{"commit":'
 
 
 def place(connection: Session, position: Position) -> Position | None:
-    """The place in the stream that covers what `position` covers; None where that is one of a stream itself.
+    """The position in the stream that covers what `position` covers; None if that is one of a stream itself.
 
     Raises `OtherSource`, `OlderOpen`, `BetweenTransactions`, `NotThereYet`, and what `Files` raises.
     """
@@ -49,7 +49,7 @@ def place(connection: Session, position: Position) -> Position | None:
 
 
 def _ends(files: Files, file: Path, names: list[Path]) -> Iterator[Commit]:
-    """Of all transactions that are whole; the first one is that of the file before, as the head of this one has it."""
+    """The commits of all complete transactions; the first one is that of the file before, from this file's head."""
     end, at = files.index(file, names).last.offset, 0
     try:
         with file.open("rb") as opened:

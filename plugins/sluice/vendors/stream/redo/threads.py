@@ -22,32 +22,32 @@ _ROWS = frozenset({"c", "u", "d", "ddl"})
 
 
 class Checkpoint(NamedTuple):
-    """All commits of the thread below an SCN are in front of it."""
+    """A checkpoint message: all commits of the thread below its SCN precede it."""
 
     scn: int
     time: int | None
-    """As the format has it."""
+    """The time, as in the format."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """`thread.json`, which a person writes, or the supervisor; a folder need not have it."""
+    """`thread.json`, written by a person or the supervisor; optional."""
 
     closed: bool = False
     """Nothing more will be written."""
     since: int | None = None
-    """Of a thread that joins: the SCN from which on its output is complete."""
+    """For a thread that joins: the SCN from which on its output is complete."""
     timestamp: str = "ns"
     """The unit of `format.timestamp`."""
 
 
 @dataclass
 class _Open:
-    """A transaction whose commit is not there yet."""
+    """A transaction whose commit has not come yet."""
 
     xid: str
     whole: bool
-    """Its begin was there."""
+    """Whether its begin was read."""
     segment: Segment
     former: tuple[Segment, ...] = ()
     rows: int = 0
@@ -68,10 +68,11 @@ def folders(root: Path) -> dict[ThreadId, Path]:
 
 
 class ThreadOutput:
-    """Reads one thread's folder from a place on; a transaction is reported when its commit is there."""
+    """Reads one thread's folder from a place on; reports a transaction when its commit has come."""
 
     def __init__(self, folder: Path, thread: ThreadId, place: tuple[str, int] | None = None):
-        """`place`: a file and where in it to go on, as `place` said. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """`place`: a file and the place in it from which to continue, from `place`. Raises `OutputDamaged`,
+        `OutputUnreachable`."""
         self.folder = folder
         self.thread = thread
         self.description = self.described()
@@ -80,11 +81,11 @@ class ThreadOutput:
         self._schemas: dict[bytes, bytes] = {}
         """Each description once, however many transactions have it."""
         self._schema = self._named = b""
-        """The description in the last message, and how it stands there."""
+        """The description in the last message, parsed and as written."""
 
     @property
     def place(self) -> tuple[str, int]:
-        """Where to go on so that what is open is read again."""
+        """The place from which to continue, so that open transactions are read again."""
         if self._open is None:
             return self._file, self._offset
         first = self._open.former[0] if self._open.former else self._open.segment
@@ -95,7 +96,7 @@ class ThreadOutput:
         return newest(self.folder)
 
     def poll(self) -> Iterator[Transaction | Checkpoint]:
-        """What has come since. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """Reads what has come since. Raises `OutputDamaged`, `OutputUnreachable`."""
         try:
             names = sorted(
                 (entry.name for entry in os.scandir(self.folder) if entry.name.endswith(_SUFFIX)),
@@ -143,7 +144,7 @@ class ThreadOutput:
                 raise OutputUnreachable(self.folder, f"{segment.file} cannot be read: {error.strerror}") from error
 
     def described(self) -> Description:
-        """What `thread.json` says now. Raises `OutputDamaged`, `OutputUnreachable`."""
+        """Reads `thread.json`. Raises `OutputDamaged`, `OutputUnreachable`."""
         file = self.folder / DESCRIPTION_FILE
         try:
             values = json.loads(file.read_text("utf-8"))
@@ -164,7 +165,7 @@ class ThreadOutput:
         return Description(**values)
 
     def lost(self) -> str | None:
-        """Why the thread's next log cannot be had any more, where somebody says so. Raises `OutputUnreachable`."""
+        """Why the thread's next log is lost, if somebody says so. Raises `OutputUnreachable`."""
         try:
             return (self.folder / LOST_FILE).read_text("utf-8", "replace").strip() or "nobody said why"
         except FileNotFoundError:
@@ -196,7 +197,7 @@ class ThreadOutput:
                     yield found
 
     def _note_schema(self, raw: bytes, begin: int) -> None:
-        """Of a message that begins there in its line, the description of its table."""
+        """Records the description of the table of a message that begins at this place in its line."""
         assert self._open is not None
         # Mostly it is that of the message before it.
         if not self._schema or raw.find(self._named, begin) < 0:
@@ -235,7 +236,7 @@ class ThreadOutput:
 
 
 def _message(raw: bytes) -> Payload | None:
-    """None of a begin, commit or checkpoint. Raises `Unfit`."""
+    """The message; None for a begin, commit or checkpoint. Raises `Unfit`."""
     payload = payload_of(raw)
     if payload.op not in _ROWS:
         return None

@@ -1,4 +1,4 @@
-"""Oracle's types as OpenLogReplicator names them: what they are on a slave, and what their values look like there."""
+"""Oracle's types by OpenLogReplicator's names: their types and values on a slave."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
@@ -10,7 +10,7 @@ from sluice.vendors.stream.redo.errors import Unfit
 Convert = Callable[[str | int], str]
 
 UNITS = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000, "s": 1}
-"""Of DATE and TIMESTAMP, by `format.timestamp`: so many are a second."""
+"""The units of a second in DATE and TIMESTAMP, by `format.timestamp`."""
 
 _EPOCH = date(1970, 1, 1)
 _TEXT = {
@@ -58,7 +58,7 @@ def slave_type(column: Mapping[str, Any]) -> str:
 
 
 def converter(name: str, unit: str) -> Convert | None:
-    """What makes a value of the type `name` what a slave takes; None where it is that. Each raises `Unfit`."""
+    """The conversion of values of the type `name` for a slave; None if none is needed. Each raises `Unfit`."""
     second = UNITS[unit]
     if name in ("raw", "long raw", "blob"):
         return _binary
