@@ -17,14 +17,15 @@ class Content:
     schema: str
     tables: int
     rows: int
-    """By statistics."""
+    """The number of rows, by statistics."""
     owners: tuple[str, ...]
 
 
 class Accounts(Protocol):
-    """Over a session in autocommit, of an administrator or of the replication's own account.
+    """Accounts and their privileges, over a session in autocommit of an administrator or of the replication's own
+    account.
 
-    Methods without a session make the text of a statement.
+    Methods without a session return the text of a statement.
     """
 
     ADMINISTRATOR: str
@@ -32,7 +33,7 @@ class Accounts(Protocol):
     MAINTENANCE: str
     """The database that every server has."""
     PASSWORD_VARIABLE: str
-    """Of the environment: a password, as the vendor's own programs read it."""
+    """The environment variable with a password, as the vendor's own programs read it."""
 
     def parse(self, url: str, user: str) -> ConnectionInfo:
         """The database that a URL names, as `user` where it names none; without a password.
@@ -42,15 +43,15 @@ class Accounts(Protocol):
         ...
 
     def password_used(self, connection: Session) -> str:
-        """The password that the server was given, wherever it came from; empty where the server asked for none."""
+        """The password that was sent to the server, from whatever source; empty if the server asked for none."""
         ...
 
     def password_places(self, info: ConnectionInfo) -> str:
-        """Where the password of `info`'s account is looked for, in words."""
+        """The places where the password of `info`'s account is looked for, in words."""
         ...
 
     def account_help(self, role: str) -> str:
-        """What to do where an account is not there, or nobody knows its password."""
+        """What to do if an account is missing, or its password is unknown."""
         ...
 
     def is_logged_in(self, connection: Session, role: str) -> bool:
@@ -66,11 +67,12 @@ class Accounts(Protocol):
         ...
 
     def create_role(self, role: str) -> str:
-        """The statement that makes an account, into which nobody can log in before it has a password."""
+        """The statement that creates an account, which cannot log in before it has a password."""
         ...
 
     def create_database(self, name: str, owner: str, encoding: str) -> str:
-        """The statement that makes a slave's database. `encoding`: of the master's, for a vendor that has the same."""
+        """The statement that creates a slave's database. `encoding`: that of the master, for a vendor with the same
+        encodings."""
         ...
 
     def of_new_database(self, connection: Session, role: str, database: str) -> list[str]:
@@ -86,14 +88,14 @@ class Accounts(Protocol):
         ...
 
     def mended(self, connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
-        """The statements by which nothing is lacking that `look` finds, answered for `role`. Changes nothing.
+        """The statements that grant everything that `look` finds missing for `role`. Changes nothing.
 
-        `made`: the account is there; else the first statement makes it.
+        `made`: the account exists; otherwise the first statement creates it.
         """
         ...
 
     def remove_slave(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
-        """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
+        """Removes what Sluice stores about the slave there; the replicated tables are not changed."""
         ...
 
     def revokes(self, connection: Session, role: str) -> list[str]:
@@ -102,18 +104,18 @@ class Accounts(Protocol):
 
 
 class MasterContents(Protocol):
-    """What a master has, and what only its superuser may make there. Over a session in autocommit."""
+    """What a master has, and what only its superuser can create there. Over a session in autocommit."""
 
     def is_superuser(self, connection: Session) -> bool:
         """Whether the session's own account is one."""
         ...
 
     def encoding(self, connection: Session) -> str:
-        """Of the session's database."""
+        """The encoding of the session's database."""
         ...
 
     def inventory(self, connection: Session) -> list[Content]:
-        """What the database has, by schema, without Sluice's own tables."""
+        """The tables of the database by schema, without Sluice's own tables."""
         ...
 
     def event_triggers(self, connection: Session, prefix: Prefix, schema: str) -> None:

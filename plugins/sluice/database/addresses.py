@@ -58,6 +58,6 @@ def parsed(url: str | None, vendor: str, user: str, sources: str) -> ConnectionI
 
 
 def vendor_of_url(url: str | None) -> str:
-    """Whose database a URL is of; the first vendor's has a scheme of another name."""
+    """The vendor of a URL; the first vendor's URLs have a scheme of another name."""
     scheme = (url or "").partition("://")[0]
     return scheme if scheme in VENDORS else FIRST

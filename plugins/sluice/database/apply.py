@@ -163,7 +163,7 @@ class ReplayOptions:
     deferrable: bool = False
     """Whether, in safe mode, rows are displaced also for unique values that the commit checks."""
     rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
-    """What decides, in normal mode, on changes that do not fit; each decision becomes a reject."""
+    """The rules that decide, in normal mode, on changes that do not fit; each decision becomes a reject."""
 
 
 PLAIN_REPLAY = ReplayOptions()
@@ -185,7 +185,7 @@ class Replayer(NamesTables, Protocol):
         ...
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
-        """Those of `displaced` that are not on the slave now."""
+        """The rows of `displaced` that are not on the slave at present."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a master says of its archived redo logs: which copies there are, and which are gone."""
+"""A master's data about its archived redo logs: which copies exist, and which are deleted."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,9 +16,9 @@ class LogCopy:
     sequence: int
     first_scn: int
     next_scn: int
-    """All of the log is below this SCN, and none of it below the first one."""
+    """The SCNs of the log are below this one, and not below the first one."""
     name: str
-    """Its file; empty where it is gone."""
+    """Its file; empty if it is deleted."""
     in_recovery_area: bool = False
     backups: int = 0
     """Times that the log was backed up."""
@@ -30,13 +30,13 @@ class LogCopy:
 
 @dataclass(frozen=True)
 class ArchivedLogs:
-    """Of all threads, as far as the master's control file knows."""
+    """The logs of all threads that the master's control file knows."""
 
     resetlogs: int
     """The incarnation that the master is in."""
     copies: tuple[LogCopy, ...]
     area_used: float = 0.0
-    """Which part of the fast recovery area is in use, from 0 to 1; in a full one the master deletes logs by itself."""
+    """The used share of the fast recovery area, from 0 to 1; when it is full the master deletes logs by itself."""
 
 
 class ArchivedLogReader(Protocol):

@@ -1,4 +1,4 @@
-"""What vendors do for queries that are asked of the master and of slaves at one position."""
+"""What vendors do for queries to the master and its slaves at one position."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,7 +22,7 @@ class Query:
     seconds: float = 10.0
     """How long it may take on each server; on a slave nothing is applied meanwhile."""
     shown: int = 10
-    """Rows of an answer that are kept."""
+    """The number of rows of an answer that are stored."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Queued:
 
     id: int
     snapshot: str
-    """In which the master reads what it stood for; it can be entered until the asking transaction ends."""
+    """The snapshot of the position in which the master reads; it can be used until the asking transaction ends."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Waiting:
     seconds: float
     shown: int
     position: Position
-    """Of the state that it answers for, good as the end of a window."""
+    """The position at which it answers, which can be the end of a window."""
 
 
 class Queries(Protocol):
-    """Reads what a person asks for, over an autocommit session that can only read, and in a transaction of its own."""
+    """Runs queries of people, over an autocommit session that can only read, in a transaction of its own."""
 
     def run(
         self,

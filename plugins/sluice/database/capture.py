@@ -1,4 +1,4 @@
-"""What captures the changes of a master: Sluice's own objects there, and the tables that are registered."""
+"""The capture of a master's changes: Sluice's own objects there, and the registered tables."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class TablesUnfit(Terminal):
 
 @dataclass(frozen=True)
 class Installation:
-    """What is installed: the version, and whether functions are as this release writes them."""
+    """An installation: its version, and whether functions are as this release writes them."""
 
     version: int
     functions_current: bool
@@ -35,11 +35,11 @@ class Installation:
 
 @dataclass(frozen=True)
 class Line:
-    """What becomes of tables that are made and that `pattern` matches; of several lines the first one counts."""
+    """How new tables that match `pattern` are captured; the first matching line counts."""
 
     pattern: TablePattern
     actions: frozenset[str] = frozenset()
-    """What is captured; empty: nothing, the table is left to whoever reconciles."""
+    """The captured actions; empty: none, and the table is left to `reconcile_tables`."""
     debug: bool = False
 
 
@@ -51,7 +51,7 @@ class CaptureRegistry(Protocol):
         ...
 
     def tables(self) -> list[TableName]:
-        """All registered tables, without a look at their capture."""
+        """All registered tables, without checking their capture."""
         ...
 
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
@@ -74,13 +74,14 @@ class CaptureRegistry(Protocol):
         ...
 
     def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
-        """Writes what is to be captured of `table`; `capture` makes it so."""
+        """Writes which actions of `table` are captured; `capture` then changes the triggers."""
         ...
 
     def capture(self, table: TableName) -> str | None:
-        """Brings the triggers of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
+        """Updates the triggers of `table`, and sets its STATUS to OK. Returns what was done, in words, None for
+        nothing.
 
-        Waits for the table's writers to end and holds new ones off only when a trigger must be made.
+        Waits for the table's writers to end, and blocks new ones only if a trigger must be created.
         """
         ...
 
@@ -99,9 +100,9 @@ class Capture(Protocol):
     def Registry(self, connection: Session, prefix: Prefix, schema: str) -> CaptureRegistry: ...  # noqa: N802
 
     def installed(self, connection: Session, prefix: Prefix, schema: str) -> Installation | None:
-        """What `schema` holds of `prefix`; None when nothing.
+        """The installation of `prefix` in `schema`; None without one.
 
-        Raises `Terminal` where a newer release installed it, somebody else owns it, or it is in another schema.
+        Raises `Terminal` if a newer release installed it, somebody else owns it, or it is in another schema.
         """
         ...
 
@@ -114,7 +115,7 @@ class Capture(Protocol):
         ...
 
     def version(self) -> int:
-        """To which `upgrade` brings an installation."""
+        """The version to which `upgrade` updates an installation."""
         ...
 
     def upgrade(self, connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
@@ -131,8 +132,10 @@ class Capture(Protocol):
     def note_wildcards(
         self, connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool
     ) -> bool:
-        """Where the database tells of tables that are made, those that `lines` mean are captured from their first row
-        on, from now on. `keyed`: only those with a primary key. False where nothing of that changed.
+        """If the database reports new tables, those that match `lines` are captured from their first row on, from now
+        on.
+
+        `keyed`: only those with a primary key. Returns whether anything changed.
         """
         ...
 

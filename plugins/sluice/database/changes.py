@@ -143,9 +143,9 @@ class ChangeReader(Protocol):
 
 
 class ChangeSource(Protocol):
-    """What an apply needs of the source of changes, over a session in autocommit, unless methods say otherwise.
+    """What an apply needs from the source of changes, over a session in autocommit, unless methods say otherwise.
 
-    `schema`: of the DbResources, where the source is a database.
+    `schema`: of the DbResources, if the source is a database.
     """
 
     def Reader(  # noqa: N802
@@ -160,9 +160,10 @@ class ChangeSource(Protocol):
         ...
 
     def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
-        """Where a slave without a checkpoint begins; None where an initial update must bring its rows first.
+        """The position at which a slave without a checkpoint begins; None if an initial update must bring its rows
+        first.
 
-        `after`: the number of the change after which it begins, None for the first one. Raises `Terminal` where no
+        `after`: the number of the change after which it begins, None for the first one. Raises `Terminal` if no
         transaction ends there.
         """
         ...
@@ -170,9 +171,9 @@ class ChangeSource(Protocol):
     def window_end(
         self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
     ) -> Position:
-        """Where a window that begins at `previous` ends: the master's position now, or an earlier state of the master.
+        """The end of a window that begins at `previous`: the master's position now, or an earlier state of the master.
 
-        An earlier one only where the source knows such a state after about so many `changes`. Raises as `take`.
+        An earlier one only if the source knows such a state after about so many `changes`. Raises as `take`.
         """
         ...
 
@@ -232,7 +233,7 @@ class ChangeSource(Protocol):
 
 
 class ChangeQueue(ChangeSource, Protocol):
-    """A master that keeps its changes in a queue until every slave has them."""
+    """A master that stores its changes in a queue until every slave has them."""
 
     def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
         """Registered table → the fault of its capture, None for none."""
@@ -292,15 +293,16 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def note_holders(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
-        """Notes that `slaves` hold the purge; nobody: that it goes on."""
+        """Records which `slaves` hold the purge; without any, that it goes on."""
         ...
 
     def feeds(self, connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
-        """Up to where each feed has read, by feed and table."""
+        """The position up to which each feed has read, by feed and table."""
         ...
 
     def note_feed(self, connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
-        """Keeps up to where a feed has read: what it covers may be purged, as far as it goes."""
+        """Stores the position up to which a feed has read: as far as the feed is concerned, covered changes may be
+        purged."""
         ...
 
     def drop_feed(self, connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
@@ -308,7 +310,7 @@ class ChangeQueue(ChangeSource, Protocol):
         ...
 
     def noted(self, connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
-        """What the last purge noted of the slaves."""
+        """What the last purge recorded about the slaves."""
         ...
 
     def note(self, connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:

@@ -1,4 +1,4 @@
-"""What a vendor's column types mean, and what it makes of columns of another vendor."""
+"""The logical types of a vendor's column types, and its column types for logical types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ class ColumnTypes(Protocol):
     """The column types of one vendor."""
 
     def logical(self, type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
-        """What the values of a type are; `type_name` as the vendor writes it in DDL.
+        """The logical type of a type; `type_name` as the vendor writes it in DDL.
 
-        `defined`: types of the database's own that it may name. Unknown ones are of the kind OTHER.
+        `defined`: user-defined types of the database to which it may refer. Unknown ones are of the kind OTHER.
         """
         ...
 
     def made_of(self, connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
-        """What the columns of one table become on this server."""
+        """The columns of one table on this server."""
         ...
 
     def holds(self, own: str, wanted: str) -> bool:
-        """Whether a column of the type `own` takes every value of the type `wanted` without changing or refusing it."""
+        """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
         ...

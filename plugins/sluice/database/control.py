@@ -127,11 +127,11 @@ class LoadLocks(Protocol):
         ...
 
     def claim_in_turn(self, connection: Session, prefix: Prefix, slave: str) -> None:
-        """In the transaction of a claim: makes other claims wait until it ends, so that limits on reading hold."""
+        """Makes other claims wait until the transaction of this claim ends, so that limits on reading hold."""
         ...
 
     def no_claims(self, connection: Session, prefix: Prefix, slave: str) -> None:
-        """In a transaction: waits for running claims, and allows none until it ends."""
+        """Waits for running claims, and allows none until the transaction ends."""
         ...
 
     def end_sessions(self, connection: Session, application: str) -> int:

@@ -66,7 +66,7 @@ def whole_rows(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
 
 
 def _row_ends(text: bytes) -> npt.NDArray[np.int64]:
-    """Where rows end: at newlines outside of quotes."""
+    """The ends of rows: newlines outside of quotes."""
     data = np.frombuffer(text, dtype=np.uint8)
     newlines = np.flatnonzero(data == _NEWLINE)
     quotes = np.flatnonzero(data == _QUOTE)

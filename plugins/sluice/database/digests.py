@@ -94,7 +94,8 @@ class TableDigest(NamesTables, Protocol):
         ...
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
-        """For each block in `part`: its number, its rows, the sum of their digests as text, modulo 2^64 or not."""
+        """For each block in `part`: its number, its number of rows, and the sum of their digests as text, modulo 2^64
+        or not."""
         ...
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
@@ -102,7 +103,7 @@ class TableDigest(NamesTables, Protocol):
         ...
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
-        """Of a keyless table: the distinct rows of `blocks`."""
+        """For a keyless table: the distinct rows of `blocks`, with their numbers of copies."""
         ...
 
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
@@ -114,7 +115,7 @@ class TableDigest(NamesTables, Protocol):
         ...
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
-        """The keys of about `wanted` rows, drawn at random from the table's (about) `rows`."""
+        """The keys of about `wanted` random rows of the table, which has about `rows`."""
         ...
 
 

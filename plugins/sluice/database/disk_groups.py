@@ -17,7 +17,7 @@ class DiskFile(NamedTuple):
     """A file of a disk group."""
 
     path: str
-    """From the plus sign on: `+FRA/ORCL/ARCHIVELOG/2026_11_23/thread_1_seq_15.261.1224959854`."""
+    """The path with the plus sign: `+FRA/ORCL/ARCHIVELOG/2026_11_23/thread_1_seq_15.261.1224959854`."""
     size: int
     block_size: int
     modified: float
@@ -30,11 +30,11 @@ class DiskGroups(Protocol):
     def extent(self, path: str) -> Extent: ...
 
     def read(self, path: str, block: int, count: int) -> bytes:
-        """So many blocks from `block` on, which is at least 1; fewer at the file's end."""
+        """Reads so many blocks from `block` on, which is at least 1; fewer at the file's end."""
         ...
 
     def files(self, disk_group: str) -> list[DiskFile]:
-        """All of a disk group, which is named without its plus sign."""
+        """All files of a disk group, which is named without its plus sign."""
         ...
 
 

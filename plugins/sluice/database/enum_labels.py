@@ -10,7 +10,7 @@ from sluice.model.table_definition import TableDefinition
 
 
 def renamed(of_master: ColumnTypes, old: TableDefinition, new: TableDefinition) -> dict[str, Mapping[str, str]]:
-    """Of each column whose enum has other labels in `new`: the former label → what it is called now."""
+    """For each column whose enum has other labels in `new`: the new name of each former label."""
     former = {number: label for enum in old.enums for number, label in enum.labels}
     found: dict[tuple[str, ...], dict[str, str]] = {
         (enum.schema, enum.name): {

@@ -1,7 +1,7 @@
-"""What a session raises, whatever the vendor: every error is `Terminal` or `Transient` and names the server.
+"""The errors of a session of any vendor: every error is `Terminal` or `Transient`, and names the server.
 
-A session never lets an error of its driver out that is none of these. Services react to the kinds that follow;
-what else a driver knows of an error is its vendor's affair.
+A session raises no other errors of its driver. Services react to the following kinds; only the vendor uses what else
+its driver says.
 """
 
 from sluice.errors import SluiceError, Terminal, Transient
@@ -13,7 +13,7 @@ class DatabaseError(SluiceError):
     place = ""
     """The server, as `ConnectionInfo.place` names it; empty where the error has travelled."""
     reason = ""
-    """What the server said, without its name and without a remedy; empty where the error has travelled."""
+    """The server's message, without its name and without a remedy; empty if the error came from another process."""
 
 
 class DatabaseUnreachable(DatabaseError, Transient):
@@ -33,7 +33,7 @@ class ServerUnproved(DatabaseRefused):
 
 
 class StatementFailed(DatabaseError, Terminal):
-    """A statement failed for a reason another try will not mend."""
+    """A statement failed for a reason that a retry does not change."""
 
 
 class StatementInterrupted(DatabaseError, Transient):
@@ -69,8 +69,8 @@ class Contended(StatementInterrupted):
 
 
 class SnapshotTooOld(Contended):
-    """The server does not keep any longer what a statement wants to see: fewer rows would have been read in time."""
+    """The server no longer has the old rows that a statement needs: fewer rows would have been read in time."""
 
 
 class LockNotAvailable(Contended):
-    """It waited too long for a lock, or in a circle."""
+    """It waited too long for a lock, or in a deadlock."""

@@ -1,4 +1,4 @@
-"""What a failover needs of its two databases: definitions, sequences, a guard, and the row that a slave keeps of it."""
+"""What a failover needs from its two databases: definitions, sequences, a guard, and its record on the slave."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class Guarded:
     table: str
     """Quoted."""
     function: str
-    """The function that refuses writes, where there is one."""
+    """The function that refuses writes, if there is one."""
     refuses: bool
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Which failover has a master."""
+    """The claim of a failover on a master."""
 
     id: str
     slave: str
@@ -37,7 +37,7 @@ class FailoverTable(Protocol):
     """The row of `<prefix>FAILOVER` of one slave. The caller commits."""
 
     def exists(self) -> bool:
-        """Whether the slave keeps anything."""
+        """Whether the slave has a record."""
         ...
 
     def ensure(self) -> None:
@@ -49,11 +49,11 @@ class FailoverTable(Protocol):
         ...
 
     def sheet(self) -> Sheet | None:
-        """What was kept of the master; None where nothing was."""
+        """The stored definitions of the master; None without any."""
         ...
 
     def read(self, *, lock: bool = False) -> Record | None:
-        """The failover under way, or the last one; None where there never was one. `lock` holds the row till commit."""
+        """The running or the last failover; None without one. `lock` locks the row until the commit."""
         ...
 
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None: ...
@@ -65,7 +65,7 @@ class FailoverTable(Protocol):
         ...
 
     def note_made(self, made: Made | None) -> None:
-        """In the transaction that makes it; None: the last one was taken back."""
+        """Records a change in the transaction that makes it; None: the last one was undone."""
         ...
 
 
@@ -81,11 +81,11 @@ class MasterGuard(Protocol):
         ...
 
     def move_claim(self, failover_id: str, phases: Sequence[str], phase: str | None) -> bool:
-        """From one of `phases` to `phase`, None: it goes. False where it was not so."""
+        """Moves the claim from one of `phases` to `phase`; None: deletes it. Returns whether it was in such a phase."""
         ...
 
     def tables(self) -> list[Guarded]:
-        """All that must refuse writes, and whether it does."""
+        """All tables that must refuse writes, and whether they do."""
         ...
 
     def make(self, message: str) -> None:
@@ -100,29 +100,29 @@ class MasterGuard(Protocol):
 
 
 class FailoverSupport(Protocol):
-    """Over a session on the slave, or on the master where that is said; in autocommit."""
+    """What a vendor does for a failover, over a session in autocommit on the slave, or on the master where stated."""
 
     PAST_TRIGGERS: str
-    """Which sessions write where triggers do not fire: a clause, `as … does`."""
+    """Which sessions can write without firing triggers: a clause, `as … does`."""
 
     def FailoverStore(  # noqa: N802
         self, connection: Session, prefix: Prefix, schema: str, slave: str
     ) -> FailoverTable: ...
 
     def Guard(self, connection: Session, prefix: Prefix, schema: str) -> MasterGuard:  # noqa: N802
-        """Of a master, or of a slave that was one before."""
+        """The guard of a master, or of a slave that was a master before."""
         ...
 
     def definitions(
         self, connection: Session, prefix: Prefix, tables: Sequence[TableName], *, all_roles: bool = False
     ) -> tuple[Definition, ...]:
-        """What `tables` and their surroundings are defined to do beyond holding rows, on either side."""
+        """The definitions of `tables` and their database other than rows, on either side."""
         ...
 
     def sequence_values(
         self, connection: Session, prefix: Prefix, tables: Sequence[TableName]
     ) -> tuple[SequenceValue, ...]:
-        """Where the sequences behind columns of `tables` are, and those that applications call; on either side."""
+        """The values of the sequences of columns of `tables`, and of those that applications call; on either side."""
         ...
 
     def clock(self, connection: Session) -> str:
@@ -130,7 +130,7 @@ class FailoverSupport(Protocol):
         ...
 
     def sheet(self, connection: Session, prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
-        """All that a failover needs of a master, which messages call `place`."""
+        """Everything that a failover needs from a master, which messages call `place`."""
         ...
 
     def sessions_of(self, connection: Session, application: str) -> int:
@@ -138,19 +138,19 @@ class FailoverSupport(Protocol):
         ...
 
     def rights_lacking(self, connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
-        """What keeps the account from making some of `wanted`."""
+        """The missing rights for creating some of `wanted`."""
         ...
 
     def make(self, connection: Session, store: FailoverTable, difference: Difference, *, trusted: bool = False) -> str:
-        """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
+        """Creates a definition on the slave, and records what undoes it, in one transaction; returns why that was
+        refused.
 
-        `trusted`: whatever expression the master brings may be run. Raises errors that another try may mend, of a lock
-        above all.
+        `trusted`: any expression of the master may be used. Raises errors that a retry may resolve, mostly of locks.
         """
         ...
 
     def take_back(self, connection: Session, store: FailoverTable, made: Made) -> None:
-        """Undoes the last thing made, in one transaction."""
+        """Undoes the last recorded change, in one transaction."""
         ...
 
     def set_sequence(self, connection: Session, master: SequenceValue, gap: int) -> int | None:
@@ -163,10 +163,11 @@ class FailoverSupport(Protocol):
         ...
 
     def follow(self, connection: Session, prefix: Prefix, schema: str, slave: str, start: Position) -> None:
-        """The former master is a slave in state NORMAL at `start`, its tables of CHECKPOINT made where absent."""
+        """Makes the former master a slave in state NORMAL at `start`; creates its CHECKPOINT and other tables if they
+        are missing."""
         ...
 
     def validate(self, connection: Session, tables: Sequence[TableName]) -> list[str]:
-        """Checks the rows of constraints that were made without, while the application goes on; those that rows
-        violate, and how."""
+        """Validates constraints that were created without checking rows, while the application works. Returns those
+        that rows violate, and how."""
         ...

@@ -13,7 +13,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.views import View, replicated
 
 Described = Index | Constraint | DomainCheck | Comment | View | FreeSequence
-"""What is to be made, as the master has it."""
+"""A definition of the master, and the parts from which it is created."""
 
 
 class NotMade(SluiceError):
@@ -26,7 +26,7 @@ class NotMade(SluiceError):
 
 @dataclass(frozen=True)
 class OfMaster:
-    """What the master has for `tables`, and what each of it is made from."""
+    """The master's definitions of `tables`, and the parts from which each is created."""
 
     tables: tuple[TableName, ...]
     made_from: dict[Defined, Described]
@@ -58,7 +58,7 @@ class OfMaster:
         replicated_tables: Sequence[TableName],
         kinds: Collection[DefinedKind],
     ) -> "OfMaster":
-        """The same with what the master has beside its tables, of these kinds."""
+        """The same with definitions of these kinds that belong to no table."""
         found: list[Described] = []
         if DefinedKind.SEQUENCES in kinds:
             found += schemas.free_sequences(connection, prefix, {table.schema for table in replicated_tables})
@@ -68,7 +68,7 @@ class OfMaster:
 
 
 def defined(one: Described) -> Defined:
-    """What names it, and what it says."""
+    """Its identity and its text."""
     if isinstance(one, Index):
         kind = DefinedKind.UNIQUE if one.constrains else DefinedKind.INDEXES
         text = one.constraint if one.constraint_kind == "x" else f"{'UNIQUE ' if one.unique else ''}{one.rest}"
@@ -94,7 +94,7 @@ def _reference(one: Constraint) -> str:
 
 
 def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
-    """What each says; None for what was not finished."""
+    """The text of each definition; None for one that is not finished."""
     definitions: dict[Place, str | None] = {}
     for each in found:
         one = each if isinstance(each, Defined) else defined(each)
@@ -104,7 +104,8 @@ def by_place(found: Iterable[Described | Defined]) -> dict[Place, str | None]:
 
 
 class Following(NamesTables, Protocol):
-    """Over an autocommit session on the slave. What a slave cannot do raises `NotMade`; outages are `Transient`."""
+    """Follows definitions over an autocommit session on the slave. Raises `NotMade` for what a slave cannot do; outages
+    are `Transient`."""
 
     @property
     def kinds(self) -> Collection[DefinedKind]:
@@ -112,8 +113,8 @@ class Following(NamesTables, Protocol):
         ...
 
     def present(self, connection: Session, tables: Sequence[TableName]) -> Sequence[Described | Defined]:
-        """What the slave has for `tables` and the domains of their columns; as `Defined` where the vendor compares
-        nothing but names."""
+        """The slave's definitions of `tables` and of the domains of their columns; as `Defined` if the vendor compares
+        only names."""
         ...
 
     def present_beside(
@@ -123,10 +124,8 @@ class Following(NamesTables, Protocol):
         ...
 
     def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
-        """Makes what is absent or was not finished, without holding up readers of the slave.
-
-        `trusted`: whatever its expressions call.
-        """
+        """Creates a definition that is missing or not finished, without blocking readers of the slave. `trusted`: with
+        any expressions."""
         ...
 
     def drop(self, connection: Session, defined: Defined) -> None:
@@ -134,15 +133,15 @@ class Following(NamesTables, Protocol):
         ...
 
     def drop_at_once(self, connection: Session, defined: Defined) -> None:
-        """The same within the caller's transaction. Raises `LockNotAvailable` where readers are in the way for long."""
+        """The same within the caller's transaction. Raises `LockNotAvailable` if readers block it for long."""
         ...
 
     def rename(self, connection: Session, defined: Defined, name: str) -> None: ...
 
     def statement(self, wanted: Described) -> str:
-        """What a person would run to make it."""
+        """The statement with which a person creates it."""
         ...
 
     def drop_statement(self, connection: Session, defined: Defined) -> str:
-        """What a person would run to remove it."""
+        """The statement with which a person removes it."""
         ...

@@ -36,7 +36,7 @@ class TouchingForeignKey:
 
 @dataclass
 class Completed:
-    """The objects that were made, and those that could not be: (object, reason)."""
+    """The created objects, and those that could not be created: (object, reason)."""
 
     made: list[str] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
@@ -55,7 +55,8 @@ class LoadTarget(NamesTables, Protocol):
     # The state before
 
     def not_tables(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
-        """Those of `tables` whose name the slave uses for another object, such as a view → what it is."""
+        """The tables of `tables` whose name the slave uses for another object, such as a view, with the kind of that
+        object."""
         ...
 
     def lacking_privileges(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
@@ -67,7 +68,7 @@ class LoadTarget(NamesTables, Protocol):
         ...
 
     def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-        """Those of `tables` that have unique indexes beside the primary key."""
+        """The tables of `tables` that have unique indexes other than the primary key."""
         ...
 
     def type_differences(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
@@ -77,9 +78,9 @@ class LoadTarget(NamesTables, Protocol):
     def collations_lacking(
         self, connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]
     ) -> list[str]:
-        """The collations among `used` (qualified and quoted) that the slave lacks and cannot make.
+        """The collations among `used` (qualified and quoted) that the slave lacks and cannot create.
 
-        `own`: collations created on the master, which can be made where the server knows their provider.
+        `own`: collations created on the master, which can be created if the server knows their provider.
         """
         ...
 
@@ -112,15 +113,15 @@ class LoadTarget(NamesTables, Protocol):
         ...
 
     def drop_table(self, connection: Session, table: TableName) -> None:
-        """Drops a table that this update made, in the caller's transaction."""
+        """Drops a table that this update created, in the caller's transaction."""
         ...
 
     def strip(
         self, connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]
     ) -> list[str]:
-        """Drops what `complete_indexes` and `complete_constraints` make again later. Returns what it dropped.
+        """Drops what `complete_indexes` and `complete_constraints` create again later. Returns what it dropped.
 
-        Only what has the same name and definition on the master, and never the key. Skips what this account may not
+        Only what has the same name and definition on the master, never the key, and nothing that this account may not
         drop.
         """
         ...

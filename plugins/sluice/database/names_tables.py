@@ -1,4 +1,4 @@
-"""What of a vendor speaks of tables by name."""
+"""The parts of a vendor that use names of tables."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Positions as they are kept: as text, which its source reads whose position it is."""
+"""Positions as text: each text is read by the source to which the position belongs."""
 
 import json
 
@@ -8,10 +8,10 @@ from sluice.model.vendors import FIRST
 
 
 def parse(text: str) -> Position:
-    """A position back from its text, wherever that was kept: on a slave of whatever vendor, in Redis, in an answer.
+    """Reads a position from its text, stored on a slave of any vendor, in Redis, or in an answer.
 
-    The text names its vendor under `vendor`; PostgreSQL's, which are older than that, do not. Raises `ValueError` for
-    text that is no position's, `UnknownVendor`.
+    The text has its vendor under `vendor`; PostgreSQL's texts, which are older, do not. Raises `ValueError` for other
+    text, `UnknownVendor`.
     """
     values = json.loads(text)
     if not isinstance(values, dict):

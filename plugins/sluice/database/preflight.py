@@ -1,4 +1,4 @@
-"""What a server, or an account on it, lacks for a replication: found before anything is changed."""
+"""Finds what a server or an account lacks for a replication, before anything is changed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,23 +15,23 @@ from sluice.model.names import TableName
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the master's tables ask of a slave."""
+    """What the master's tables need on a slave."""
 
     definitions: list[TableDefinition]
     types: list[TypeDefinition]
     collations: list[CollationDefinition]
     encoding: str
-    """What the master keeps texts in."""
+    """The encoding of the master's database."""
     bytes: int
-    """What the tables take on the master, without indexes."""
+    """The size of the tables on the master, without indexes."""
     index_extensions: Mapping[str, str] = field(default_factory=dict)
     """Extensions that their indexes need, each with its schema."""
 
 
 class Preflight(NamesTables, Protocol):
-    """Over a session whose current account is judged. Changes nothing, waits for no lock of a table.
+    """Checks the current account of a session. Changes nothing, and waits for no lock of a table.
 
-    `light`: only what a replication that runs already cannot do without, and in less time.
+    `light`: only what a running replication needs, in less time.
     """
 
     def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
@@ -39,7 +39,7 @@ class Preflight(NamesTables, Protocol):
         ...
 
     def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-        """What the master's tables that `covers` chooses ask of a slave."""
+        """What the master's tables for which `covers` is true need on a slave."""
         ...
 
     def of_slave(
@@ -52,7 +52,7 @@ class Preflight(NamesTables, Protocol):
         part: bool = False,
         light: bool = False,
     ) -> list[Lack]:
-        """What a slave lacks. `wanted`: None where the master cannot be reached. `part`: some tables are loaded."""
+        """What a slave lacks. `wanted`: None if the master cannot be reached. `part`: only some tables are loaded."""
         ...
 
     def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
@@ -60,9 +60,9 @@ class Preflight(NamesTables, Protocol):
         ...
 
     def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-        """Sequences behind columns of `tables` that the account may not read."""
+        """Sequences of columns of `tables` that the account may not read."""
         ...
 
     def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-        """Sequences behind columns of `tables` that the account may not set."""
+        """Sequences of columns of `tables` that the account may not set."""
         ...

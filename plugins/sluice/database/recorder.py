@@ -23,7 +23,7 @@ class Recorder(Protocol):
         ...
 
     def record_once(self) -> object:
-        """What is there by now; the end of the source then. Raises `SluiceError`."""
+        """Records what there is now. Returns the end of the source. Raises `SluiceError`."""
         ...
 
 
@@ -38,22 +38,23 @@ class Merger(Protocol):
         ...
 
     def merge_once(self) -> int:
-        """All that can be merged by now; how many transactions wait for other threads. Raises `SluiceError`."""
+        """Merges everything that is possible now. Returns how many transactions wait for other threads. Raises
+        `SluiceError`."""
         ...
 
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """How a merge goes on."""
+    """The options of a merge."""
 
     exact_names: bool = False
-    """Names are not made lower-case."""
+    """Names are not lower-cased."""
     silent_seconds: float = 900.0
-    """So long a thread may say nothing while transactions of others wait for it."""
+    """How many seconds a thread may be silent while transactions of others wait for it."""
     frees: bool = False
-    """What is not needed any more is deleted."""
+    """Files that are no longer needed are deleted."""
     ends_at: Collection[int] = ()
-    """SCNs at which a transaction of the source ends, for slaves that go on there."""
+    """SCNs at which a transaction of the source ends, for slaves that continue there."""
 
 
 DEFAULTS = MergeOptions()
@@ -78,10 +79,11 @@ class RedoStream(Protocol):
     """The stream that a master's redo is merged into, for who reads the master's rows beside it."""
 
     def moment(self, resetlogs: int) -> Moment:
-        """Where the stream ends, and the SCN as of which the master shows just that.
+        """The end of the stream, and the SCN as of which the master shows exactly that. `resetlogs`: RESETLOGS_ID of
+        the master.
 
-        `resetlogs`: RESETLOGS_ID of the master. Raises `DataLost` where the stream is of another one, or has lost
-        changes, `Transient` where it ends between two commits of one SCN.
+        Raises `DataLost` if the stream belongs to another one, or has lost changes, `Transient` if it ends between two
+        commits of one SCN.
         """
         ...
 
@@ -104,11 +106,11 @@ class RedoStream(Protocol):
         ...
 
     def complete_from(self) -> int | None:
-        """The SCN at which every transaction that began before the stream had ended; None while nobody said so."""
+        """The SCN at which every transaction that began before the stream had ended; None if unknown."""
         ...
 
     def keep_complete_from(self, scn: int) -> None:
-        """Says so for everybody, and for good. Raises `Transient`."""
+        """Stores this SCN permanently. Raises `Transient`."""
         ...
 
     def keys(self) -> Mapping[TableName, tuple[str, ...]]:
@@ -134,7 +136,7 @@ class Receiver(Protocol):
     ddl: int
     """The SCN of the last change of a definition that came and was not passed on; 0 for none. It outlives a crash."""
     sequence: int
-    """Of the log from which the last checkpoint came; 0 before that."""
+    """The sequence of the log from which the last checkpoint came; 0 before that."""
     time: float
     """Seconds since the epoch on the master, of the last checkpoint; 0 before that."""
 
@@ -143,7 +145,7 @@ class Receiver(Protocol):
         ...
 
     def passed_on(self, ddl: int) -> None:
-        """The programs of all other threads have the tables behind the change of a definition at that SCN."""
+        """Records that the programs of all other threads have the tables after the DDL at that SCN."""
         ...
 
 

@@ -99,7 +99,7 @@ class RowFormat(StrEnum):
     """The format of a stream of rows. Where reader and writer share one, rows are passed on without parsing."""
 
     CSV = "csv"
-    """With a header, in UTF-8; an empty field is NULL, an empty text is quoted. Every vendor has it."""
+    """CSV with a header, in UTF-8; an empty field is NULL, an empty text is quoted. Every vendor supports it."""
     COPY_TEXT = "copy text"
     """PostgreSQL's."""
     COPY_BINARY = "copy binary"
@@ -226,9 +226,9 @@ class RowSource(NamesTables, Protocol):
     def rows_under(
         self, connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
     ) -> list[Texts | None]:
-        """For each of `keys` the row with exactly these key texts; None where there is none. Raises `TableChanged`.
+        """For each of `keys`, the row with exactly these key texts; None without one. Raises `TableChanged`.
 
-        `alike`: also rows whose key is equal, though its text is not.
+        `alike`: also rows whose key is equal with another text.
         """
         ...
 
@@ -240,7 +240,9 @@ class RowSource(NamesTables, Protocol):
         self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
     ) -> tuple[str, Special, dict[str, str | None]] | None:
         """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes: the column, the value,
-        and the row's key as texts. None where there is none. Reads the table once.
+        and the row's key as texts.
+
+        None without one. Reads the table once.
         """
         ...
 

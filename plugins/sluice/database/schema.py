@@ -1,6 +1,6 @@
-"""What a database's tables are defined to be beyond their columns: read from a master, compared with a slave.
+"""Definitions of a database's tables other than columns: read from a master, compared with a slave.
 
-A definition travels from the master's vendor to the slave's: its parts are plain values, its expressions texts of the
+A definition passes from the master's vendor to the slave's: its parts are plain values, its expressions texts of the
 master's dialect.
 """
 
@@ -19,14 +19,14 @@ from sluice.model.views import View
 
 @dataclass(frozen=True)
 class SequenceDefinition:
-    """A sequence behind a column."""
+    """A sequence of a column."""
 
     table: TableName
     column: str
     identity: bool
-    """The column is an identity: the sequence comes and goes with it."""
+    """The column is an identity: the sequence is created and dropped with it."""
     owned: bool
-    """The sequence goes when the column goes."""
+    """The sequence is dropped with the column."""
     schema: str
     name: str
     type: str
@@ -72,14 +72,14 @@ class TypeDefinition:
     kind: str
     """`e` enum, `d` domain, `c` composite, `r` range, `b` base type, `t` row type of a table."""
     extension: str | None
-    """The extension that brings it."""
+    """The extension to which it belongs."""
     extension_schema: str | None
     labels: tuple[str, ...] | None
-    """Of an enum."""
+    """The labels of an enum."""
     comparable: str | None
-    """What its values depend on: base of a domain, attributes of a composite, subtype of a range."""
+    """The parts on which its values depend: base of a domain, attributes of a composite, subtype of a range."""
     ddl: str | None
-    """What follows its name where it is made; None where it cannot be made by a statement."""
+    """The text after its name in the statement that creates it; None if no statement can create it."""
 
 
 def defined_in(definition: definitions.TableDefinition) -> list[TypeDefinition]:
@@ -118,14 +118,14 @@ class Index:
     unique: bool
     valid: bool
     rest: str
-    """What follows CREATE INDEX name ON table."""
+    """The text after CREATE INDEX name ON table."""
     constraint_kind: str | None
     """`p` primary key, `u` unique constraint, `x` exclusion constraint; None for an index alone."""
     constraint: str | None
     """The constraint's definition."""
     primary: bool
     expressions: list[str]
-    """Those that are evaluated for each row: of its columns, and which rows it has."""
+    """The expressions that are evaluated for each row: of its columns, and its condition."""
     columns: list[str] = field(default_factory=list)
     """The table's columns that it and its expressions use."""
 
@@ -157,7 +157,7 @@ class Constraint:
 
     @property
     def expressions(self) -> list[str]:
-        """Those that are evaluated for each row."""
+        """The expressions that are evaluated for each row."""
         return [str(self.check).removeprefix("CHECK ")] if self.kind == "c" else []
 
 
@@ -182,7 +182,7 @@ class FreeSequence:
 
     @property
     def definition(self) -> str:
-        """The same where two sequences are alike but for where they are."""
+        """Its definition, without its name and value: equal for two sequences that are defined alike."""
         return repr((self.type, self.start, self.increment, self.minimum, self.maximum, self.cache, self.cycle))
 
 
@@ -204,14 +204,14 @@ class Comment:
 
 
 class Schemas(NamesTables, Protocol):
-    """Over a session on either side, in whatever transaction it is. Nothing here changes anything."""
+    """Reads definitions over a session on either side, in any transaction. Changes nothing."""
 
     def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
         """The definitions of those of `tables` that exist, in that order."""
         ...
 
     def types(self, connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
-        """The types that columns of `tables` need, each after those it is made of."""
+        """The types that columns of `tables` need, each after the types that it consists of."""
         ...
 
     def collations(self, connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
@@ -227,7 +227,7 @@ class Schemas(NamesTables, Protocol):
         ...
 
     def sequences(self, connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
-        """The sequences behind columns of `tables`, by table and column."""
+        """The sequences of columns of `tables`, by table and column."""
         ...
 
     def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
@@ -243,7 +243,7 @@ class Schemas(NamesTables, Protocol):
         ...
 
     def free_sequences(self, connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
-        """Those in `schemas` that no column draws from by itself."""
+        """The sequences in `schemas` that no column uses."""
         ...
 
     # What a slave has otherwise than its master
@@ -255,7 +255,7 @@ class Schemas(NamesTables, Protocol):
         constraints_of_master: Sequence[Constraint],
         replicated: Collection[TableName],
     ) -> list[Lack]:
-        """What `LoadTarget.complete_indexes` and `complete_constraints` would make, with the statements."""
+        """What `LoadTarget.complete_indexes` and `complete_constraints` would create, with the statements."""
         ...
 
     def surplus(
@@ -265,9 +265,9 @@ class Schemas(NamesTables, Protocol):
         constraints_of_master: Sequence[Constraint],
         tables: Sequence[TableName],
     ) -> list[Lack]:
-        """What constrains `tables` on the slave and not on the master, under that name or another.
+        """Constraints of `tables` on the slave that the master does not have, under that name or another.
 
-        Other indexes that only the slave has come last, as notes: its readers may want them.
+        Other indexes that only the slave has come last, as notes: its readers may need them.
         """
         ...
 

@@ -13,7 +13,7 @@ from sluice.model.shape import TableShape
 
 
 class SelectionInvalid(Terminal):
-    """What a person wrote names no part of the table."""
+    """The given condition or keys choose no part of the table."""
 
 
 class NotEvaluated(Transient):
@@ -21,7 +21,8 @@ class NotEvaluated(Transient):
 
 
 class RowSelection(NamesTables, Protocol):
-    """Over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition it cannot evaluate."""
+    """Evaluates conditions over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition
+    that it cannot evaluate."""
 
     def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
         """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts.
@@ -35,14 +36,14 @@ class RowSelection(NamesTables, Protocol):
         ...
 
     def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
-        """The runs of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`.
+        """The runs of neighbouring rows that match `where`, in key order, between `lo` and `hi`.
 
-        Each ends where the next row begins for which it does not. Reads the table once.
+        Each ends at the next row that does not match. Reads the table once.
         """
         ...
 
     def matching(self, connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
-        """The keys of the rows for which `where` holds, some at a time."""
+        """The keys of the rows that match `where`, some at a time."""
         ...
 
     def in_order(self, connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:

@@ -22,22 +22,22 @@ class ServerLoad:
     wal: int
     """Bytes of the server's log of changes, written since the server exists."""
     replayed: list[int]
-    """The same as each standby has replayed it."""
+    """The place up to which each standby has replayed it."""
     replay_lag: float
     """Seconds, the greatest that the server measured; it stands still while a standby does."""
     clock: datetime
 
 
 class ServerLoadMeter(Protocol):
-    """Over a session on the master that reads only."""
+    """Measures the load of a master over a read-only session."""
 
     GRANT: str
-    """What to do where the account does not see what others do: a clause without full stop."""
+    """What to do if the account cannot see the sessions of others: a clause without full stop."""
 
     def read(self, connection: Session) -> ServerLoad:
         """The load now."""
         ...
 
     def number(self, connection: Session, query: str) -> float:
-        """What a user's query returns, which may be anything. Raises `NoNumber`."""
+        """The result of a user's query, which may be anything. Raises `NoNumber`."""
         ...

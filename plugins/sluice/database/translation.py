@@ -1,7 +1,7 @@
-"""What becomes of a master's table on a slave of another vendor, and what of it is refused.
+"""Translates a master's table for a slave of another vendor, and finds what is refused.
 
-Between two servers of one vendor a column's type goes as it is. Else each column passes through its logical type
-(`sluice.model.logical_type`), and what would lose something is refused, unless `lossy_columns` of the slave names it.
+Between two servers of one vendor a column's type is not changed. Otherwise each column passes through its logical type
+(`sluice.model.logical_type`), and losses are refused, unless `lossy_columns` of the slave names the column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ class Translation:
     """A table of the master in the words of the slave's vendor."""
 
     shape: TableShape
-    """As the slave would have it."""
+    """The shape of the table on the slave."""
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
-    """What each column became; empty where both sides are of one vendor."""
+    """The type of each column on the slave; empty if both sides are of one vendor."""
 
     def refusals(self, allowed: Sequence[str]) -> list[str]:
         """Why the slave cannot have the table, a sentence for each column. `allowed`: its `lossy_columns`."""
@@ -44,7 +44,8 @@ class Translation:
         return {name: made.lost for name, made in self.columns.items() if made.fit is Fit.REFUSED}
 
     def lossy(self, allowed: Sequence[str]) -> dict[str, str]:
-        """What the slave's columns would lose, in words, by what `lossy_columns` is to name; without what it does."""
+        """What the slave's columns would lose, in words, by their names for `lossy_columns`; without those that it
+        names."""
         table = self.shape.table
         start = f"{table.schema}.{table.name}."
         return {
@@ -54,13 +55,13 @@ class Translation:
         }
 
     def excluding(self, allowed: Sequence[str]) -> dict[str, ColumnType]:
-        """The columns that cannot hold each value of the master's, and may not lose one."""
+        """The columns that cannot hold every value of the master's, and may lose none."""
         table = self.shape.table
         return {name: made for name, made in self.columns.items() if made.excluded and not allows(allowed, table, name)}
 
 
 class Translator:
-    """Between the tables of a master and those of a slave, a session on each."""
+    """Translates tables of a master for a slave, over a session on each."""
 
     def __init__(
         self,
@@ -105,16 +106,13 @@ class Translator:
         return differences(replace(wanted, columns=columns), slave, self._of_slave.types.holds)
 
     def losses(self, shape: TableShape, allowed: Sequence[str]) -> list[str]:
-        """What a table that is made on the slave would lose of the master's columns, a sentence for each of them.
-
-        `allowed`: `lossy_columns` of the slave.
-        """
+        """What a created table of the slave would lose of the master's columns, one sentence for each. `allowed`:
+        `lossy_columns` of the slave."""
         return self.translate(shape).refusals(allowed)
 
     def excluded(self, shape: TableShape, allowed: Sequence[str]) -> list[str]:
-        """A value of the master's table that the slave's types cannot hold, as a sentence. Reads the table, where some
-        of its columns have a type that may have such values.
-        """
+        """A value of the master's table that the slave's types cannot hold, as a sentence. Reads the table if columns
+        have a type that may have such values."""
         excluding = self.translate(shape).excluding(allowed)
         example = self._of_master.rows.special(self._master, shape, excluding) if excluding else None
         if example is None:

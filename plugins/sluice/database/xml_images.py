@@ -28,14 +28,14 @@ TEXT = pa.large_string()
 _UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
 _END = "</col>"
 _PROTECTED = r"[<&\x00-\x1f\x7f-\x{9f}]|\]\]>"
-"""What a value holds that is not written as it is (see `sluice.model.content.format_column`)."""
+"""The characters of a value that is not written as it is (see `sluice.model.content.format_column`)."""
 _CDATA = "<![CDATA["
 FEW = 64
-"""Up to here the reference reader is faster: each kernel costs some microseconds, however few the rows."""
+"""The number of rows up to which the reference reader is faster: each kernel costs some microseconds."""
 _CHANGES = 500
-"""So many rows are Python's objects at a time."""
+"""The number of rows that are Python objects at the same time."""
 _PIECES = 8_000_000
-"""Pieces a step: bounds memory, and keeps list offsets of wide tables within 32 bits."""
+"""The number of pieces in a step: it limits memory, and keeps list offsets of wide tables within 32 bits."""
 
 
 def row(content: str) -> dict[str, str | None]:
