@@ -79,7 +79,7 @@ class Clients:
 
 def finish(process: "subprocess.Popen[str]") -> str:
     """What it said at its end. Raises `ClientsFailed`."""
-    said, _ = process.communicate()
+    output, _ = process.communicate()
     if process.returncode != 0:
-        raise ClientsFailed(f"pgbench ended with status {process.returncode}: {said.strip()[-1000:]}")
-    return said
+        raise ClientsFailed(f"pgbench ended with status {process.returncode}: {output.strip()[-1000:]}")
+    return output

@@ -124,7 +124,7 @@ class _Bench:
         finally:
             done.wait()
             pgbench.send_signal(signal.SIGALRM)  # as its own timer: it ends in order
-            said = finish(pgbench)
+            output = finish(pgbench)
             under_traffic = time.monotonic() - begun
         if failures:
             raise failures[0]
@@ -132,7 +132,7 @@ class _Bench:
         digests = [mixes.digest(connection) for connection in (ours.master, ours.slave)]
         if digests[0] != digests[1]:
             raise SideFailed(f"{mixes.TABLE}: the slave differs from the master: {digests}")
-        achieved = lag.processed(said) * TRAFFIC.changes / under_traffic
+        achieved = lag.processed(output) * TRAFFIC.changes / under_traffic
         detail = {"lags": probe.lags, "changes_per_second": achieved}
         return Run(percentile(probe.lags, 0.95) or 0.0, seconds, watch.seconds, detail)
 

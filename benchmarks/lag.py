@@ -212,9 +212,9 @@ def under(
         with CpuWatch(servers.roots, side.roots) as watch:
             probe.run(seconds, lead)
     finally:
-        said = finish(pgbench)
+        output = finish(pgbench)
     side.await_current()
-    return probe.lags, watch.seconds, processed(said) * traffic.changes / round(seconds + lead)
+    return probe.lags, watch.seconds, processed(output) * traffic.changes / round(seconds + lead)
 
 
 def clients_of(servers: Servers, side: Side, traffic: Traffic, *, asynchronous: bool) -> Clients:
@@ -229,9 +229,11 @@ def clients_of(servers: Servers, side: Side, traffic: Traffic, *, asynchronous: 
     )
 
 
-def processed(said: str) -> int:
+def processed(output: str) -> int:
     """How many transactions pgbench says that it made."""
-    return next(int(line.rsplit(" ", 1)[1].split("/")[0]) for line in said.splitlines() if "actually processed" in line)
+    return next(
+        int(line.rsplit(" ", 1)[1].split("/")[0]) for line in output.splitlines() if "actually processed" in line
+    )
 
 
 def _highest(side: Side) -> int:

@@ -32,7 +32,8 @@ from sluice.coordination import lease
 from sluice.coordination.history import History
 from sluice.coordination.lease import Holder
 from sluice.coordination.status import Status
-from sluice.coordination.verification_log import VerificationLog
+from sluice.coordination.verification_log import LastComparison, VerificationLog
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.names import Prefix
 from sluice.model.sample import Sample
 from sluice.operate.actions import DAGS
@@ -100,7 +101,7 @@ def serving(folder: Path, store_url: str, slaves: int) -> Iterator[str]:
 def _configure(folder: Path, names: list[tuple[Prefix, str]]) -> None:
     folder.mkdir()
     for prefix in dict.fromkeys(prefix for prefix, _ in names):
-        slaves = {slave: {"conn_id": slave} for mine, slave in names if mine == prefix}
+        slaves = {slave: {"conn_id": slave} for own, slave in names if own == prefix}
         text = {"prefix": str(prefix), "master": {"conn_id": "m"}, "slaves": slaves, "tables": {"public.*": {}}}
         (folder / f"{prefix}.yaml").write_text(json.dumps(text))  # JSON is YAML
 
@@ -109,12 +110,12 @@ def _remember(client: "redis.Redis", prefix: Prefix, slave: str, number: int) ->
     """What an apply says of a slave."""
     now = datetime.now(UTC)
     minute = int(time.time() // 60)
-    said = {
+    status: ApplyStatus = {
         "state": "NORMAL", "activity": "applying", "safe_mode": "off", "message": "", "at": now.isoformat(),
         "current_as_of": now.isoformat(), "since": (now - timedelta(hours=31)).isoformat(), "rate": 100.0,
         "set_aside": ["public.orders"] if number % 10 == 0 else [],
     }  # fmt: skip
-    Status(client, prefix, slave).write(said)
+    Status(client, prefix, slave).write(status)
     client.set(lease.key(prefix, slave), json.dumps(asdict(Holder("host", 4711, "token"))))
     for back in range(60, 0, -1):
         History(client, prefix, slave).append(Sample(minute - back, 0.5, 6_000))
@@ -122,5 +123,5 @@ def _remember(client: "redis.Redis", prefix: Prefix, slave: str, number: int) ->
     tables = [f"public.t{table}" for table in range(TABLES)]
     verified.expect(tables, now.isoformat())
     for table in tables:
-        seen = {"outcome": "identical", "checked": now.isoformat(), "run": "daily", "rows": 1_000}
+        seen: LastComparison = {"outcome": "identical", "checked": now.isoformat(), "run": "daily", "rows": 1_000}
         verified.write(table, {**seen, "time": now.isoformat(), "position": ""})

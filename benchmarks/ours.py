@@ -142,8 +142,8 @@ class Ours(Side):
         assert self.process.stdin is not None
         with self.process.stdin as stdin:
             stdin.write(json.dumps(task).encode())
-        self.await_that(lambda: self._said("activity") == "applying", "the apply applies")
-        self.await_that(lambda: self._said("safe_mode") == "off", "safe mode ends")
+        self.await_that(lambda: self._status_of("activity") == "applying", "the apply applies")
+        self.await_that(lambda: self._status_of("safe_mode") == "off", "safe mode ends")
 
     def attach(self) -> None:
         """Lets the apply meet a first large window, for which it makes a session of Spark; returns when that is there.
@@ -156,7 +156,7 @@ class Ours(Side):
 
     def hold(self) -> None:
         self.gate.close(ADMIN, "bench", "changes are to wait")
-        self.await_that(lambda: self._said("activity").startswith("waiting: the gate"), "the gate is seen closed")
+        self.await_that(lambda: self._status_of("activity").startswith("waiting: the gate"), "the gate is seen closed")
 
     def release(self) -> None:
         self.gate.open(ADMIN)
@@ -207,5 +207,5 @@ class Ours(Side):
         self.stop()
         super().close()
 
-    def _said(self, key: str) -> str:
+    def _status_of(self, key: str) -> str:
         return str(self.status.read().get(key) or "")

@@ -111,9 +111,9 @@ def _started(name: str, infos: Mapping[str, ConnectionInfo], redis_url: str, end
     return jobs.launch(Kind.APPLY, str(PREFIX), name, OWNER, payload)
 
 
-def _rests(said: Mapping[str, object]) -> bool:
+def _rests(status: Mapping[str, object]) -> bool:
     """Whether the apply has nothing to do any more."""
-    return said.get("activity") == "applying" and said.get("safe_mode") == "off"
+    return status.get("activity") == "applying" and status.get("safe_mode") == "off"
 
 
 def _look(servers: Servers, applies: list[Job], seconds: float) -> tuple[dict[str, float], dict[str, float], float]:

@@ -155,11 +155,11 @@ class _Bench:
         """Transactions a second, and the 95th percentile of their times in ms."""
         logs = self.servers.folder / f"log-{uuid.uuid4().hex[:8]}"
         logs.mkdir()
-        said = finish(self.clients.start("-T", str(round(self.seconds)), "--log", f"--log-prefix={logs}/t"))
+        output = finish(self.clients.start("-T", str(round(self.seconds)), "--log", f"--log-prefix={logs}/t"))
         times = sorted(times_of(logs))
         shutil.rmtree(logs)
         if not times:
-            raise SideFailed(f"pgbench made no transaction: {said.strip()[-500:]}")
+            raise SideFailed(f"pgbench made no transaction: {output.strip()[-500:]}")
         return len(times) / round(self.seconds), times[int(len(times) * 0.95)] / 1000
 
 

@@ -158,10 +158,10 @@ def _reladiff(servers: Servers, executable: str, expected: int, infos: Infos) ->
         done = subprocess.run([python, "-c", RELADIFF], input=json.dumps(task), capture_output=True, text=True)
     if done.returncode:
         raise SideFailed(f"reladiff: {done.stderr[-500:]}")
-    said = json.loads(done.stdout.splitlines()[-1])
-    if said["found"] != expected:
-        raise SideFailed(f"reladiff found {said['found']} differences instead of {expected}")
-    return Run(said["seconds"], said["seconds"], watch.seconds)
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if answer["found"] != expected:
+        raise SideFailed(f"reladiff found {answer['found']} differences instead of {expected}")
+    return Run(answer["seconds"], answer["seconds"], watch.seconds)
 
 
 def _floor(servers: Servers, ours: Ours) -> Run:

@@ -26,10 +26,10 @@ START_SECONDS = 300.0
 
 
 class ClusterDidNotStart(Terminal):
-    """The master or a worker did not come up. `said`: by the end of their log."""
+    """The master or a worker did not come up. `log`: by the end of their log."""
 
-    def __init__(self, part: str, said: str) -> None:
-        super().__init__(f"The {part} of Spark did not start: {said[-1500:]}")
+    def __init__(self, part: str, log: str) -> None:
+        super().__init__(f"The {part} of Spark did not start: {log[-1500:]}")
 
 
 class SparkCluster:
@@ -51,8 +51,8 @@ class SparkCluster:
         try:
             port = self.url.rpartition(":")[2]
             self._master = self._start("master.Master", "--host", HOST, "--port", port, "--webui-port", "0")
-            if not await_true(lambda: "New state: ALIVE" in self._said(), START_SECONDS):
-                raise ClusterDidNotStart("master", self._said())
+            if not await_true(lambda: "New state: ALIVE" in self._log(), START_SECONDS):
+                raise ClusterDidNotStart("master", self._log())
             for _ in range(self._count):
                 self.add_worker()
         except BaseException:
@@ -72,12 +72,12 @@ class SparkCluster:
 
     def add_worker(self) -> None:
         """Returns when the master knows it. Raises `ClusterDidNotStart`."""
-        known = self._said().count("Registering worker")
+        known = self._log().count("Registering worker")
         place = ("--host", HOST, "--cores", "1", "--memory", "600m", "--webui-port", "0")
         work = ("--work-dir", str(self.folder / "work"))
         self.workers[f"worker {next(self._names)}"] = self._start("worker.Worker", *place, *work, self.url)
-        if not await_true(lambda: self._said().count("Registering worker") > known, START_SECONDS):
-            raise ClusterDidNotStart("worker", self._said())
+        if not await_true(lambda: self._log().count("Registering worker") > known, START_SECONDS):
+            raise ClusterDidNotStart("worker", self._log())
 
     def kill_worker(self) -> None:
         """SIGKILL to the oldest worker and all below it."""
@@ -92,7 +92,7 @@ class SparkCluster:
         found = {name: process.pid for name, process in self.workers.items()}
         return {**found, **({"Spark master": self._master.pid} if self._master else {})}
 
-    def _said(self) -> str:
+    def _log(self) -> str:
         log = self.folder / "cluster.log"
         return log.read_text(errors="replace") if log.exists() else ""
 

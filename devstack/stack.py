@@ -298,12 +298,12 @@ class Stack:
 
     def _await_running(self, supervisor: ProcessId, began: float, say: Callable[[str], None]) -> None:
         wanted = {service.name for service in self.services.all()}
-        said: dict[str, State] = {}
+        reported: dict[str, State] = {}
         while True:
             reports = [report for report in self._reports() if report.name in wanted]
             for report in reports:
-                if said.get(report.name) is not report.state and report.state is not State.WAITING:
-                    said[report.name] = report.state
+                if reported.get(report.name) is not report.state and report.state is not State.WAITING:
+                    reported[report.name] = report.state
                     say(_progress(report, time.monotonic() - began))
                 if report.state is State.BACKING_OFF and report.failures >= GIVEN_UP_AFTER:
                     raise UpFailed(report.name, report.message, self.home.log(report.name))

@@ -19,7 +19,7 @@ NEEDED = ("numpy", "psycopg", "adbc_driver_postgresql", "redis", "yaml", "crypto
 
 
 @dataclass(frozen=True)
-class Found:
+class ExecutorReport:
     """One executor."""
 
     SCHEMA: ClassVar[str] = "host string, python string, library string, lacking string"
@@ -54,10 +54,10 @@ class ExecutorsDiffer(Terminal):
 class ServerDiffers(Terminal):
     """The endpoint runs another release of Spark than this machine's pyspark."""
 
-    def __init__(self, place: str, there: str, here: str):
+    def __init__(self, place: str, server: str, own: str):
         super().__init__(
-            f"Spark at {place} is {there}, and pyspark here is {here}: tasks of one are not read by the other. Let the "
-            f"connection spark_default lead to a Spark Connect server of {_release(here)}: docs/spark.md."
+            f"Spark at {place} is {server}, and pyspark here is {own}: tasks of one are not read by the other. Let the "
+            f"connection spark_default lead to a Spark Connect server of {_release(own)}: docs/spark.md."
         )
 
 
@@ -92,18 +92,18 @@ def bring_packages(session: "SparkSession", archive: str) -> None:
     session.conf.set("spark.sql.execution.pyspark.python", "packages/bin/python")
 
 
-def differ(found: Sequence[Found]) -> list[str]:
+def differ(reports: Sequence[ExecutorReport]) -> list[str]:
     """Why these executors cannot do the work; empty if they can."""
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    said = []
-    for each in found:
+    differences = []
+    for each in reports:
         if each.python != here:
-            said.append(f"{each.host} has Python {each.python}, here it is {here}")
+            differences.append(f"{each.host} has Python {each.python}, here it is {here}")
         elif each.lacking:
-            said.append(f"{each.host} lacks {each.lacking}")
+            differences.append(f"{each.host} lacks {each.lacking}")
         elif each.library != library.fingerprint():
-            said.append(f"{each.host} {_OUTDATED}")
-    return sorted(set(said))
+            differences.append(f"{each.host} {_OUTDATED}")
+    return sorted(set(differences))
 
 
 def unable(failure: Exception) -> str:
@@ -112,11 +112,11 @@ def unable(failure: Exception) -> str:
     return f"an executor lacks {found[1]}" if found else ""
 
 
-def look() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+def reporter() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     """Checks the executor on which it runs. It is sent by value, since the executor may not have the library."""
     needed = NEEDED
 
-    def look(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def reporter(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import importlib.util
         import socket
         import sys
@@ -136,4 +136,4 @@ def look() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
         }
         yield pa.RecordBatch.from_pylist([values])
 
-    return look
+    return reporter

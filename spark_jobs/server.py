@@ -87,8 +87,8 @@ PROTECTED = {
 class ServerDidNotStart(Transient):
     """The server ended, or was not ready in time."""
 
-    def __init__(self, master: str, said: str):
-        super().__init__(f"The Spark Connect server for {master} did not start: {said}")
+    def __init__(self, master: str, log: str):
+        super().__init__(f"The Spark Connect server for {master} did not start: {log}")
 
 
 class SparkSecretMissing(Terminal):
@@ -236,10 +236,10 @@ class ConnectServer:
         while not self.listens():
             if child.poll() is not None or time.monotonic() > end:
                 self.stop()
-                said = self.log.read_text(errors="replace")
-                if _SECRET_LACKING in said:
+                log = self.log.read_text(errors="replace")
+                if _SECRET_LACKING in log:
                     raise SparkSecretMissing(self.master)
-                raise ServerDidNotStart(self.master, said[-1500:].strip() or f"it is silent for {START_SECONDS:.0f} s")
+                raise ServerDidNotStart(self.master, log[-1500:].strip() or f"it is silent for {START_SECONDS:.0f} s")
             time.sleep(0.05)
 
     def stop(self) -> None:

@@ -26,7 +26,15 @@ from sluice.counted import counted
 from sluice.errors import Terminal
 from sluice.executor import ExecutorsFailed
 from spark_jobs.endpoint import Endpoint
-from spark_jobs.executors import ExecutorsDiffer, Found, bring_packages, check_version, differ, look, unable
+from spark_jobs.executors import (
+    ExecutorReport,
+    ExecutorsDiffer,
+    bring_packages,
+    check_version,
+    differ,
+    reporter,
+    unable,
+)
 from spark_jobs.job_name import JobName, naming_channels
 from spark_jobs.progress import TaskProgress
 from spark_jobs.server import ConnectServer
@@ -190,7 +198,7 @@ class SparkExecutor:
             try:
                 session = self._connected()
                 # Who lacks packages lacks the library as well.
-                found = [] if self._endpoint.packages else self._looked(session, LOOK_SECONDS)
+                found = [] if self._endpoint.packages else self._reports(session, LOOK_SECONDS)
                 if not found or differ(found):
                     # Its workers may have imported another version by now: those of a new session have not.
                     self._release(session)
@@ -241,7 +249,7 @@ class SparkExecutor:
         session.registerProgressHandler(self._progress)  # type: ignore[arg-type]  # any callable does
         return session
 
-    def _supplied(self, session: "SparkSession") -> list[Found]:
+    def _supplied(self, session: "SparkSession") -> list[ExecutorReport]:
         """Checks the executors after they have the library, and the packages that are sent. Raises `PackagesMissing`,
         `ExecutorsDiffer`."""
         if self._endpoint.packages:
@@ -251,16 +259,16 @@ class SparkExecutor:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)
         finally:
             shutil.rmtree(folder)
-        found = self._looked(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
+        found = self._reports(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
         if lacking := differ(found):
             raise ExecutorsDiffer(str(self._endpoint), lacking)
         return found
 
-    def _looked(self, session: "SparkSession", seconds: float) -> list[Found]:
+    def _reports(self, session: "SparkSession", seconds: float) -> list[ExecutorReport]:
         """Checks once, with as many tasks as run at the same time by default. Raises `ServerDiffers`, and
         `ExecutorsDiffer` if no task can run the check."""
-        frame = session.range(0, 4096).mapInArrow(look(), Found.SCHEMA)
-        done: list[Found | Exception] = []
+        frame = session.range(0, 4096).mapInArrow(reporter(), ExecutorReport.SCHEMA)
+        done: list[ExecutorReport | Exception] = []
 
         def ask() -> None:
             try:
@@ -268,7 +276,7 @@ class SparkExecutor:
                 for name, value in PLAIN_PLANS.items():
                     session.conf.set(name, value)
                 with self._named(_plain(f"{self._name}: look at the executors")):
-                    done.extend(Found(**values) for values in frame.toArrow().to_pylist())
+                    done.extend(ExecutorReport(**values) for values in frame.toArrow().to_pylist())
             except Exception as failure:
                 done.append(failure)
 
@@ -281,7 +289,7 @@ class SparkExecutor:
                 if lacking := unable(each):
                     raise ExecutorsDiffer(str(self._endpoint), [lacking]) from each
                 raise each
-        return [each for each in done if isinstance(each, Found)]
+        return [each for each in done if isinstance(each, ExecutorReport)]
 
     @property
     def _place(self) -> str:
@@ -363,8 +371,8 @@ def _reason(error: BaseException) -> str:
     text = str(error)
     if found := CANNOT_WRITE.search(text):
         return f"its disk is full or may not be written to ({found[0]}): {DISK_FULL}"
-    if said := re.search(r'details = "([^"\n]+)', text):
-        return said[1].rstrip(".")
+    if matched := re.search(r'details = "([^"\n]+)', text):
+        return matched[1].rstrip(".")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("SQLSTATE", "at "))]
     # The last line of a Python worker's trace says what happened, the first of a JVM's.
     return (lines[-1] if lines and "Traceback" in text else lines[0] if lines else type(error).__name__).strip(" .")

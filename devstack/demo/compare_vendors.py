@@ -73,7 +73,9 @@ def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterato
     master_rows, slave_rows = (_by_key(d.of_rows(s, [0])) for d, s in zip(digests, sessions, strict=True))
     wrong = [key for key in master_rows.keys() | slave_rows.keys() if master_rows.get(key) != slave_rows.get(key)]
     keys = sorted(wrong, key=repr)[:SHOWN]
-    for (key, master_row), (_, slave_row) in zip(of_master.found(left, keys), of_slave.found(right, keys), strict=True):
+    for (key, master_row), (_, slave_row) in zip(
+        of_master.rows_of_keys(left, keys), of_slave.rows_of_keys(right, keys), strict=True
+    ):
         rows = (None if row is None else repr(tuple(row.values())) for row in (master_row, slave_row))
         yield Difference(repr(key), *rows)
 

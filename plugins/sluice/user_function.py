@@ -31,5 +31,5 @@ def imported(name: str) -> Callable[..., object]:
 
 def in_one_line(error: BaseException) -> str:
     """The type of an error and its message, in one line."""
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    reason = " ".join(str(error).split())
+    return f"{type(error).__name__}: {reason}" if reason else type(error).__name__

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sluice.airflow.pages import look
-from sluice.airflow.pages.look import MasterLook, MasterTable, SlaveLook
+from sluice.airflow.pages import databases
+from sluice.airflow.pages.databases import MasterData, MasterTable, SlaveData
 from sluice.coordination import redis_store
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
@@ -47,13 +47,13 @@ def reject(number: int) -> Reject:
 @pytest.fixture
 def filled(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
     progress = Progress(SlaveState.TRANSITION, "", TABLES, ThrottleState(paused=True, reason="9 active sessions"))
-    seen = SlaveLook(
+    seen = SlaveData(
         Checkpoint("berlin", SlaveState.TRANSITION, epoch=7), progress, [reject(number) for number in (1, 2)], 2
     )
     tables = [MasterTable(LONGEST, "its trigger is <gone>", 7), MasterTable(TableName("public", "t"), "", 10**12)]
     backlog = Backlog(10**9, 10**12, ("berlin", "oslo"), datetime.now(UTC))
-    monkeypatch.setattr(look, "_slave", lambda replication, name: seen)
-    monkeypatch.setattr(look, "_master", lambda replication: MasterLook(3, False, tables, backlog))
+    monkeypatch.setattr(databases, "_slave", lambda replication, name: seen)
+    monkeypatch.setattr(databases, "_master", lambda replication: MasterData(3, False, tables, backlog))
     threads = [
         ThreadStatus("1_1", "running", 17, 4_711_000_000_000, 1.0, logs_behind=1_234),
         ThreadStatus("1_2", "failed", 0, 0, 0.0, 4, "a <b> word " * 40, logs="Restore log 9 of thread 2."),

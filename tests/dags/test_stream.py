@@ -54,7 +54,7 @@ def work(**params: Any) -> TaskContext:
 def test_the_apply_is_launched_with_the_slaves_connection_alone(folder: Path) -> None:
     one = work()
     preflight_check.warn(one, ["dr1"])
-    payload = ApplyOperator(task_id="apply", prefix="REC_", slave="dr1").payload(one.replication, {})
+    payload: dict[str, Any] = ApplyOperator(task_id="apply", prefix="REC_", slave="dr1").payload(one.replication, {})
     assert list(payload["connections"]) == ["rec_dr1"]
     pair = Pair.of(one.replication, "dr1", {"rec_dr1": ConnectionInfo.from_dict(payload["connections"]["rec_dr1"])})
     assert pair.master_info.database == str(folder)

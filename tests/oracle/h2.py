@@ -23,7 +23,7 @@ from devstack import machine
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle import errors, sessions
-from sluice.vendors.oracle.session import BIND, EmptyLob, Found, OracleSession, Value, literal
+from sluice.vendors.oracle.session import BIND, EmptyLob, OracleSession, Result, Value, literal
 from sluice.vendors.oracle.vendor import Oracle
 
 STAND_IN = Path(__file__).with_name("stand_in_h2.sql")
@@ -116,9 +116,9 @@ class H2Session(OracleSession):
     def close(self) -> None:
         self.driver.close()
 
-    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Result:
         (_, *rows), count = self._fetched(query, values)
-        return Found(rows, count)
+        return Result(rows, count)
 
     def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
         with self._alone():

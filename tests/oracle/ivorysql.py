@@ -25,7 +25,7 @@ from sluice.database.errors import LockNotAvailable
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.oracle import errors, sessions
-from sluice.vendors.oracle.session import CLAIM, EmptyLob, Found, OracleSession, Value
+from sluice.vendors.oracle.session import CLAIM, EmptyLob, OracleSession, Result, Value
 from sluice.vendors.oracle.vendor import Oracle
 
 STAND_INS = [Path(__file__).with_name(name) for name in ("stand_in.sql", "stand_in_master.sql")]
@@ -223,17 +223,17 @@ class IvorySession(OracleSession):
         self._forget(0)
         self.driver.close()
 
-    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Result:
         if query.startswith(("SAVEPOINT", "ROLLBACK")):
             self.driver.execute(query.encode())
-            return Found([], 0)
+            return Result([], 0)
         if "CURRENT_SCN" in query:
-            return Found([(1, self._moment())], 1)
+            return Result([(1, self._moment())], 1)
         if item := _ITEM.search(query):
             self._make_type(query, item[1])
         scn = int(str(values["scn"])) if "AS OF SCN :scn" in query else self.seen
         (_, *rows), count = self._fetched(query, values, scn)
-        return Found(rows, count)
+        return Result(rows, count)
 
     def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
         with self._alone():

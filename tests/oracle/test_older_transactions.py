@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sluice.vendors.oracle.source.older_transactions import Look, OlderTransactions, Owner, look
+from sluice.vendors.oracle.source.older_transactions import Observation, OlderTransactions, Owner, observe
 from sluice.vendors.oracle.source.position import InstanceLost, Thread, take
 from tests.oracle.transaction_model import Reader, Settings, World
 
@@ -31,10 +31,10 @@ def lost(seed: int, settings: Settings, reader_of: Callable[[World], Reader]) ->
     return sum(it.start < begins and it.commit is not None and it.commit > found.scn for it in world.committed)
 
 
-def steady(reader: Reader, begins: int) -> Look:
+def steady(reader: Reader, begins: int) -> Observation:
     while True:
         try:
-            return look(reader, begins)
+            return observe(reader, begins)
         except InstanceLost:
             reader.world.run(3)
 
@@ -177,7 +177,7 @@ class Still:
 def test_what_began_before_the_stream_is_awaited(
     running: dict[int, int], in_doubt: tuple[int, ...], older: dict[int, int]
 ) -> None:
-    assert look(Still(running, in_doubt), 100) == Look(older, 700)
+    assert observe(Still(running, in_doubt), 100) == Observation(older, 700)
 
 
 def test_who_waits_is_told_for_whom_and_what_ends_it() -> None:

@@ -119,6 +119,6 @@ def test_keys_and_blocks_of_a_wide_table_come_from_canonical_texts(database: Cal
             assert len(rows) == count and (sum(value for value, _ in rows) - int(total)) % 2**64 == 0
             assert all(0 <= value < 2**60 for value, _ in rows)
         assert digest.converted(connection, "k", ["2.5", None, "1e+15"]) == ["25E-1", None, "1E15"]
-        (key, row), (_, absent) = digest.found(connection, [("125E-2",), ("126E-2",)])
+        (key, row), (_, absent) = digest.rows_of_keys(connection, [("125E-2",), ("126E-2",)])
         assert key == ("125E-2",) and row is not None and (row["k"], row["c299"], row["c0"]) == ("125E-2", "v5", None)
         assert absent is None

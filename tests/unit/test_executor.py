@@ -8,7 +8,7 @@ import pytest
 
 from sluice.errors import Transient
 from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
-from spark_jobs.executors import ExecutorsDiffer, Found, differ
+from spark_jobs.executors import ExecutorReport, ExecutorsDiffer, differ
 
 
 class Enough(Transient):
@@ -73,8 +73,10 @@ def test_one_task_runs_in_the_thread_that_asks() -> None:
 
 def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_else() -> None:
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    outdated = differ([Found("worker1", python, "another fingerprint", "")])
+    outdated = differ([ExecutorReport("worker1", python, "another fingerprint", "")])
     said = str(ExecutorsDiffer("sc://x", outdated))
     assert "start Spark's server anew" in said and "Python" not in said
-    lacking = differ([Found("worker1", python, "another fingerprint", ""), Found("worker2", python, "", "pyarrow")])
+    lacking = differ(
+        [ExecutorReport("worker1", python, "another fingerprint", ""), ExecutorReport("worker2", python, "", "pyarrow")]
+    )
     assert "./sluice pack" in str(ExecutorsDiffer("sc://x", lacking))

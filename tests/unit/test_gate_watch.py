@@ -5,7 +5,7 @@ import pytest
 from sluice.apply import gate_watch
 from sluice.apply.gate_watch import GateWatch
 from sluice.coordination.gate import Closure
-from sluice.coordination.signals import Found, Signals
+from sluice.coordination.signals import Signals, SignalsRead
 
 CLOSED = Closure("admin", "anna", "a migration", "2026-01-01T00:00:00+00:00")
 
@@ -14,10 +14,10 @@ class Redis(Signals):
     """Signals without a Redis, which count how often they are read."""
 
     def __init__(self) -> None:
-        self.found = Found([], requested=False)
+        self.found = SignalsRead([], requested=False)
         self.reads = 0
 
-    def read(self) -> Found:
+    def read(self) -> SignalsRead:
         self.reads += 1
         return self.found
 
@@ -55,7 +55,7 @@ def test_a_whole_turn_ends_the_rest_and_tells_what_redis_has() -> None:
     watch = GateWatch(redis)
     watch.closures()
     watch.rest()
-    redis.found = Found([CLOSED], requested=True)
+    redis.found = SignalsRead([CLOSED], requested=True)
     assert not watch.requested
     assert watch.closures() == [CLOSED]
     assert watch.requested

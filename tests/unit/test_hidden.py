@@ -5,7 +5,7 @@ import pytest
 from sluice.airflow.pages import hidden
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
-from sluice.coordination.lacks import Found
+from sluice.coordination.lacks import KnownLack
 from sluice.database.conflicts import Drift
 from sluice.model.event import Event, EventKind
 from sluice.model.mask import NO_PATTERNS
@@ -54,7 +54,7 @@ def test_everything_that_is_known_of_a_slave_is_gone_over() -> None:
         "not_ready": lacking,
     }  # fmt: skip
     tables = {"public.t": {"outcome": "could not compare", "reason": text}}
-    lacks = [Found(text, 'CREATE INDEX ON t ("a")', "x")]
+    lacks = [KnownLack(text, 'CREATE INDEX ON t ("a")', "x")]
     pair = (Prefix("SHOP_"), "a")
     known = KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables, lacks)
     shown = hidden.known(Known({}, {pair: known}))

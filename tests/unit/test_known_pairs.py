@@ -5,7 +5,7 @@ import redis
 from sluice.coordination import known_pairs, redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.history import KEPT, History
-from sluice.coordination.items_state import Found, ItemsState
+from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.lease import Lease
 from sluice.coordination.load_started import LoadStarted
@@ -27,7 +27,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
     VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
     Lacks(client, SHOP, "a").write([("an index", "CREATE INDEX")], "now")
     Lacks(client, SHOP).write([("a table", "")], "now")
-    ItemsState(client, SHOP).write(Found(dropped={"a": "x"}), "now")
+    ItemsState(client, SHOP).write(ItemsFindings(dropped={"a": "x"}), "now")
     QueueState(client, SHOP).measure(lambda: Backlog(7, 8192, ("a",)))
     History(client, SHOP, "a").append(Sample(1, 2.5, 3))
     LoadStarted(client, SHOP, "a").note(StartedLoad("run", (TableName("public", 'T "1"'),)))

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.model.lack import Lack, Severity, errors, script
 from sluice.preflight.checks import NotReady, settle
-from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lacking
+from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lack
 from sluice.vendors.postgres.privileges import Account, Schema
 
 FIT = Account(
@@ -67,11 +67,11 @@ def test_a_superuser_that_the_configuration_allows_is_noted(change: dict[str, ob
 
 
 def test_what_lets_triggers_be_switched_off_depends_on_the_release() -> None:
-    granted, old = silence_lacking(FIT, []), silence_lacking(replace(FIT, version=140019), [])
+    granted, old = silence_lack(FIT, []), silence_lack(replace(FIT, version=140019), [])
     assert granted.statement == 'GRANT SET ON PARAMETER session_replication_role TO "Sluice"'
     assert old.statement == 'ALTER ROLE "Sluice" IN DATABASE shop SET session_replication_role = replica'
     assert (granted.severity, old.severity) == (Severity.WARNING, Severity.WARNING)
-    assert silence_lacking(FIT, ["public.a.key → public.b"]).severity is Severity.ERROR
+    assert silence_lack(FIT, ["public.a.key → public.b"]).severity is Severity.ERROR
 
 
 def test_privileges_on_one_schema_are_one_statement() -> None:

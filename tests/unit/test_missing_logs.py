@@ -162,12 +162,12 @@ def watch(tmp_path: Path) -> Callable[[ArchivedLogs, Need, float, bool], bool]:
     """Looks, and says whether the loss is given up."""
     made = LogWatch(tmp_path, grace=60)
 
-    def look(logs: ArchivedLogs, needed: Need, now: float, idle: bool = True) -> bool:
-        made.look(logs, needed, idle=idle, now=now)
+    def check(logs: ArchivedLogs, needed: Need, now: float, idle: bool = True) -> bool:
+        made.check(logs, needed, idle=idle, now=now)
         assert bool(made.explained()) == (made.finding is not None)
         return (tmp_path / "lost").exists()
 
-    return look
+    return check
 
 
 def test_a_lost_log_is_given_up_after_a_time_once_all_before_it_is_read(

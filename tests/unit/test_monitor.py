@@ -19,7 +19,7 @@ from sluice.config import Endpoint, Replication, SlaveConfig, Survey
 from sluice.configuration.rule import TablePattern, TableRule
 from sluice.coordination.gate import ADMIN, APPROVAL, ERROR, INITIAL_UPDATE, Closure
 from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
-from sluice.coordination.lacks import Found
+from sluice.coordination.lacks import KnownLack
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue
 from sluice.coordination.redo_state import RedoStatus
@@ -146,7 +146,7 @@ def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
 
 
 def test_what_the_slave_lacks_is_told_with_the_remedy() -> None:
-    lack = Found("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
+    lack = KnownLack("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
     status = said(
         not_ready={'public."<b>"': "absent"}, set_aside=["public.a"], differing=["public.p differs"],
         configuration="DEMO.yaml:3: x: is not known",
@@ -188,13 +188,13 @@ def test_a_master_whose_redo_nobody_reads_says_so(heard: float | None, told: boo
 
 def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     queue = MeasuredQueue("2026-11-22T12:00:00+00:00", 200_000_000, 10**9)
-    found = master_messages(replication(), KnownMaster(lacks=[Found("public.t: lost", "", "")], queue=queue), NOW)
+    found = master_messages(replication(), KnownMaster(lacks=[KnownLack("public.t: lost", "", "")], queue=queue), NOW)
     assert [message.level for message in found] == [Level.CRITICAL, Level.CRITICAL]
     assert found[0] == Message(
         "public.t: lost. Start the DAG reconcile_tables with prefix DEMO_.", Level.CRITICAL, "reconcile"
     )
     assert "200,000,000 changes wait in ITEMS, 1,000 MB." in found[1].text
-    many = [Found(f"public.t{number}: lost", "", "") for number in range(8)]
+    many = [KnownLack(f"public.t{number}: lost", "", "") for number in range(8)]
     (one,) = master_messages(replication(), KnownMaster(lacks=many), NOW)
     assert one.text.startswith("public.t0: lost, ") and "public.t4: lost and 3 tables more. Start the DAG" in one.text
 
@@ -257,7 +257,7 @@ def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visito
 
 def test_a_master_that_needs_a_person_stands_first_whatever_the_order() -> None:
     found, slaves = some()
-    lost = KnownMaster(lacks=[Found("public.t: it is not captured", "", "")])
+    lost = KnownMaster(lacks=[KnownLack("public.t: it is not captured", "", "")])
     slaves = replace(slaves, masters={Prefix("B_"): lost})
     for choice in (Choice(), Choice(sort="lag"), Choice(level="attention")):
         assert [group.prefix for group in overview(found, slaves, choice, NOW).masters] == ["B_"]
@@ -335,12 +335,12 @@ def test_the_work_of_a_page_grows_with_its_slaves_and_no_faster() -> None:
 
 def test_a_minute_is_summed_up_when_it_is_over() -> None:
     sampler = Sampler()
-    assert sampler.look(60.0, 1.0) is None
+    assert sampler.sample(60.0, 1.0) is None
     sampler.applied(AppliedWindow(61.0, 100, 0.1))
-    assert sampler.look(90.0, 7.0) is None and sampler.look(100.0, 2.0) is None
+    assert sampler.sample(90.0, 7.0) is None and sampler.sample(100.0, 2.0) is None
     assert sampler.rate(62.0) == 10.0 and sampler.rate(80.0) == 0.0
-    assert sampler.look(121.0, None) == Sample(1, 7.0, 100)
-    assert sampler.look(600.0, 1.0) == Sample(2, None, 0), "a minute in which nothing was known"
+    assert sampler.sample(121.0, None) == Sample(1, 7.0, 100)
+    assert sampler.sample(600.0, 1.0) == Sample(2, None, 0), "a minute in which nothing was known"
     assert [window.changes for window in sampler.windows(100.0)] == [100] and sampler.windows(122.0) == []
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import LastAnswer, MasterData, MasterTable, SlaveData, images
 from sluice.airflow.pages.known import Gathered
-from sluice.airflow.pages.look import Looked, MasterLook, MasterTable, SlaveLook, images
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.slave_pages import can_take_over
@@ -63,13 +63,13 @@ def slave_page(
     found = known(status, *more.pop("closures", ()))
     told = [Event(NOW.timestamp() - ago, kind, f"{ODD} {kind}") for ago, kind in enumerate(EventKind, 1)][::-1]
     past = Past((), told, {str(ODD): NOW - timedelta(seconds=90)})
-    seen = SlaveLook(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
+    seen = SlaveData(Checkpoint("dr1", SlaveState.TRANSITION, epoch=7), progress)
     return rendered(
         "slave.html", visitor=visitor, known=found, past=past,
         place=replication().slave("dr1"), minutes=60, visible=True, job=None, log=["<x>"],
         reports=[], spark="https://spark.example.com", actions=of(Scope.SLAVE), redo=redo,
         images=lambda reject: images(reject, NO_PATTERNS, visible=True),
-        **{"one": row(replication(), "dr1", found, NOW), "takes_over": False, "looked": Looked(seen, NOW), **more},
+        **{"one": row(replication(), "dr1", found, NOW), "takes_over": False, "looked": LastAnswer(seen, NOW), **more},
     )  # fmt: skip
 
 
@@ -121,7 +121,9 @@ def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
 def test_a_page_says_a_reason_once_and_offers_what_can_help() -> None:
     why = "Initial Update failed in create_tables: the statement was: CREATE <DOMAIN>"
     checkpoint = Checkpoint("dr1", SlaveState.INCONSISTENT, epoch=7, message=why)
-    page = slave_page(OLGA, None, said(state="INCONSISTENT", message=why), looked=Looked(SlaveLook(checkpoint), NOW))
+    page = slave_page(
+        OLGA, None, said(state="INCONSISTENT", message=why), looked=LastAnswer(SlaveData(checkpoint), NOW)
+    )
     assert words(page).count(why) == 1
     assert set(re.findall(r"/sluice/actions/(\w+)\?", page)) == {"initiate"}
     held = Closure(ADMIN, "anna", "its disk is replaced", "2026-11-22T12:00:00+00:00")
@@ -146,9 +148,9 @@ def test_a_failover_is_offered_where_there_is_one() -> None:
 def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured() -> None:
     found = KnownMaster(redo=replace(REDO, unread="The master has redo of thread <3>"))
     tables = MasterTable(ODD, "its trigger is <gone>", None), MasterTable(TableName("p", "t"), "", 7)
-    seen = MasterLook(3, True, tables)
+    seen = MasterData(3, True, tables)
     page = rendered(
-        "master.html", visitor=OLGA, known=found, looked=Looked(seen, NOW), rows=[], place="oracle, x",
+        "master.html", visitor=OLGA, known=found, looked=LastAnswer(seen, NOW), rows=[], place="oracle, x",
         messages=master_messages(replication(), found, NOW), queue_level=Level.OK, actions=of(Scope.MASTER),
     )  # fmt: skip
     text = words(page)
@@ -158,7 +160,7 @@ def test_a_master_shows_its_redo_threads_and_mends_tables_that_are_not_captured(
     assert not {"<no>", "<gone>", "<a>"} & set(re.findall(r"<\w+>", page))
     quiet = replace(found, redo=None)
     assert "Redo threads" not in rendered(
-        "master.html", visitor=ANNA, known=quiet, looked=Looked(None, None, "down"), rows=[], place="x",
+        "master.html", visitor=ANNA, known=quiet, looked=LastAnswer(None, None, "down"), rows=[], place="x",
         messages=[], queue_level=Level.OK, actions=of(Scope.MASTER),
     )  # fmt: skip
 
@@ -194,7 +196,9 @@ def test_answers_to_a_query_are_equal_different_failed_or_waiting_and_hidden_fro
     asked = Broadcast(4, "SELECT <secret> FROM t", "olga", NOW.isoformat(), master, slaves)
 
     def page(visible: bool) -> str:
-        return rendered("queries.html", visitor=OLGA if visible else ANNA, looked=Looked([asked], NOW), visible=visible)
+        return rendered(
+            "queries.html", visitor=OLGA if visible else ANNA, looked=LastAnswer([asked], NOW), visible=visible
+        )
 
     text = words(page(True))
     assert "same equal 1 <7> | None" in text and "other different 1 8 | None" in text

@@ -103,7 +103,7 @@ def test_what_lies_beside_tables_is_called_as_on_the_master(value: object) -> No
 
 
 def test_an_error_names_both_and_is_known_by_the_masters_name() -> None:
-    there = PLACEMENT.there(PEOPLE)
+    there = PLACEMENT.slave_name(PEOPLE)
     vendor = Recorded(error=Drift(there, {"id": "1"}, "UPDATE", "one row", "none"))
     with pytest.raises(Drift, match=r'public.people \("Shop ""x""".select on the slave\), row id') as raised:
         vendor.placed.load_target.analyze(NO_SESSION, PEOPLE)
@@ -118,7 +118,7 @@ def test_a_function_that_is_handed_over_hears_the_masters_names() -> None:
     vendor.placed.applying.at_commit(None, lambda table: bool(heard.append(table)))
     hides = cast(Callable[[TableName], bool], vendor.got[-1])
     assert hides(THERE) is False and hides(PEOPLE) is False and heard == [PEOPLE, ORDERS]
-    own = PLACEMENT.here(ORDERS)
+    own = PLACEMENT.master_name(ORDERS)
     assert isinstance(own, NameOfSlave), "the slave's table of that name is no table of the master's"
 
 

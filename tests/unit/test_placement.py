@@ -43,9 +43,9 @@ LINES = (
 
 def test_names_go_there_and_come_back(folder: Path) -> None:
     found = placement(folder, *LINES)
-    there = [found.there(table) for table in (PEOPLE, ORDERS, LOG)]
+    there = [found.slave_name(table) for table in (PEOPLE, ORDERS, LOG)]
     assert there == [TableName('A "b"', "select"), TableName("archive", "orders"), LOG]
-    assert [found.here(TableName(name.schema, name.name)) for name in there] == [PEOPLE, ORDERS, LOG]
+    assert [found.master_name(TableName(name.schema, name.name)) for name in there] == [PEOPLE, ORDERS, LOG]
     assert str(there[0]) == 'public.people ("A ""b""".select on the slave)' and str(there[2]) == "public.log"
     assert pickle.loads(pickle.dumps(there[0])).on_master == PEOPLE
     assert sorted([*there, PEOPLE]) == sorted([TableName(name.schema, name.name) for name in [*there, PEOPLE]])
@@ -53,16 +53,16 @@ def test_names_go_there_and_come_back(folder: Path) -> None:
 
 def test_a_table_of_the_slaves_own_under_a_masters_name_is_another_one(folder: Path) -> None:
     found = placement(folder, *LINES)
-    own = found.here(PEOPLE)
+    own = found.master_name(PEOPLE)
     assert isinstance(own, NameOfSlave) and own != PEOPLE and own != PEOPLE
-    assert found.there(own) == PEOPLE and type(found.there(own)) is TableName
+    assert found.slave_name(own) == PEOPLE and type(found.slave_name(own)) is TableName
 
 
 def test_a_slaves_line_prevails_and_may_take_the_target_back(folder: Path) -> None:
     own = "conn_id: s, tables: {public.people: {}, 'sales.*': {target: {schema: other}}}"
     found = placement(folder, *LINES, slave=own)
-    assert [found.there(table) for table in (PEOPLE, ORDERS)] == [PEOPLE, TableName("other", "orders")]
-    assert found.here(PEOPLE) == PEOPLE and not Placement()
+    assert [found.slave_name(table) for table in (PEOPLE, ORDERS)] == [PEOPLE, TableName("other", "orders")]
+    assert found.master_name(PEOPLE) == PEOPLE and not Placement()
 
 
 def test_a_table_whose_place_another_one_has_is_told(folder: Path) -> None:

@@ -9,7 +9,7 @@ from sluice.configuration.redo import RedoOptions
 from sluice.coordination.redo_state import RedoState
 from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import ReceiverClass
-from sluice.redo.beginning import Held, lacks
+from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import read_folder
 from sluice.redo.keeper import Keeper, MergedStream
 from sluice.redo.log_watch import LogWatch
@@ -62,7 +62,7 @@ def test_an_instance_that_was_added_needs_logs_from_where_it_began(tmp_path: Pat
     assert made.need().scn == 500
 
 
-STREAM = Held(begins=60, incarnations={1})
+STREAM = StreamContent(begins=60, incarnations={1})
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_began_behind_the_place_where_the_stream_needs_it_is_lost(
 def test_the_slaves_are_told_and_archived_logs_do_not_take_that_back(tmp_path: Path) -> None:
     watch = LogWatch(tmp_path, grace=0)
     watch.give_up("thread 1_1: it begins late")
-    watch.look(ArchivedLogs(1, ()), Need(1, 1, 7, 60, ()), idle=True, now=0)
+    watch.check(ArchivedLogs(1, ()), Need(1, 1, 7, 60, ()), idle=True, now=0)
     assert (tmp_path / "lost").read_text().startswith("thread 1_1: it begins late; delete this file then")
     assert "INCONSISTENT" in watch.explained()
     (tmp_path / "lost").unlink()

@@ -17,7 +17,7 @@ def table(name: str, outcome: str, differ: int = 0, repaired: int = 0, left: int
     return {"table": name, "outcome": outcome, "to_repair": differ, "repaired": repaired, "after_repair": after}
 
 
-def pair(*tables: dict[str, Any], slave: str = "dr1") -> dict[str, Any]:
+def pair(*tables: dict[str, Any], slave: str = "dr1") -> Any:
     return {"prefix": "DEMO_", "slave": slave, "tables": list(tables)}
 
 

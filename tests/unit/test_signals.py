@@ -7,7 +7,7 @@ from sluice.coordination import redis_store
 from sluice.coordination.gate import ADMIN, Gate
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.requests import Requests
-from sluice.coordination.signals import Found, Signals
+from sluice.coordination.signals import Signals, SignalsRead
 from sluice.model.names import Prefix
 from sluice.model.requests import SnapshotsRequest
 
@@ -22,14 +22,14 @@ def client(redis_url: str) -> "redis.Redis":
 def test_they_tell_what_the_gate_and_the_requests_hold(client: "redis.Redis") -> None:
     gate, requests = Gate(client, SHOP, "a"), Requests(client, SHOP, "a")
     signals = Signals(gate, requests)
-    assert signals.read() == Found([], requested=False)
+    assert signals.read() == SignalsRead([], requested=False)
     closure = gate.close(ADMIN, "anna", "a migration")
     name = requests.ask(SnapshotsRequest(), 60)
     Gate(client, SHOP, "b").close(ADMIN, "anna", "another slave")
-    assert signals.read() == Found([closure], requested=True)
+    assert signals.read() == SignalsRead([closure], requested=True)
     gate.open(ADMIN)
     requests.withdraw(name)
-    assert signals.read() == Found([], requested=False)
+    assert signals.read() == SignalsRead([], requested=False)
 
 
 def test_a_redis_that_is_away_is_an_outage() -> None:

@@ -10,7 +10,7 @@ from sluice import config
 from sluice.airflow.pages.slave_row import row
 from sluice.cli.status import Running, activity, elsewhere, folders, items, not_ready, state, unused
 from sluice.config import Survey
-from sluice.coordination.items_state import Found
+from sluice.coordination.items_state import ItemsFindings
 from sluice.coordination.known_pairs import KnownSlave
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad
@@ -79,8 +79,10 @@ def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
 
 
 def test_how_full_items_is_and_who_is_dropped_is_said() -> None:
-    assert items(Found()) == []
-    found = Found("used to 60%: …", "2026-11-22", {"b": "It was dropped"}, {"c": "Slave c is SWITCHING. Abort it"})
+    assert items(ItemsFindings()) == []
+    found = ItemsFindings(
+        "used to 60%: …", "2026-11-22", {"b": "It was dropped"}, {"c": "Slave c is SWITCHING. Abort it"}
+    )
     assert items(found) == ["    used to 60%: …", "    c: Slave c is SWITCHING. Abort it", "    b: It was dropped"]
 
 

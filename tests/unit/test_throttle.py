@@ -81,21 +81,21 @@ def test_a_block_is_never_empty_nor_more_than_a_second_of_all_workers(
 
 def test_a_standby_that_stands_still_falls_behind_second_by_second() -> None:
     lag = StandbyLag()
-    assert lag.look(0, 1000, [1000]) == 0
-    assert lag.look(1, 2000, [1000, 2000]) == 0, "seen this very moment"
-    assert [lag.look(second, 2000 + second, [1000]) for second in (2, 3, 10)] == [1, 2, 9]
-    assert lag.look(11, 3000, [2003]) == pytest.approx(1), "past what was written until 3"
-    assert lag.look(12, 3000, [3000]) == 0
+    assert lag.measure(0, 1000, [1000]) == 0
+    assert lag.measure(1, 2000, [1000, 2000]) == 0, "seen this very moment"
+    assert [lag.measure(second, 2000 + second, [1000]) for second in (2, 3, 10)] == [1, 2, 9]
+    assert lag.measure(11, 3000, [2003]) == pytest.approx(1), "past what was written until 3"
+    assert lag.measure(12, 3000, [3000]) == 0
 
 
 def test_a_quiet_master_has_no_lag() -> None:
     lag = StandbyLag()
-    assert [lag.look(second, 1000, [1000]) for second in range(5)] == [0] * 5
-    assert lag.look(6, 1000, []) == 0
+    assert [lag.measure(second, 1000, [1000]) for second in range(5)] == [0] * 5
+    assert lag.measure(6, 1000, []) == 0
 
 
 def test_a_long_load_forgets_what_is_long_ago() -> None:
     lag = StandbyLag()
     for second in range(10_000):
-        lag.look(second, second, [0])
-    assert lag.look(10_000, 10_000, [0]) <= 3600
+        lag.measure(second, second, [0])
+    assert lag.measure(10_000, 10_000, [0]) <= 3600

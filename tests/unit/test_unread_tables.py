@@ -31,7 +31,7 @@ def seed(kind: int = 0, flags: int = 0, *, of_object: int = 0, stored: int = 0) 
 
 
 def found(values: dict[str, Any], table: str = "orders") -> list[str]:
-    return list(unread_tables.found(values, lambda each: each == TableName("app", table), Naming()))
+    return list(unread_tables.unread(values, lambda each: each == TableName("app", table), Naming()))
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_what_is_read_or_is_a_part_of_another_or_passes_is_taken(values: dict[st
 
 def test_a_real_schema_checkpoint_has_none() -> None:
     real = json.loads((redo_vectors.required() / "redo" / "TEST-chkpt-2266634.json").read_text())
-    assert list(unread_tables.found(real, lambda _: True, Naming())) == []
+    assert list(unread_tables.unread(real, lambda _: True, Naming())) == []

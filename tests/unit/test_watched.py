@@ -8,8 +8,8 @@ import pytest
 
 from devstack import cli as devstack_cli
 from sluice.airflow.pages import as_data
+from sluice.airflow.pages.databases import LastAnswer
 from sluice.airflow.pages.known import Gathered
-from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
@@ -23,7 +23,7 @@ from sluice.operate.api import RESYNC
 from tests.unit.test_monitor import NOW, some
 
 
-def data(trouble: str = "") -> dict[str, Any]:
+def data(trouble: str = "") -> Any:
     return as_data.overview(Gathered(*some(), NOW, trouble), NOW)
 
 
@@ -58,7 +58,7 @@ def test_trouble_stands_first() -> None:
 def test_one_slave_is_told_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
-    whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None), Past())
+    whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, LastAnswer(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
 

@@ -206,7 +206,7 @@ class Contender:
             copies = digest.copies(session, [0])
             return sorted((tuple(row) for count, *row in copies for _ in range(count)), key=repr)
         keys = [tuple(key) for _, *key in digest.of_rows(session, [0])]
-        found = [row for _, row in digest.found(session, keys)]
+        found = [row for _, row in digest.rows_of_keys(session, keys)]
         assert all(row is not None for row in found), "each key that is there is found"
         return sorted((tuple(row.values()) for row in found if row is not None), key=repr)
 

@@ -143,7 +143,7 @@ def test_a_loader_claims_cuts_off_and_stores(
     hi = ("5", "it's")
     assert states(target, A) == [(BlockState.BEGUN, None, hi), (BlockState.PLANNED, hi, None)]
     begun = replace(claim.block, hi=hi)
-    assert mine.is_mine(begun, "loader/1") and not mine.is_mine(begun, "loader/2")
+    assert mine.is_begun_by(begun, "loader/1") and not mine.is_begun_by(begun, "loader/2")
     with session.transaction():
         assert not mine.store(begun, "loader/2", at(7), 10, 100)
     with session.transaction():

@@ -58,9 +58,9 @@ class ApproveTransfer(KeepsAnswer):
             task = TaskContext.of(context)
             folder = transfer_form.written(context)
             self.subject = f"{task}: {transfer_steps.WAITING.format(folder)}"
-            there = transfer_form.arrived(task.replication, task.slave.name, context)
+            arrived = transfer_form.arrived(task.replication, task.slave.name, context)
             _set_gate_reason(task, APPROVAL, transfer_steps.WAITING.format(folder))
-            self.body = _question(task, str(folder), str(there), str(context["ti"].log_url))
+            self.body = _question(task, str(folder), str(arrived), str(context["ti"].log_url))
         return super().execute(context)
 
     def execute_complete(
@@ -125,11 +125,11 @@ def _set_gate_reason(task: TaskContext, by: str, reason: str) -> None:
         gate.close(INITIAL_UPDATE, by, reason)
 
 
-def _question(task: TaskContext, folder: str, there: str, log_url: str) -> str:
+def _question(task: TaskContext, folder: str, arrived: str, log_url: str) -> str:
     carry = (
-        f"Copy the folder {code(folder)} with all that is in it to {code(there)}, the location of slave "
+        f"Copy the folder {code(folder)} with all that is in it to {code(arrived)}, the location of slave "
         f"{task.slave.name}."
-        if folder != there
+        if folder != arrived
         else f"The folder is looked for where it was written, {code(folder)}: the slave has no "
         "`initial_files_location`."
     )

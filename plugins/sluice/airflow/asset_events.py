@@ -10,22 +10,23 @@
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, Context
+
+from sluice.verify.report_types import Report
 
 NORMAL = AssetAlias("sluice-normal")
 VERIFIED = AssetAlias("sluice-verified")
 
 
-def add_event(context: Context, alias: AssetAlias, prefix: str, slave: str, extra: Mapping[str, Any]) -> None:
+def add_event(context: Context, alias: AssetAlias, prefix: str, slave: str, extra: Mapping[str, str | int]) -> None:
     """Adds an event, which Airflow creates when the task succeeds. The task must have `alias` among its outlets."""
     topic = alias.name.removeprefix("sluice-")
     asset = Asset(name=f"{prefix} {slave} {topic}", uri=f"sluice://{prefix}/{slave}/{topic}")
     context["outlet_events"][alias].add(asset, extra={"prefix": prefix, "slave": slave, **extra})
 
 
-def add_verified_events(context: Context, pairs: Iterable[Mapping[str, Any]], known: Iterable[str] = ()) -> list[str]:
+def add_verified_events(context: Context, pairs: Iterable[Report], known: Iterable[str] = ()) -> list[str]:
     """Adds an event for each identical pair of a report that is not among `known`; returns the names of these pairs."""
     others, names = set(known), []
     for pair in pairs:

@@ -22,8 +22,8 @@ class NotNormal(Terminal):
     """The slave ended in another state than NORMAL."""
 
     def __init__(self, replication: Replication, slave: str, state: str, message: str):
-        said = f": {message}" if message else ""
-        super().__init__(f"{replication.prefix} → {slave} is {state}{said}. Start a new initial update.")
+        detail = f": {message}" if message else ""
+        super().__init__(f"{replication.prefix} → {slave} is {state}{detail}. Start a new initial update.")
         self.state = state
 
 

@@ -29,9 +29,9 @@ LOG_LINE = re.compile(r"\S+Z (?P<level>[A-Z]+) (?P<text>.*)")
 class ComparisonEnded(Transient):
     """The process ended without a result."""
 
-    def __init__(self, status: int, said: str):
+    def __init__(self, status: int, last_line: str):
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        super().__init__(f"The process that compares {how}: {said or 'it said nothing'}")
+        super().__init__(f"The process that compares {how}: {last_line or 'it said nothing'}")
         self.status = status
 
 
@@ -64,8 +64,8 @@ def compare(task: TaskContext, one: Comparison, report: Path) -> Report:
         "actions": "".join(sorted(one.actions)), "action": str(one.action), "limit": one.limit, "sample": one.sample,
         "started": one.started, "report": str(report),
     })  # fmt: skip
-    found: Report = json.loads(report.read_text())
-    return found
+    compared: Report = json.loads(report.read_text())
+    return compared
 
 
 def run(payload: Mapping[str, object]) -> None:
@@ -87,26 +87,26 @@ def run(payload: Mapping[str, object]) -> None:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    said = ""
+    last_line = ""
     try:
         with suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(json.dumps(payload))
         for line in process.stdout:
-            said = _forward(line.rstrip()) or said
+            last_line = _forward(line.rstrip()) or last_line
         status = process.wait()
     finally:
         _end(process)
     if status == TERMINAL:
-        raise ComparisonRefused(said)
+        raise ComparisonRefused(last_line)
     if status != DONE:
-        raise ComparisonEnded(status, said)
+        raise ComparisonEnded(status, last_line)
 
 
 def _forward(line: str) -> str:
     """Logs a line of the process under the line's own level; returns its text."""
-    found = LOG_LINE.fullmatch(line)
-    level = logging.getLevelName(found["level"]) if found else logging.INFO
-    text = found["text"] if found else line
+    matched = LOG_LINE.fullmatch(line)
+    level = logging.getLevelName(matched["level"]) if matched else logging.INFO
+    text = matched["text"] if matched else line
     log.log(level if isinstance(level, int) else logging.INFO, "%s", text)
     return text
 

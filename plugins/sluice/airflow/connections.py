@@ -44,9 +44,9 @@ def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
     Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
     """
     master, used_for = replication.master, str(replication.source)
-    found = {master.conn_id: info(master.conn_id, master.database, used_for)} if master.conn_id else {}
+    connections = {master.conn_id: info(master.conn_id, master.database, used_for)} if master.conn_id else {}
     places = [replication.slave(name) for name in slaves]
-    return found | {place.conn_id: info(place.conn_id, place.vendor, used_for) for place in places}
+    return connections | {place.conn_id: info(place.conn_id, place.vendor, used_for) for place in places}
 
 
 def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
@@ -74,10 +74,10 @@ def _converted(connection: Connection, extra: Mapping[str, object], conn_id: str
 def spark_pages() -> str:
     """The address of Spark's pages: the extra `pages` of `spark_default`, or empty."""
     try:
-        found = str(BaseHook.get_connection(SPARK_CONNECTION).extra_dejson.get("pages") or "")
+        pages = str(BaseHook.get_connection(SPARK_CONNECTION).extra_dejson.get("pages") or "")
     except Exception:  # without the connection, or Airflow's database, there is no link
         return ""
-    return found if found.startswith(("http://", "https://")) else ""
+    return pages if pages.startswith(("http://", "https://")) else ""
 
 
 def spark() -> dict[str, object]:

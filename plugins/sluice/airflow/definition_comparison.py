@@ -38,15 +38,15 @@ def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
     for name in slaves:
         one = task.of_slave(name)
         try:
-            found = definition_gaps.of_slave(Pair.of(one.replication, name, one.connections), defined, is_updated)
+            gaps = definition_gaps.of_slave(Pair.of(one.replication, name, one.connections), defined, is_updated)
         except SluiceError as failure:
             log.warning("%s: its definitions are not compared: %s", one, failure)
             continue
-        if found is None:
+        if gaps is None:
             continue
-        for lack in found:
+        for lack in gaps:
             log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", task, lack)
-        grave = [lack for lack in found if lack.severity is not Severity.NOTE]
+        grave = [lack for lack in gaps if lack.severity is not Severity.NOTE]
         number += len(grave)
         facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
         Lacks(task.redis, task.prefix, name).write(facts, now)
@@ -70,8 +70,8 @@ def _compare_captured(
     except SluiceError as failure:
         log.warning("%s: which tables are not captured is not known: %s", task, failure)
         return 0
-    found = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
-    for what, _ in found:
+    faults = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
+    for what, _ in faults:
         log.warning("%s: %s. %s", task, what, how_to_capture(task.prefix))
-    Lacks(task.redis, task.prefix).write(found, now)
-    return len(found)
+    Lacks(task.redis, task.prefix).write(faults, now)
+    return len(faults)

@@ -23,10 +23,10 @@ TAGS = ["sluice"]
 def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
     """Replications and mistakes of the configuration; never raises because of a file's content."""
     try:
-        found = config.survey()
+        current = config.survey()
     except ConfigError as error:
         return (), error.mistakes
-    return found.replications, found.mistakes
+    return current.replications, current.mistakes
 
 
 def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: object) -> DAG:
@@ -55,10 +55,10 @@ def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: object)
 def documentation(doc: str, mistakes: Iterable[Mistake]) -> str:
     """Markdown of a DAG: what it does, then the mistakes of the configuration."""
     text = inspect.cleandoc(doc)
-    found = list(mistakes)
-    if not found:
+    paragraphs = list(mistakes)
+    if not paragraphs:
         return text
-    lines = "\n".join(f"- `{_inline(str(mistake))}`" for mistake in found)
+    lines = "\n".join(f"- `{_inline(str(mistake))}`" for mistake in paragraphs)
     return f"{text}\n\n## The configuration has mistakes\n\nReplications in these files cannot be used:\n\n{lines}\n"
 
 
@@ -91,9 +91,9 @@ def slave_field(replications: Iterable[Replication]) -> Param:
 
 def slaves_field(replications: Iterable[Replication]) -> Param:
     """One slave or several. A person may type another list than those that are offered."""
-    found = list(replications)
-    names = sorted({name for one in found for name in one.slaves})
-    lists = sorted({",".join(one.slaves) for one in found if len(one.slaves) > 1})
+    configured = list(replications)
+    names = sorted({name for one in configured for name in one.slaves})
+    lists = sorted({",".join(one.slaves) for one in configured if len(one.slaves) > 1})
     single: dict[str, Any] = {} if len(names) != 1 else {"default": names[0]}
     one = "|".join(map(re.escape, names))
     listed: dict[str, Any] = {"pattern": rf"^\s*({one})(\s*,\s*({one}))*\s*$"} if names else {}

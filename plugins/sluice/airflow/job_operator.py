@@ -1,6 +1,7 @@
 """Tasks that keep a detached job running: they launch or join it, and wait in the triggerer, without a worker."""
 
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
@@ -28,6 +29,7 @@ from sluice.errors import Terminal, Transient
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
+from sluice.model.connection import ConnectionInfo
 from sluice.model.location import Location
 from sluice.model.vendors import REDO_VENDOR
 from sluice.redo.supervisor import Supervisor
@@ -121,7 +123,7 @@ class SparkJobOperator(BaseOperator):
         """The job's slave. Raises `UnknownSlave`."""
         return replication.slave(self.slave).name
 
-    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
         """The job's standard input, passwords included."""
         return {
             "prefix": str(replication.prefix),
@@ -202,7 +204,7 @@ class SparkJobOperator(BaseOperator):
                 "Killed %s that the lost job %s left behind.", counted(left, "process", "processes"), last.id
             )
 
-    def _connections(self, replication: config.Replication) -> dict[str, Any]:
+    def _connections(self, replication: config.Replication) -> Mapping[str, ConnectionInfo]:
         return connections.all_of(replication, self.slave)
 
 
@@ -304,7 +306,7 @@ class LoadOperator(SparkJobOperator):
         self._others: list[str] = []
         """Further slaves that the same read serves."""
 
-    def _connections(self, replication: config.Replication) -> dict[str, Any]:
+    def _connections(self, replication: config.Replication) -> Mapping[str, ConnectionInfo]:
         return connections.all_of(replication, self.slave, *self._others)
 
     def execute(self, context: Context) -> Any:

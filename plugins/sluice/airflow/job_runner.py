@@ -77,16 +77,16 @@ class JobLog:
             return self._grave
         for line in reversed(self._tail):
             if line.strip():
-                said = _LOG_LINE.match(line)
-                return (said["text"] if said else line).strip()[:2000]
+                matched = _LOG_LINE.match(line)
+                return (matched["text"] if matched else line).strip()[:2000]
         return ""
 
     def _remember(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
         self._tail.append(text)
-        said = _LOG_LINE.match(text)
-        if said and said["level"] in _GRAVE:
-            self._grave = said["text"].strip()[:2000]
+        matched = _LOG_LINE.match(text)
+        if matched and matched["level"] in _GRAVE:
+            self._grave = matched["text"].strip()[:2000]
 
     def _open(self) -> None:
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -18,7 +18,7 @@ class Takeover(StrEnum):
     """Another live run watches the job: do nothing."""
 
 
-def decide_takeover(mine: Owner, live: Owner | None, stopping: bool, watched: bool, adopts: bool) -> Takeover:
+def decide_takeover(own: Owner, live: Owner | None, stopping: bool, watched: bool, adopts: bool) -> Takeover:
     """`live` owns the running job. `stopping`: its end was requested. `watched`: its run is still active.
 
     `adopts`: jobs of this kind may change their run. An apply may; a load belongs to its update. Clearing a deferred
@@ -29,8 +29,8 @@ def decide_takeover(mine: Owner, live: Owner | None, stopping: bool, watched: bo
         return Takeover.LAUNCH
     if stopping:
         return Takeover.REPLACE
-    if live.same_task(mine):
-        cleared = mine.max_tries > live.max_tries and mine.try_number > live.try_number
+    if live.same_task(own):
+        cleared = own.max_tries > live.max_tries and own.try_number > live.try_number
         return Takeover.REPLACE if cleared else Takeover.REATTACH
     if watched:
         return Takeover.LEAVE

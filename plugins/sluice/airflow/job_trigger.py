@@ -146,7 +146,7 @@ class JobTrigger(BaseTrigger):
 
 def parse_line(line: str) -> tuple[int, str]:
     """Level and text of a line of a job's log. Its time is dropped: the task log adds one."""
-    said = _LOG_LINE.match(line)
-    if said is None:
+    matched = _LOG_LINE.match(line)
+    if matched is None:
         return logging.INFO, line
-    return logging.getLevelNamesMapping().get(said["level"], logging.INFO), said["text"]
+    return logging.getLevelNamesMapping().get(matched["level"], logging.INFO), matched["text"]

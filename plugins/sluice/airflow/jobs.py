@@ -111,8 +111,8 @@ def environment() -> dict[str, str]:
 
 def all_jobs() -> list[Job]:
     """Every job on record, oldest first."""
-    found = (Job.read(file.stem) for file in state_paths.jobs_folder().glob("*.json") if not file.name.startswith("."))
-    return sorted((job for job in found if job), key=lambda job: job.launched)
+    jobs = (Job.read(file.stem) for file in state_paths.jobs_folder().glob("*.json") if not file.name.startswith("."))
+    return sorted((job for job in jobs if job), key=lambda job: job.launched)
 
 
 def live(kind: Kind, prefix: str, slave: str) -> Job | None:

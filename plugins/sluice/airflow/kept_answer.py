@@ -30,16 +30,16 @@ class KeepsAnswer(HITLOperator):
         if ti.try_number == 1 or cleared:
             return None
         try:
-            found = get_hitl_detail_content_detail(ti.id)
+            detail = get_hitl_detail_content_detail(ti.id)
         except AirflowRuntimeError:  # the earlier try has not asked
             return None
-        if not found.response_received:
+        if not detail.response_received:
             return None
-        user = found.responded_by_user
+        user = detail.responded_by_user
         return {
-            "chosen_options": found.chosen_options,
-            "params_input": found.params_input,
-            "responded_at": found.responded_at,
+            "chosen_options": detail.chosen_options,
+            "params_input": detail.params_input,
+            "responded_at": detail.responded_at,
             "responded_by_user": user and {"id": user.id, "name": user.name},
         }
 

@@ -23,14 +23,14 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
     while True:
         try:
             with redis_store.classified():
-                found = holder(client, name)
+                current = holder(client, name)
         except redis_store.StoreUnreachable:
             return None
-        if found is None or (found.host == socket.gethostname() and ProcessIdentity.of(found.pid) is None):
+        if current is None or (current.host == socket.gethostname() and ProcessIdentity.of(current.pid) is None):
             return None
-        if first is not None and found != first:
-            return found  # another process took the lease just now
-        first = found
+        if first is not None and current != first:
+            return current  # another process took the lease just now
+        first = current
         if time.monotonic() > deadline:
-            return found
+            return current
         sleep(0.5)

@@ -108,8 +108,8 @@ def awaited(context: Context) -> list[str]:
 
 def _last_left(context: Context, key: str) -> list[str]:
     """The XCom `key` of the last step that was done for each slave."""
-    found = (context["ti"].xcom_pull(task_ids=task_id, key=key) for task_id in ("plan", "create_tables", "begin"))
-    return next(([str(name) for name in names] for names in found if names), [])
+    lists = (context["ti"].xcom_pull(task_ids=task_id, key=key) for task_id in ("plan", "create_tables", "begin"))
+    return next(([str(name) for name in names] for names in lists if names), [])
 
 
 def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
@@ -150,9 +150,9 @@ def note_waiting(task: TaskContext, outage: SluiceError | None) -> None:
     """Shows in pages and `./sluice status` that the update waits for its slave; None: no longer. Never raises."""
     try:
         status = Status(task.redis, task.prefix, task.slave.name)
-        said, waits = status.read(), f"Initial update {task.update_id} waits: "
-        if outage is not None or str(said.get("message", "")).startswith(waits):
-            state = said.get("state", SlaveState.UNCONFIGURED)
+        known, waits = status.read(), f"Initial update {task.update_id} waits: "
+        if outage is not None or str(known.get("message", "")).startswith(waits):
+            state = known.get("state") or SlaveState.UNCONFIGURED
             status.note(state, f"{waits}{outage}" if outage else "")
     except SluiceError as error:
         log.warning("%s: %s", task, error)

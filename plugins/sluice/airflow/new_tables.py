@@ -116,15 +116,15 @@ class LoadNewTables(TriggerDagRunOperator):
 def _slave(task: TaskContext, name: str) -> joining.Slave:
     config = task.replication.slave(name)
     try:
-        found = task.checkpoint(config)
+        checkpoint = task.checkpoint(config)
     except SluiceError as error:
         log.warning("%s → %s: its state is not known: %s", task.prefix, name, error)
         return joining.Slave(name, config.new_tables, None)
-    return joining.Slave(name, config.new_tables, found.state if found else SlaveState.UNCONFIGURED)
+    return joining.Slave(name, config.new_tables, checkpoint.state if checkpoint else SlaveState.UNCONFIGURED)
 
 
-def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
-    loads = []
+def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, object]]:
+    loads: list[dict[str, object]] = []
     for name in names:
         try:
             tables = _to_load(task, name)

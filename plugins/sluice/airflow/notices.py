@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sluice.airflow.pages.slave_row import Level, Message
 from sluice.airflow.pages.templates import environment
 from sluice.coordination.gate import ERROR, Closure
-from sluice.coordination.items_state import Found as ItemsFound
-from sluice.coordination.lacks import Found
+from sluice.coordination.items_state import ItemsFindings
+from sluice.coordination.lacks import KnownLack
+from sluice.coordination.verification_log import LastComparison
 from sluice.counted import counted
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.joining import StartedLoad, remaining
@@ -41,7 +41,7 @@ class Notice:
         return environment().get_template("notice.html").render(notice=self)
 
 
-def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Callable[[str], str]) -> list[Notice]:
+def of_comparisons(pair: str, seen: Mapping[str, LastComparison], link: Callable[[str], str]) -> list[Notice]:
     """Tables that differed in their last comparison or could not be compared; one notice a run and outcome.
 
     `seen`: content of `coordination.verification_log`. `link`: gives the address of a run's report.
@@ -145,46 +145,46 @@ def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
     ]
 
 
-def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
+def of_definitions(pair: str, lacks: Sequence[KnownLack]) -> list[Notice]:
     """Indexes and constraints that only the master or only the slave has; a new occasion when they change."""
-    if not found:
+    if not lacks:
         return []
     return [
         Notice(
-            f"{pair}: definitions: {_occasion(found)}",
-            f"{pair}: {counted(len(found), 'definition')} not as on its master",
-            "\n".join(_listed([one.on_slave for one in found], "definition")),
+            f"{pair}: definitions: {_occasion(lacks)}",
+            f"{pair}: {counted(len(lacks), 'definition')} not as on its master",
+            "\n".join(_listed([one.on_slave for one in lacks], "definition")),
         )
     ]
 
 
-def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
+def of_items(prefix: Prefix, items: ItemsFindings) -> list[Notice]:
     """ITEMS near its limit, a new occasion each time; a slave that should be dropped and cannot be; dropped slaves."""
     near = f"{prefix}: changes that wait on the master come near items_limit"
-    warned = [Notice(f"{prefix}: items: {found.since}", near, found.warning)] if found.warning else []
+    warned = [Notice(f"{prefix}: items: {items.since}", near, items.warning)] if items.warning else []
     full = [
-        Notice(f"{prefix} → {slave}: not dropped: {found.since}", f"{prefix} → {slave} fills the master's disk", reason)
-        for slave, reason in found.not_dropped.items()
+        Notice(f"{prefix} → {slave}: not dropped: {items.since}", f"{prefix} → {slave} fills the master's disk", reason)
+        for slave, reason in items.not_dropped.items()
     ]
     return [
         *warned,
         *full,
         *(
             Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
-            for slave, reason in found.dropped.items()
+            for slave, reason in items.dropped.items()
         ),
     ]
 
 
-def of_capture(prefix: Prefix, found: Sequence[Found]) -> list[Notice]:
+def of_capture(prefix: Prefix, lacks: Sequence[KnownLack]) -> list[Notice]:
     """Tables of the master that are not captured; a new occasion when they change."""
-    if not found:
+    if not lacks:
         return []
     return [
         Notice(
-            f"{prefix}: not captured: {_occasion(found)}",
-            f"{prefix}: {counted(len(found), 'table')} not captured",
-            "\n".join([*_listed([one.what for one in found]), f"No slave gets what changes. {how_to_capture(prefix)}"]),
+            f"{prefix}: not captured: {_occasion(lacks)}",
+            f"{prefix}: {counted(len(lacks), 'table')} not captured",
+            "\n".join([*_listed([one.what for one in lacks]), f"No slave gets what changes. {how_to_capture(prefix)}"]),
         )
     ]
 
@@ -248,7 +248,7 @@ def _listed(lines: list[str], noun: str = "table") -> list[str]:
     return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, noun)} more"]
 
 
-def _occasion(found: Iterable[Found]) -> str:
+def _occasion(lacks: Iterable[KnownLack]) -> str:
     """A digest that changes when other things are lacking, or the same thing again."""
-    text = "\n".join(sorted(f"{one.since} {one.what}" for one in found))
+    text = "\n".join(sorted(f"{one.since} {one.what}" for one in lacks))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -56,11 +56,11 @@ class NotNotified(Transient):
 
 def send_notices(task: TaskContext) -> str:
     """Sends the notices of a replication; returns how many in words. Raises `NotNotified` if a notifier fails."""
-    found = list(needs(task))
+    notices = list(needs(task))
     notified = Notified(task.redis, task.prefix)
     failures = []
     sent = 0
-    for notice in found:
+    for notice in notices:
         log.warning("%s. %s", notice.subject, notice.text)
         for notifier in task.replication.notify:
             key = f"{notifier.path} {notice.key}"
@@ -74,17 +74,17 @@ def send_notices(task: TaskContext) -> str:
                 continue
             notified.note(key)
             sent += 1
-    _forget_mended(task, notified, {notice.key for notice in found})
+    _forget_mended(task, notified, {notice.key for notice in notices})
     if failures:
         raise NotNotified(f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
-    need = "needs" if len(found) == 1 else "need"
-    return f"{counted(len(found), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
+    need = "needs" if len(notices) == 1 else "need"
+    return f"{counted(len(notices), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
 
 
-def _forget_mended(task: TaskContext, notified: Notified, found: set[str]) -> None:
+def _forget_mended(task: TaskContext, notified: Notified, occasions: set[str]) -> None:
     names = [str(task.prefix), *(f"{task.prefix} → {slave}" for slave in task.replication.slaves)]
     for name, word in product(names, notices.LASTING):
-        if (key := notices.lasting_key(name, word)) not in found:
+        if (key := notices.lasting_key(name, word)) not in occasions:
             for notifier in task.replication.notify:
                 notified.forget(f"{notifier.path} {key}")
 
@@ -104,7 +104,7 @@ def needs(task: TaskContext) -> Iterable[Notice]:
     yield from notices.of_messages(str(task.prefix), master_messages(task.replication, known.master(task.prefix), now))
     for name in task.replication.slaves:
         shown = row(task.replication, name, known.slave(task.prefix, name), now)
-        silent = (now - shown.said).total_seconds() if shown.said else None
+        silent = (now - shown.last_status).total_seconds() if shown.last_status else None
         yield from notices.of_messages(shown.pair, shown.messages, silent)
     yield from notices.of_capture(task.prefix, Lacks(task.redis, task.prefix).read())
     yield from notices.of_items(task.prefix, ItemsState(task.redis, task.prefix).read())
@@ -133,11 +133,11 @@ def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
     """Rejects of the slave that make tables differ; none if the slave does not answer."""
     try:
         with task.at(slave) as session:
-            found: list[Reject] = RejectStore(session, task.prefix, slave.schema, slave.name).differing()
+            rejects: list[Reject] = RejectStore(session, task.prefix, slave.schema, slave.name).differing()
     except SluiceError as failure:
         log.warning("%s → %s: what differs is not known: %s", task.prefix, slave.name, failure)
         return []
-    return found
+    return rejects
 
 
 def made(notifier: NotifierConfig) -> Any:

@@ -47,17 +47,17 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
-        found = _of_redis()
-        master = None if stream else _of_master(task, replication, sessions, found, light)
+        lacks_so_far = _of_redis()
+        master = None if stream else _of_master(task, replication, sessions, lacks_so_far, light)
         if stream and not light:
-            found += _of_rows(task)
+            lacks_so_far += _of_rows(task)
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():
         # One of several slaves is left out if it cannot be loaded; the others go on.
         left_out = len(lacking) < len(slaves) and name in lacking
-        found += [lack.softened() for lack in lacks] if left_out else lacks
-    return found
+        lacks_so_far += [lack.softened() for lack in lacks] if left_out else lacks
+    return lacks_so_far
 
 
 def _loads_beside(task: TaskContext) -> bool:
@@ -74,13 +74,13 @@ def _of_rows(task: TaskContext) -> list[Lack]:
         update = update_of(task.of_slave(name))
         place = update.master_info.place
         with update.connect_master() as master:
-            vendor, found = vendor_of(master.vendor), transport.of_database(MASTER, update.master_info)
-            found += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
-            if not errors(found):
+            vendor, lacks = vendor_of(master.vendor), transport.of_database(MASTER, update.master_info)
+            lacks += [lack.at(MASTER, place) for lack in vendor.preflight.of_master(master, task.replication)]
+            if not errors(lacks):
                 tables = captured_tables(update, master)
                 vendor.changes.take(master, task.prefix, task.replication.master.schema)
                 log.info("%s: reached the master %s: %s", task, place, counted(len(tables), "table"))
-        return found
+        return lacks
     return []
 
 
@@ -92,18 +92,18 @@ def _of_redis() -> list[Lack]:
 
 
 def _of_master(
-    task: TaskContext, replication: Replication, sessions: ExitStack, found: list[Lack], light: bool
+    task: TaskContext, replication: Replication, sessions: ExitStack, lacks_so_far: list[Lack], light: bool
 ) -> Session | None:
     """A session on the master, open until `sessions` closes; None if it was refused. Adds what is lacking to
-    `found`."""
+    `lacks_so_far`."""
     master: Session | None = None
-    with _noting_refusal(task, MASTER, replication.master, found):
+    with _noting_refusal(task, MASTER, replication.master, lacks_so_far):
         master = sessions.enter_context(task.master())
         info = task.info(replication.master)
         place = info.place
-        found += transport.of_database(MASTER, info)
+        lacks_so_far += transport.of_database(MASTER, info)
         lacks = [lack.at(MASTER, place) for lack in checks.of_master(master, replication, light=light)]
-        found += _as(lacks, light)
+        lacks_so_far += _as(lacks, light)
         log.info("%s: reached the master %s", task, place)
     return master
 
@@ -112,21 +112,21 @@ def _of_slave(
     task: TaskContext, replication: Replication, name: str, master: Session | None, selection: Selection, light: bool
 ) -> list[Lack]:
     slave = replication.slave(name)
-    found: list[Lack] = []
+    lacks_so_far: list[Lack] = []
     try:
-        with _noting_refusal(task, slave_side(name), slave, found), task.at(slave) as session:
+        with _noting_refusal(task, slave_side(name), slave, lacks_so_far), task.at(slave) as session:
             info = task.info(slave)
             place = info.place
-            found += transport.of_database(slave_side(name), info)
+            lacks_so_far += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
             lacks = checks.of_slave(session, replication, slave, master=master, covers=covers, light=light)
-            found += _as([lack.at(slave_side(name), place) for lack in lacks], light)
+            lacks_so_far += _as([lack.at(slave_side(name), place) for lack in lacks], light)
             log.info("%s: reached the slave %s", task, place)
     except Transient as outage:
         if len(task.slave_names) == 1:
             raise
         log.warning("%s: not reached, and left out if it stays so: %s", task, outage)
-    return found
+    return lacks_so_far
 
 
 def _as(lacks: list[Lack], light: bool) -> list[Lack]:
@@ -134,7 +134,7 @@ def _as(lacks: list[Lack], light: bool) -> list[Lack]:
 
 
 @contextmanager
-def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
+def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig, lacks: list[Lack]) -> Iterator[None]:
     """Turns a refused connection into one of the lacks."""
     try:
         yield
@@ -143,9 +143,9 @@ def _noting_refusal(task: TaskContext, side: str, place: Endpoint | SlaveConfig,
             info = task.info(place)
         except SluiceError:
             # The connection is missing in Airflow; the message says how to create it.
-            found.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
+            lacks.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
         else:
-            found.append(checks.of_refusal(side, info, refused))
+            lacks.append(checks.of_refusal(side, info, refused))
 
 
 def _choice(task: TaskContext) -> Selection:

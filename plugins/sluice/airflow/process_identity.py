@@ -91,14 +91,14 @@ def session_members(leader: int) -> list[int]:
     """Pids of the processes in the session of `leader`, without the leader and the caller."""
     import psutil
 
-    found = []
+    members = []
     for pid in psutil.pids():
         try:
             if pid not in (leader, os.getpid()) and os.getsid(pid) == leader and _started(pid):
-                found.append(pid)
+                members.append(pid)
         except (ProcessLookupError, PermissionError):
             continue
-    return found
+    return members
 
 
 def _started(pid: int) -> str | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sluice.airflow.task_context import TaskContext
 from sluice.config import SlaveConfig
 from sluice.control.checkpoint import CheckpointStore
-from sluice.coordination.items_state import Found, ItemsState
+from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeQueue
@@ -73,14 +73,14 @@ class Purge:
             self.master, self.task.prefix, self._schema,
             {name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in {*known, *needs.dropped}},
         )  # fmt: skip
-        self._publish(Found(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
+        self._publish(ItemsFindings(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
         return done
 
-    def _publish(self, found: Found) -> None:
+    def _publish(self, state: ItemsFindings) -> None:
         """Stores the findings in Redis for pages and notices; the purge counts without Redis, too."""
         try:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            ItemsState(self.task.redis, self.task.prefix).write(found, now)
+            ItemsState(self.task.redis, self.task.prefix).write(state, now)
         except SluiceError as failure:
             log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.task, failure)
 

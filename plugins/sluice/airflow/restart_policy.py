@@ -56,15 +56,15 @@ def describe(result: Result | None) -> str:
     """One sentence about how a job ended."""
     if result is None:
         return "It is gone without a word: killed, or its host went down."
-    said = f" Its last words: {result.message}" if result.message else ""
+    last_words = f" Its last words: {result.message}" if result.message else ""
     if result.rc == DONE:
-        return f"It ended.{said}"
+        return f"It ended.{last_words}"
     if result.rc > 128:
         how = "was told to end" if result.asked else "was killed"
-        return f"It {how} (signal {result.rc - 128}).{said}"
+        return f"It {how} (signal {result.rc - 128}).{last_words}"
     if result.rc == TRANSIENT:
-        return f"It ended because of an outage.{said}"
-    return f"It crashed with exit status {result.rc}.{said}"
+        return f"It ended because of an outage.{last_words}"
+    return f"It crashed with exit status {result.rc}.{last_words}"
 
 
 def _delay(attempt: int, gave_up: bool) -> float:

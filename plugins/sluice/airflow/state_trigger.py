@@ -41,21 +41,21 @@ class StateTrigger(BaseTrigger):
         return "sluice.airflow.state_trigger.StateTrigger", dict(self.values)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        said = 0.0
+        reported_at = 0.0
         while True:
-            problem, checkpoint = await self._look()
+            problem, checkpoint = await self._read_state()
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
             if not problem and not (checkpoint and checkpoint.loading):
                 message = checkpoint.message if checkpoint else ""
                 await wait_until(self.values["earliest"])
                 yield TriggerEvent({"state": str(state), "message": message})  # type: ignore[no-untyped-call]
                 return
-            if time.monotonic() - said >= SAY_SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - reported_at >= SAY_SECONDS:
+                reported_at = time.monotonic()
                 await self._say(problem, checkpoint)
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _look(self) -> tuple[str, Checkpoint | None]:
+    async def _read_state(self) -> tuple[str, Checkpoint | None]:
         """An error of the query, or the checkpoint."""
         values = self.values
         try:

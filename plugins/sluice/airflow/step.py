@@ -63,5 +63,5 @@ def teardown(body: Callable[[Any], str]) -> Any:
 def states_of_run(context: Context) -> dict[str, object]:
     """States of this run's tasks, by task id."""
     ti = context["ti"]
-    found: dict[str, object] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
-    return found
+    states: dict[str, object] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    return states

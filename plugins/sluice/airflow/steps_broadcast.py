@@ -40,22 +40,22 @@ def collect(task: TaskContext) -> str:
     """Waits for the slaves, and logs each answer."""
     number = int(task.context["ti"].xcom_pull(task_ids="queue"))
     seconds = WAIT_SECONDS + float(task.context["params"]["seconds"])
-    found = broadcast.await_answers(task.replication, task.info(task.replication.master), number, seconds)
-    text = "\n".join(lines(found))
+    answered = broadcast.await_answers(task.replication, task.info(task.replication.master), number, seconds)
+    text = "\n".join(lines(answered))
     log.info("%s: %s", task, text)
     return text
 
 
-def lines(found: Broadcast) -> list[str]:
+def lines(query: Broadcast) -> list[str]:
     """The query and its answers as lines of text."""
-    assert found.master is not None
-    said = [f"query {found.id}, asked by {found.asked_by} at {found.asked_at}: {found.statement}"]
-    said.append(f"master: {_answer(found.master)}")
-    for slave, answer in found.slaves.items():
-        state = found.state(slave)
-        differs = answer is not None and (answer.error or answer.digest != found.master.digest)
-        said.append(f"{slave}: {state}" + (f", {_answer(answer)}" if answer is not None and differs else ""))
-    return said
+    assert query.master is not None
+    text = [f"query {query.id}, asked by {query.asked_by} at {query.asked_at}: {query.statement}"]
+    text.append(f"master: {_answer(query.master)}")
+    for slave, answer in query.slaves.items():
+        state = query.state(slave)
+        differs = answer is not None and (answer.error or answer.digest != query.master.digest)
+        text.append(f"{slave}: {state}" + (f", {_answer(answer)}" if answer is not None and differs else ""))
+    return text
 
 
 def _answer(answer: Answer) -> str:

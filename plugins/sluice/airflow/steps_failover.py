@@ -50,10 +50,10 @@ class Rejected(Terminal):
 class NotIdentical(Terminal):
     """The slave differs from its master."""
 
-    def __init__(self, found: list[str]):
+    def __init__(self, differences: list[str]):
         super().__init__(
-            f"The slave is not what its master is, and does not take over: {'; '.join(found)}. Run resync with the "
-            "action repair, then trigger the failover again."
+            f"The slave is not what its master is, and does not take over: {'; '.join(differences)}. Run resync with "
+            "the action repair, then trigger the failover again."
         )
 
 
@@ -93,7 +93,7 @@ def check(task: TaskContext) -> object:
     failover = failover_of(task)
     if failover.action is Action.ABORT:
         return "nothing is checked before an abort"
-    facts = survey.look(failover, task.redis)
+    facts = survey.gather_facts(failover, task.redis)
     actions = (failover.action,) if failover.action in BOTH else BOTH
     text = survey.report(facts, actions, reverse=failover.reverse)
     if not facts.silent and facts.sheet is not None:
@@ -156,10 +156,10 @@ def question(failover: Failover, report: str) -> str:
 
 def brief(report: str) -> list[str]:
     """The report of `check` shortened for a question: instead of definitions, how many of each kind differ."""
-    state, found, rest = report.partition("\ndefinitions")
+    state, separator, rest = report.partition("\ndefinitions")
     kinds = (line for line in rest.splitlines() if line.partition(":")[0].strip() in TREATMENTS)
     counts = [line for line in kinds if re.match(r"  \S[^:]*: \d+; ", line)]
-    lines = [*state.splitlines()[1:], *([found + rest.partition("\n")[0]] if found else []), *counts]
+    lines = [*state.splitlines()[1:], *([separator + rest.partition("\n")[0]] if separator else []), *counts]
     return [line.strip().removeprefix("- ") for line in lines if line.strip()]
 
 
@@ -197,10 +197,10 @@ def verify(task: TaskContext) -> str:
         for one in tables:
             comparison = Comparison(one.table, one.actions, sample=sample)
             report = comparison_job.compare(task, comparison, Path(folder) / "report.json")
-            said = f"{one.table}: {in_words(report['tables'][0])}"
-            log.info("%s: %s", task, said)
+            result = f"{one.table}: {in_words(report['tables'][0])}"
+            log.info("%s: %s", task, result)
             if report["outcome"] != Outcome.IDENTICAL:
-                wrong.append(said)
+                wrong.append(result)
     if wrong:
         raise NotIdentical(wrong)
     extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
@@ -209,14 +209,14 @@ def verify(task: TaskContext) -> str:
     return what
 
 
-def in_words(found: FindingReport) -> str:
+def in_words(finding: FindingReport) -> str:
     """The finding in words."""
-    if found["found"] == Outcome.IDENTICAL:
-        return f"identical, {counted(found['rows_slave'], 'row')}"
-    counts = {Kind.MISSING: found["missing"], Kind.EXTRA: found["extra"], Kind.DIFFERENT: found["different"]}
+    if finding["found"] == Outcome.IDENTICAL:
+        return f"identical, {counted(finding['rows_slave'], 'row')}"
+    counts = {Kind.MISSING: finding["missing"], Kind.EXTRA: finding["extra"], Kind.DIFFERENT: finding["different"]}
     kinds = [f"{counted(count, 'row')} {kind}" for kind, count in counts.items() if count]
-    keys = [str(example["key"]) for example in found["examples"][:3] if example["key"]]
-    return found["reason"] or f"{', '.join(kinds)}{', as ' if keys else ''}{'; '.join(keys)}"
+    keys = [str(example["key"]) for example in finding["examples"][:3] if example["key"]]
+    return finding["reason"] or f"{', '.join(kinds)}{', as ' if keys else ''}{'; '.join(keys)}"
 
 
 @part_of(*BOTH)
@@ -256,7 +256,7 @@ def follow(task: TaskContext) -> str:
     failover = failover_of(task)
     if not failover.reverse:
         return "not wanted"
-    said = switch.follow(failover, task.redis)
+    sentence = switch.follow(failover, task.redis)
     place = reversal.write(task.replication, task.slave.name)
     if place is None:
         how = f"change places of the connections {task.replication.master.conn_id} and {task.slave.conn_id} in "
@@ -264,7 +264,7 @@ def follow(task: TaskContext) -> str:
     else:
         log.info("%s", place.read_text(encoding="utf-8"))
         how = f"put it in force: mv {place} {task.replication.source}"
-    text = f"{said}. Now {how}, then trigger cdc_apply for {task.prefix} and {task.slave.name}"
+    text = f"{sentence}. Now {how}, then trigger cdc_apply for {task.prefix} and {task.slave.name}"
     log.info("%s: %s", task, text)
     return text
 
@@ -300,10 +300,10 @@ def settle(context: Context) -> str:
         return "nothing to take back"
     task = TaskContext.of(context)
     try:
-        said = _abort(task, failover_of(task))
+        sentence = _abort(task, failover_of(task))
     except switch.TooLate as late:
         return str(late)
-    raise Terminal(f"The failover did not come to its end. {said}")
+    raise Terminal(f"The failover did not come to its end. {sentence}")
 
 
 def _abort(task: TaskContext, failover: Failover) -> str:
@@ -319,8 +319,8 @@ def _uninstall(failover: Failover, slave: Session) -> None:
 def _capture(slave: Session, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
     """Captures changes of `tables` on the new master; None: of all configured tables. Whether anything was
     installed."""
-    there = vendor_of(turned.master.vendor).rows.tables(slave)
+    present = vendor_of(turned.master.vendor).rows.tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
-    wanted = turned.resolve(there if tables is None else [table for table in there if table in set(tables)])
+    wanted = turned.resolve(present if tables is None else [table for table in present if table in set(tables)])
     reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
     return report.changed

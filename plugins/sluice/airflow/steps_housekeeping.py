@@ -117,9 +117,9 @@ def check_structure(task: TaskContext) -> str:
         if not _installed(task, master):
             return "not installed"
         structure = vendor_of(task.replication.master.vendor).changes
-        found = structure.check_definitions(master, task.prefix, task.replication.master.schema)
-    log.info("%s: found by comparison: %s", task, counted(found, "change of structure", "changes of structure"))
-    return counted(found, "change of structure", "changes of structure")
+        differences = structure.check_definitions(master, task.prefix, task.replication.master.schema)
+    log.info("%s: found by comparison: %s", task, counted(differences, "change of structure", "changes of structure"))
+    return counted(differences, "change of structure", "changes of structure")
 
 
 @per_prefix()
@@ -238,10 +238,10 @@ def end_orphans() -> int:
     for job in filter(_is_orphan, jobs.all_jobs()):
         with jobs.exclusive(job.kind, job.prefix, job.slave):
             # Another run may have taken it over meanwhile.
-            found = Job.read(job.id)
-            if found is not None and _is_orphan(found):
-                log.warning("The job %s is ended: %s, which watched it, is over", found.id, found.owner)
-                jobs.stop(found, "housekeeping", "the run that watched it is over")
+            record = Job.read(job.id)
+            if record is not None and _is_orphan(record):
+                log.warning("The job %s is ended: %s, which watched it, is over", record.id, record.owner)
+                jobs.stop(record, "housekeeping", "the run that watched it is over")
                 ended += 1
     log.info("%s without a run ended", counted(ended, "job"))
     return ended
@@ -330,10 +330,10 @@ def _reported(folder: Path) -> list[str]:
 
 def _installed(task: TaskContext, master: Session) -> bool:
     capture = vendor_of(task.replication.master.vendor).capture
-    found = capture.installed(master, task.prefix, task.replication.master.schema)
-    if found is None:
+    installed = capture.installed(master, task.prefix, task.replication.master.schema)
+    if installed is None:
         log.info("%s: nothing is installed on the master yet", task)
-    return found is not None
+    return installed is not None
 
 
 def _strays(known: set[str]) -> int:

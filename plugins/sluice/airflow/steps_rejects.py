@@ -43,12 +43,12 @@ def decide(task: TaskContext) -> str:
     slave = task.slave
     with task.at(slave) as connection:
         store = RejectStore(connection, task.prefix, slave.schema, slave.name)
-        found: list[Reject] = store.open() if store.ready() else []
-        for reject in found:
+        rejects_open: list[Reject] = store.open() if store.ready() else []
+        for reject in rejects_open:
             log.info("%s: %s", task, reject)
         if action == "list":
-            return f"set aside: {counted(len(found), 'change')}"
-        ids = numbers(task.context["params"]["ids"] or "", [reject.id for reject in found])
+            return f"set aside: {counted(len(rejects_open), 'change')}"
+        ids = numbers(task.context["params"]["ids"] or "", [reject.id for reject in rejects_open])
         if action == "drop":
             dropped = store.move(ids, RejectStatus.DROPPED, task.person("the DAG rejects"))
             return f"{counted(len(dropped), 'change')} dropped"
@@ -67,14 +67,14 @@ def numbers(text: str, known: list[int]) -> list[int]:
     ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", word) for word in words]
     if not words or None in ranges:
         raise RejectsUnknown(f"ids is {text!r}; it must be numbers, ranges such as 2-5, or all")
-    found = {
+    counts = {
         word: [number for number in known if int(each[1]) <= number <= int(each[2] or each[1])]
         for word, each in zip(words, ranges, strict=True)
         if each is not None
     }
-    if strange := [word for word, numbers in found.items() if not numbers]:
+    if strange := [word for word, numbers in counts.items() if not numbers]:
         raise RejectsUnknown(f"Nothing is set aside under {', '.join(strange)}, or it is settled already")
-    return sorted({number for numbers in found.values() for number in numbers})
+    return sorted({number for numbers in counts.values() for number in numbers})
 
 
 def _answers(task: TaskContext, store: RejectStore, ids: list[int]) -> str:

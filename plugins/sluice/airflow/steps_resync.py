@@ -5,11 +5,11 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from airflow.sdk import Context, get_current_context, task
 
@@ -23,7 +23,7 @@ from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
 from sluice.coordination.events import Events
-from sluice.coordination.verification_log import VerificationLog
+from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal
 from sluice.load import selection
@@ -52,9 +52,19 @@ OUTCOMES = {Outcome.IDENTICAL: "identical", Outcome.DIFFERENT: "different", Outc
 ALL_TABLES = TableName("*", "*")
 """Stands for the tables of a master whose tables could not be read."""
 
-Entry = dict[str, Any]
-"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or, if the tables could
-not be read, `reason`."""
+
+class Entry(TypedDict):
+    """A table of a pair."""
+
+    prefix: str
+    slave: str
+    table: list[str]
+    """Schema and name; empty if the tables could not be read."""
+    actions: str
+    action: str
+    sample: int
+    reason: NotRequired[str]
+    """Why the tables could not be read."""
 
 
 class NoSuchTable(Terminal):
@@ -80,18 +90,16 @@ def due() -> list[Entry]:
         if params["slave"] and not params["prefix"]:
             raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
         wanted = Selection.from_dict({"tables": params.get("tables")}).tables
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for replication in _chosen(params["prefix"]):
             if scheduled and not is_due(replication.verify.schedule, datetime.now(UTC)):
                 continue
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
-            action = params["action"] or replication.verify.action
             for slave in slaves:
-                for entry in _entries(replication, replication.slave(slave).name, action, wanted, context):
-                    found.append({**entry, "sample": params["sample"] or replication.verify.sample})
-        _expect_found(wanted, found)
-        log.info("%s to compare", counted(len(found), "table"))
-        return found
+                entries += _entries(replication, replication.slave(slave).name, wanted, context)
+        _expect_matches(wanted, entries)
+        log.info("%s to compare", counted(len(entries), "table"))
+        return entries
 
 
 @reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
@@ -162,7 +170,7 @@ def verdict(entries: list[Entry] | None) -> str:
         raise NotIdentical(f"{outcome}: {listed}. The report is {written.with_suffix('.html')}")
 
 
-def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def question(pairs: Iterable[Report]) -> dict[str, str]:
     """Subject and body of the question whether to repair. `pairs`: the report."""
     names, lines, rows = [], [], 0
     for pair in pairs:
@@ -209,20 +217,26 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
     return [one for one in replications if one.comparable]
 
 
-def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
+def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
     """Raises `NoSuchTable` for a pattern that matches no replicated table, unless these could not be read."""
-    if any("reason" in entry for entry in found):
+    if any("reason" in entry for entry in entries):
         return
     for pattern in wanted:
-        if not any(selection.names(pattern, TableName(*entry["table"])) for entry in found):
+        if not any(selection.names(pattern, TableName(*entry["table"])) for entry in entries):
             raise NoSuchTable(pattern)
 
 
-def _entries(
-    replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Context
-) -> list[Entry]:
+def _entries(replication: config.Replication, slave: str, wanted: Sequence[str], context: Context) -> list[Entry]:
     """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`."""
-    base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
+    params = context["params"]
+    action, sample = params["action"] or replication.verify.action, params["sample"] or replication.verify.sample
+
+    def entry(table: list[str], actions: str) -> Entry:
+        prefix = str(replication.prefix)
+        return {
+            "prefix": prefix, "slave": slave, "action": action, "table": table, "actions": actions, "sample": sample
+        }  # fmt: skip
+
     task = TaskContext(replication, slave, context)
     try:
         preflight_check.warn(task, (slave,))
@@ -233,9 +247,9 @@ def _entries(
             tables = replication.resolve(task.existing_tables(master))
     except SluiceError as failure:
         log.warning("%s: %s", task, failure)
-        return [{**base, "table": [], "actions": "", "reason": str(failure)}]
+        return [{**entry([], ""), "reason": str(failure)}]
     return [
-        {**base, "table": [one.table.schema, one.table.name], "actions": "".join(sorted(one.actions))}
+        entry([one.table.schema, one.table.name], "".join(sorted(one.actions)))
         for one in tables
         if (
             any(selection.names(each, one.table) for each in wanted) if wanted else replication.verify.covers(one.table)
@@ -248,15 +262,15 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     task = TaskContext(replication, entry["slave"], context)
     table = _table_of(entry)
     if "reason" in entry:
-        found = _uncompared(entry, entry["reason"], context)
-        whole_files.write(_part(entry, context), json.dumps(found, ensure_ascii=False), mode=0o600)
+        compared = _uncompared(entry, entry["reason"], context)
+        whole_files.write(_part(entry, context), json.dumps(compared, ensure_ascii=False), mode=0o600)
     else:
         comparison = Comparison(table, entry["actions"], action, limit, sample, _started(context))
-        found = comparison_job.compare(task, comparison, _part(entry, context))
-    (shown,) = found["tables"]
+        compared = comparison_job.compare(task, comparison, _part(entry, context))
+    (shown,) = compared["tables"]
     _record(task, entry, shown, context)
-    said = shown["reason"] or shown["not_repaired_because"]
-    log.info("%s %s: %s%s", task, table, shown["outcome"], f". {said}" if said else "")
+    reason = shown["reason"] or shown["not_repaired_because"]
+    log.info("%s %s: %s%s", task, table, shown["outcome"], f". {reason}" if reason else "")
     return shown["outcome"]
 
 
@@ -265,7 +279,7 @@ def _record(task: TaskContext, entry: Entry, shown: TableReport, context: Contex
     last = shown["after_repair"] or shown
     if last["sampled"] and shown["outcome"] == Outcome.IDENTICAL:
         return
-    seen = {
+    seen: LastComparison = {
         "outcome": shown["outcome"],
         "checked": datetime.now(UTC).isoformat(timespec="seconds"),
         "run": state_paths.report_name(context["run_id"]),
@@ -291,8 +305,8 @@ def _part(entry: Entry, context: Context) -> Path:
 
 def _read(entry: Entry, context: Context) -> Report:
     try:
-        found: Report = json.loads(_part(entry, context).read_text())
-        return found
+        report: Report = json.loads(_part(entry, context).read_text())
+        return report
     except FileNotFoundError:
         lost = "Its task failed: see the task's log."
         return _uncompared(entry, lost, context)
@@ -320,8 +334,8 @@ def _written(entries: list[Entry], context: Context) -> Path:
         log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
     folder = state_paths.report_folder(context["run_id"])
     whole_files.write(folder / "report.html", page.page(pairs.values()), mode=0o600)
-    found = json.dumps(list(pairs.values()), ensure_ascii=False, indent=1)
-    whole_files.write(folder / "report.json", found, mode=0o600)
+    text = json.dumps(list(pairs.values()), ensure_ascii=False, indent=1)
+    whole_files.write(folder / "report.json", text, mode=0o600)
     log.info("The report: %s (%s)", state_paths.report_link(context["run_id"]), folder / "report.html")
     return folder / "report.json"
 
@@ -341,19 +355,21 @@ def _add_events(pairs: Iterable[Report], context: Context) -> None:
     """Adds the findings to the events of each slave."""
     for pair in pairs:
         outcomes = Counter(table["outcome"] for table in pair["tables"])
-        found = ", ".join(f"{counted(number, 'table')} {outcome}" for outcome, number in outcomes.most_common())
+        outcome_counts = ", ".join(
+            f"{counted(number, 'table')} {outcome}" for outcome, number in outcomes.most_common()
+        )
         task = TaskContext.of_prefix(pair["prefix"], context)
-        event = Event(time.time(), EventKind.VERIFICATION, f"Compared: {found or 'no table'}")
+        event = Event(time.time(), EventKind.VERIFICATION, f"Compared: {outcome_counts or 'no table'}")
         with suppress(SluiceError):
             Events(task.redis, task.prefix, pair["slave"]).add([event])
 
 
-def _rows_left(table: Mapping[str, Any]) -> int:
+def _rows_left(table: TableReport) -> int:
     """Rows of a table that differ after the repair, if there was one."""
     return int((table["after_repair"] or table)["to_repair"])
 
 
-def _summary(whole: Mapping[str, Any]) -> str:
+def _summary(whole: Report) -> str:
     """Numbers of tables by outcome, of repaired rows, and of rows that still differ, in words."""
     tables = whole["tables"]
     outcomes = Counter(table["outcome"] for table in tables)

@@ -229,7 +229,7 @@ def _reason(context: Context, states: Mapping[str, object]) -> str:
     failed = next((name for name, state in states.items() if str(state) == "failed" and name != ti.task_id), None)
     if failed is None:
         return steps.INTERRUPTED
-    said = ti.xcom_pull(task_ids=failed, key=XCOM_KEY)
-    if said and said.startswith(steps.INTERRUPTED):
-        return str(said)
-    return f"Initial Update failed in {failed}: {said}" if said else f"{steps.INTERRUPTED} in {failed}"
+    given = ti.xcom_pull(task_ids=failed, key=XCOM_KEY)
+    if given and given.startswith(steps.INTERRUPTED):
+        return str(given)
+    return f"Initial Update failed in {failed}: {given}" if given else f"{steps.INTERRUPTED} in {failed}"

@@ -81,8 +81,8 @@ class TaskContext:
         return self._info(place.conn_id, place.vendor)
 
     def _info(self, conn_id: str, vendor: str) -> ConnectionInfo:
-        found = connections.info(conn_id, vendor, str(self.replication.source))
-        return replace(found, mask=self.replication.verify.mask)
+        info = connections.info(conn_id, vendor, str(self.replication.source))
+        return replace(info, mask=self.replication.verify.mask)
 
     @cached_property
     def redis(self) -> Redis:
@@ -141,7 +141,7 @@ def checkpoint_of(
     """
     with reach(info, application) as connection:
         store = CheckpointStore(connection, prefix, schema, slave)
-        found: Checkpoint | None = store.read()
-        if secure and found is not None:
+        checkpoint: Checkpoint | None = store.read()
+        if secure and checkpoint is not None:
             store.secure()
-        return found
+        return checkpoint

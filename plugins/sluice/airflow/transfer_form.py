@@ -71,8 +71,8 @@ def arrived(replication: Replication, slave: str, context: Context) -> Location:
 
 def arrived_folder(task: TaskContext) -> TransferFolder:
     """The folder at the slave, as `arrived`."""
-    found = arrived(task.replication, task.slave.name, task.context)
-    return TransferFolder(found, access(task.replication), key(task.replication))
+    folder = arrived(task.replication, task.slave.name, task.context)
+    return TransferFolder(folder, access(task.replication), key(task.replication))
 
 
 def payload(replication: Replication, step: str, folder: Location) -> dict[str, object]:

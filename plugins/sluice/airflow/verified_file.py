@@ -7,7 +7,7 @@ import json
 
 from sluice import whole_files
 from sluice.airflow import state_paths
-from sluice.coordination.verification_log import Seen, VerificationLog
+from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.model.names import Prefix
 
 
@@ -32,12 +32,12 @@ class VerifiedFile:
         update, tables = self._read()
         self._write(update, {**tables, **verified.read()})
 
-    def _read(self) -> tuple[str, dict[str, Seen]]:
+    def _read(self) -> tuple[str, dict[str, LastComparison]]:
         try:
             kept = json.loads(self._path.read_text())
             return str(kept["update"]), dict(kept["tables"])
         except (OSError, ValueError, KeyError, TypeError):  # missing, or truncated by a loss of power
             return "", {}
 
-    def _write(self, update: str, tables: dict[str, Seen]) -> None:
+    def _write(self, update: str, tables: dict[str, LastComparison]) -> None:
         whole_files.write(self._path, json.dumps({"update": update, "tables": tables}, ensure_ascii=False), mode=0o600)

@@ -44,6 +44,7 @@ from sluice.database.errors import LoginRefused
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.executor import Executor
 from sluice.model import safemode
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
 from sluice.model.event import EventKind
@@ -264,7 +265,7 @@ class ApplyLoop:
         if consistent and self.mode.reason in (None, "configured"):
             self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
-        if self.definitions.look(self.checkpoint, self.applier.pair_rejects.tables_differing):
+        if self.definitions.check(self.checkpoint, self.applier.pair_rejects.tables_differing):
             log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
         self.report.measure_queue(self.sessions.master)
         ticket = self.follower.ticket if consistent else 0
@@ -474,7 +475,7 @@ class ApplyLoop:
         if force or self.report.due():
             self.report.write(self._status(activity), self.seen)
 
-    def _status(self, activity: str) -> dict[str, object]:
+    def _status(self, activity: str) -> ApplyStatus:
         checkpoint = self.checkpoint or self._last_known
         return {
             "activity": activity,

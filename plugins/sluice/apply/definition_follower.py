@@ -221,10 +221,10 @@ class DefinitionFollower:
         vendor = vendor_of(pair.master_info.vendor)
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
         ready = [table for table in registered if states.ready(table)]
-        found = OfMaster.read(vendor.schemas, master, ready, ready)
+        of_master = OfMaster.read(vendor.schemas, master, ready, ready)
         # Views of tables that are not ready stay too, and show what the slave has of those.
-        found = found.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
-        return fitting.of_master(found, pair)
+        of_master = of_master.beside(vendor.schemas, master, pair.prefix, list(registered), beside_tables(pair))
+        return fitting.of_master(of_master, pair)
 
     def _follows(self, one: Defined, on_slave: Collection[TableName]) -> bool:
         return one.kind in self._vendor.following.kinds and (one.table in on_slave or not one.of_table)
@@ -323,5 +323,5 @@ def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
     return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
 
 
-def _of_kinds(found: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:
-    return {one.table for one in found if one.kind in kinds}
+def _of_kinds(defined: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:
+    return {one.table for one in defined if one.kind in kinds}

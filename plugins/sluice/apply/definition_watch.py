@@ -22,23 +22,23 @@ class DefinitionWatch:
         self.follower = follower
         self._trigger = ComparisonTrigger()
         self._digest = ""
-        self._look_at = 0.0
+        self._next_check = 0.0
         self._followed: tuple[str, TableStates] | None = None
         """The digest and the table states of the follower's last round."""
         self._loading = False
         """Whether the slave was loading since that round."""
 
-    def look(self, checkpoint: Checkpoint, differing: object) -> bool:
+    def check(self, checkpoint: Checkpoint, differing: object) -> bool:
         """Starts a round of the follower where definitions may have changed. Returns whether people should be told.
 
         `differing`: tables that are known to differ. Raises what stops the apply.
         """
         now = time.monotonic()
-        if now >= self._look_at:
+        if now >= self._next_check:
             self._digest = self.sessions.definitions_digest()
             started, now = now, time.monotonic()
             pause = max(LOOK_SECONDS, LOOK_SHARE * (now - started))
-            self._look_at = now + min(pause, LONGEST_SECONDS)
+            self._next_check = now + min(pause, LONGEST_SECONDS)
         if self.follower.check():
             self.sessions.merger.targets.forget()
         self._follow(checkpoint)

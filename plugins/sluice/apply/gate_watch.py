@@ -27,9 +27,9 @@ class GateWatch:
     def closures(self) -> list[Closure]:
         """Why the gate is closed; empty if it is open. Raises `StoreUnreachable`."""
         self._rests_until = float("-inf")
-        found = self.signals.read()
-        self.requested = found.requested
-        return found.closures
+        signals = self.signals.read()
+        self.requested = signals.requested
+        return signals.closures
 
     def rest(self) -> None:
         """Notes that a turn found nothing to do."""

@@ -24,7 +24,7 @@ from sluice.transform import fitting
 log = logging.getLogger("sluice.apply")
 
 
-def found(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
+def refusing(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:
     """The outdated ones that may refuse changes of the tables `written`; runs in the slave's open transaction.
 
     The slave's own constraints are not among them, nor kinds that do not follow by `ddl`.
@@ -63,7 +63,7 @@ def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined
     vendor = vendor_at(pair)
     store = DefinitionStore.of(pair, sessions.slave)
     with sessions.slave_transaction():
-        outdated = found(sessions, written)
+        outdated = refusing(sessions, written)
     for one in outdated:
         with sessions.slave_transaction() as slave:
             vendor.following.drop_at_once(slave, one)

@@ -54,7 +54,7 @@ class PairRejects:
         """Keys of the rows that have open rejects."""
         self._tables: frozenset[TableName] = frozenset()
         self._differing: list[str] = []
-        self._look_at = 0.0
+        self._next_check = 0.0
         self._limiter = LogLimiter(log)
 
     def begin(self) -> None:
@@ -144,9 +144,9 @@ class PairRejects:
         self, checkpoint: Checkpoint, checkpoints: SlaveCheckpointWriter, keep_lease: Callable[[], None]
     ) -> None:
         """Applies the rejects that a person asked for, at `checkpoint`, between two windows."""
-        if not self._keys or time.monotonic() < self._look_at:
+        if not self._keys or time.monotonic() < self._next_check:
             return
-        self._look_at = time.monotonic() + LOOK_SECONDS
+        self._next_check = time.monotonic() + LOOK_SECONDS
         with self._transaction():
             open_rejects = self._store().open()
         self._learn(open_rejects)

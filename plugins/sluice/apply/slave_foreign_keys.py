@@ -20,15 +20,15 @@ from sluice.pair import Pair
 class UnknownCascade(Terminal):
     """A foreign key of the slave changes or deletes rows by itself, and the master has no such foreign key."""
 
-    def __init__(self, pair: Pair, found: Sequence[Acting], allow: str):
+    def __init__(self, pair: Pair, foreign_keys: Sequence[Acting], allow: str):
         """`allow`: the statement that lets the apply's account switch triggers and foreign keys off."""
-        described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in found)
+        described = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in foreign_keys)
         super().__init__(
             f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
             f"that the master does not have ({described}). On the slave, as an administrator: {allow}; or drop the "
             f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}."
         )
-        self.tables: tuple[TableName, ...] = tuple(each.key.child for each in found)
+        self.tables: tuple[TableName, ...] = tuple(each.key.child for each in foreign_keys)
 
 
 def require_known_actions(sessions: PairSessions, slave: Session) -> None:

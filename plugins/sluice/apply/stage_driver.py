@@ -166,8 +166,8 @@ class StageDriver:
         for number, (reduced, (begin, end)) in enumerate(zip(large.runs, pairwise(bounds), strict=True)):
             assert begin is not None
             if reduced:
-                mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
-                steps.append(Rows(reduced, self._items_of(mine, large.checks.images, large.transforms), large.keys))
+                piece = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
+                steps.append(Rows(reduced, self._items_of(piece, large.checks.images, large.transforms), large.keys))
             if number < len(truncations) and truncations[number].table not in large.left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table)
@@ -207,11 +207,11 @@ class StageDriver:
         if not apart:
             return {}
         checks = large.checks
-        found = self._key_changes(large.span, guids=apart, images=large.checks.images)
-        for table, items in window_runs.by_table(found).items():
-            for number, mine in enumerate(window_runs.pieces(items, large.places)):
-                if mine.num_rows and table not in large.left_out:
-                    events = net_changes.events(mine, key(table), codec)
+        key_changes = self._key_changes(large.span, guids=apart, images=large.checks.images)
+        for table, items in window_runs.by_table(key_changes).items():
+            for number, run in enumerate(window_runs.pieces(items, large.places)):
+                if run.num_rows and table not in large.left_out:
+                    events = net_changes.events(run, key(table), codec)
                     changes = SlaveChanges(events, large.transforms.get(table))
                     large.runs[number].append(changes.net(compare=checks.compares(table), safe=checks.safe))
         return apart
@@ -223,11 +223,13 @@ class StageDriver:
             table: self.pair_rejects.keys(table) for table in self.pair_rejects.tables() if table in keys
         }:
             items = self._key_changes(large.span, guids=pair_rejects, images=bool(transforms))
-            for table, mine in window_runs.by_table(items).items():
+            for table, items_of_table in window_runs.by_table(items).items():
                 if table in keys:
                     transform = transforms.get(table)
-                    found = net_changes.events(mine, key_of_master(keys[table], transform), self.sessions.images)
-                    self.pair_rejects.note_overlaps(SlaveChanges(found, transform).events, table, overlaps)
+                    events = net_changes.events(
+                        items_of_table, key_of_master(keys[table], transform), self.sessions.images
+                    )
+                    self.pair_rejects.note_overlaps(SlaveChanges(events, transform).events, table, overlaps)
 
     def _key_changes(
         self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False
@@ -245,13 +247,13 @@ class StageDriver:
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
         """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
-        said = time.monotonic()
+        reported_at = time.monotonic()
 
         def heartbeat() -> None:
-            nonlocal said
+            nonlocal reported_at
             self._heartbeat()
-            if (progress := self.executor.progress) and time.monotonic() - said >= PROGRESS_SECONDS:
-                said = time.monotonic()
+            if (progress := self.executor.progress) and time.monotonic() - reported_at >= PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 log.info("%s: Spark stages a large window, %s done", self.pair, progress)
 
         try:

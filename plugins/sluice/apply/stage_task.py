@@ -103,18 +103,18 @@ class StageTask:
         transforms = {table: each.with_engine(engine) for table, each in self.transforms.items() if engine is not None}
         staged: list[tuple[int, NetChanges | Staged]] = []
         for place, run in enumerate(runs):
-            mine = self._mine(run)
-            plain = {table: items for table, items in mine.items() if table not in transforms}
+            own_run = self._own_changes(run)
+            plain = {table: items for table, items in own_run.items() if table not in transforms}
             alike = alike_tables.reduced(plain, self.keys, images, compares=self.compared.__contains__, safe=self.safe)
-            for table, items in mine.items():
+            for table, items in own_run.items():
                 transform = transforms.get(table)
                 changed = alike.get(table)
                 if changed is None:
-                    found = net_changes.events(items, key_of_master(self.keys[table], transform), images)
-                    changed = SlaveChanges(found, transform).net(compare=table in self.compared, safe=self.safe)
+                    events = net_changes.events(items, key_of_master(self.keys[table], transform), images)
+                    changed = SlaveChanges(events, transform).net(compare=table in self.compared, safe=self.safe)
                 if transform is not None and not changed.rows:
                     continue
-                if items.num_rows <= FEW and (len(runs) > 1 or len(mine) > MANY):
+                if items.num_rows <= FEW and (len(runs) > 1 or len(own_run) > MANY):
                     # A table of its own would cost more than what it holds.
                     staged.append((place, alike_tables.alone(changed) if table in alike else changed))
                     continue
@@ -124,15 +124,15 @@ class StageTask:
                 staged.append((place, put))
         return staged
 
-    def _mine(self, run: Run) -> Run:
+    def _own_changes(self, run: Run) -> Run:
         """What of a run is reduced here. Raises `TableGone`."""
-        found: Run = {}
+        run_here: Run = {}
         for table, items in run.items():
             if table in self.left_out:
                 continue
             if table not in self.keys:
                 raise TableGone(table)
-            mine = net_changes.without(items, self.apart.get(table, frozenset()))
-            if mine.num_rows:
-                found[table] = mine
-        return found
+            own_items = net_changes.without(items, self.apart.get(table, frozenset()))
+            if own_items.num_rows:
+                run_here[table] = own_items
+        return run_here

@@ -19,6 +19,7 @@ from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.status import Status
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event, EventKind, between
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -42,7 +43,7 @@ class StatusReport:
         self._last_changes = LastChanges(store, pair.prefix, pair.slave.name)
         self._unwritten: deque[Event] = deque(maxlen=MOST_UNWRITTEN)
         self._changed: dict[TableName, float] = {}
-        self._last_values: dict[str, object] = {}
+        self._last_values: ApplyStatus = {}
         self._process = psutil.Process()
         self._sampler = Sampler()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -63,20 +64,20 @@ class StatusReport:
         """Notes an event; it is written with the next status."""
         self._unwritten.append(Event(time.time(), kind, text))
 
-    def ended(self, values: dict[str, object], why: str) -> None:
+    def ended(self, values: ApplyStatus, why: str) -> None:
         """Writes the last events, up to the status `values`, and that the apply ends. The status in Redis stays."""
         self._note_events(values)
         self.event(EventKind.APPLY, why)
         with suppress(StoreUnreachable):
             self._write_events()
 
-    def write(self, values: dict[str, object], seen: Position | None) -> None:
+    def write(self, values: ApplyStatus, seen: Position | None) -> None:
         """Writes the status: `values` and what this class knows. `seen`: the slave's position."""
         self._written_at = time.monotonic()
         now = time.time()
-        over = self._sampler.look(now, _behind(seen, now))
+        over = self._sampler.sample(now, _behind(seen, now))
         windows = [[round(one.at, 3), one.changes, round(one.seconds, 4)] for one in self._sampler.windows(now)]
-        more = {
+        more: ApplyStatus = {
             "at": _iso(now), "since": self._since, "rate": self._sampler.rate(now), "windows": windows,
             "host": socket.gethostname(), "pid": os.getpid(), "memory": self._process.memory_info().rss,
         }  # fmt: skip
@@ -89,7 +90,7 @@ class StatusReport:
         except StoreUnreachable:
             return  # where that lasts, the lease raises
 
-    def _note_events(self, values: dict[str, object]) -> None:
+    def _note_events(self, values: ApplyStatus) -> None:
         for kind, text in between(self._last_values, values):
             self.event(kind, text)
         self._last_values = values

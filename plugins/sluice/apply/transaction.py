@@ -235,7 +235,7 @@ class WindowTransaction:
             for step in grouped(plan.steps):
                 self._do_step(step, plan, attempt, outcome)
             self._restore_displaced(plan, attempt, outcome)
-            if outcome.rejects and outdated_constraints.found(self.sessions, plan.written):
+            if outcome.rejects and outdated_constraints.refusing(self.sessions, plan.written):
                 raise ConstraintsOutdated
             self._put_rejects(plan, outcome)
             if self._transactional_ddl:

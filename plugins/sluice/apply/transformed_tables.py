@@ -38,9 +38,9 @@ Row = Mapping[str, str | None]
 class ColumnRenamed(Terminal):
     """A column that the configuration excludes, renames or replaces has another name on the master."""
 
-    def __init__(self, table: TableName, place: str, found: Sequence[str]):
+    def __init__(self, table: TableName, place: str, renames: Sequence[str]):
         super().__init__(
-            f"{table}: on the master {', '.join(found)}, and a line under `columns` names it ({place}). Add the same "
+            f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({place}). Add the same "
             f"line for the new name beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is "
             "past it."
         )

@@ -83,16 +83,16 @@ def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTab
     last = 0
     fresh = False  # From here on every table needs a new REPL_KEY to stay behind the one before it.
     for entry in _in_load_order(wanted, have):
-        found = have.get(entry.table)
-        if found is None:
+        present = have.get(entry.table)
+        if present is None:
             steps.append(Add(entry.table, entry.actions, entry.trigger, entry.debug))
             fresh = True
             continue
-        if fresh or found.repl_key < last:
+        if fresh or present.repl_key < last:
             steps.append(Reorder(entry.table))
             fresh = True
-        last = found.repl_key
-        steps.extend(_correction(entry, found))
+        last = present.repl_key
+        steps.extend(_correction(entry, present))
     return steps
 
 
@@ -108,18 +108,18 @@ def _in_load_order(wanted: list[ResolvedTable], have: dict[TableName, Registered
     )
 
 
-def _correction(entry: ResolvedTable, found: RegisteredTable) -> list[Step]:
-    trigger = entry.trigger or found.trigger
+def _correction(entry: ResolvedTable, registered: RegisteredTable) -> list[Step]:
+    trigger = entry.trigger or registered.trigger
     changes = []
-    if entry.actions != found.actions:
-        changes.append(f"actions {_shown(found.actions)} become {_shown(entry.actions)}")
-    if trigger != found.trigger:
-        changes.append(f"trigger {found.trigger} becomes {trigger}")
-    if entry.debug != found.debug:
+    if entry.actions != registered.actions:
+        changes.append(f"actions {_shown(registered.actions)} become {_shown(entry.actions)}")
+    if trigger != registered.trigger:
+        changes.append(f"trigger {registered.trigger} becomes {trigger}")
+    if entry.debug != registered.debug:
         changes.append(f"debug goes {'on' if entry.debug else 'off'}")
     if changes:
         return [Alter(entry.table, entry.actions, trigger, entry.debug, tuple(changes))]
-    return [Repair(entry.table, found.faults)] if found.faults else []
+    return [Repair(entry.table, registered.faults)] if registered.faults else []
 
 
 def _shown(actions: frozenset[str]) -> str:

@@ -26,12 +26,12 @@ class Use:
 
 def uses(where: Where, server: tuple[str, int, str]) -> list[Use]:
     """The uses of the account on `server` (`Side.server`), in connections that can be read."""
-    found = []
+    account_uses = []
     for one in config.survey(where.folder).replications:
         ends = [(None, one.master.conn_id, one.master.vendor)]
         for slave, conn_id, vendor in [*ends, *((name, s.conn_id, s.vendor) for name, s in one.slaves.items())]:
             with suppress(SluiceError):
                 info = where.connections(conn_id, vendor)
                 if (info.host, info.port, info.user) == server:
-                    found.append(Use(one.prefix, slave, info))
-    return found
+                    account_uses.append(Use(one.prefix, slave, info))
+    return account_uses

@@ -53,24 +53,24 @@ class NotAll(Terminal):
 def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] | None:
     """Adds it; returns the slaves to load, None after --print-sql. Raises `SluiceError`."""
     prefix, file = named(args.name, where.folder)
-    there = existing(prefix, file, where.folder)
-    if there is not None and args.start and not args.slave:
-        return list(there.slaves)
-    master = _master(args.master, prefix, there, where, console)
-    slaves = _slaves(args.slave, prefix, there, console)
+    existing_one = existing(prefix, file, where.folder)
+    if existing_one is not None and args.start and not args.slave:
+        return list(existing_one.slaves)
+    master = _master(args.master, prefix, existing_one, where, console)
+    slaves = _slaves(args.slave, prefix, existing_one, console)
     parties = [master, *slaves]
     sides.choose_administrators(args.admin, parties)
     for side in parties:
-        if where.api is not None and (side is not master or there is None):
+        if where.api is not None and (side is not master or existing_one is None):
             airflow.require_free(where.api, side.conn_id, side.info)
     _identify(parties, console, where, print_only=args.print_sql)
-    patterns = None if there is not None else args.tables or _tables(master, console)
-    replication, text = drafted(prefix, file, there, master, slaves, patterns)
+    patterns = None if existing_one is not None else args.tables or _tables(master, console)
+    replication, text = drafted(prefix, file, existing_one, master, slaves, patterns)
     _equip(replication, master, slaves, console, print_only=args.print_sql)
     if args.print_sql:
         return None
     # At once: passwords of new accounts are stored nowhere else.
-    _connections(master if there is None else None, slaves, console, where)
+    _connections(master if existing_one is None else None, slaves, console, where)
     _proven(replication, master, slaves, console)
     if args.event_triggers:
         _event_triggers(replication, master)
@@ -91,10 +91,10 @@ def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
     """The replication in its file; None if there is none. Raises `ConfigError`, `FileTaken`."""
     if not folder.is_dir():
         return None
-    found = config.survey(folder)
-    if prefix.name in found.broken:
-        raise config.ConfigError(found.broken[prefix.name])
-    for one in found.replications:
+    survey = config.survey(folder)
+    if prefix.name in survey.broken:
+        raise config.ConfigError(survey.broken[prefix.name])
+    for one in survey.replications:
         if one.prefix == prefix and one.source.name != file.name:
             raise FileTaken(f"{prefix} is configured in {one.source}. Change it there, or choose another name.")
         if one.prefix == prefix:
@@ -109,14 +109,14 @@ def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
 def drafted(
     prefix: Prefix,
     file: Path,
-    there: Replication | None,
+    existing_one: Replication | None,
     master: Side,
     slaves: Sequence[Side],
     patterns: Sequence[str] | None,
 ) -> tuple[Replication, str]:
     """The new replication, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
     entries = {side.name: _entry(side) for side in slaves}
-    if there is not None:
+    if existing_one is not None:
         text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), entries)
     else:
         text = replication_file.written(str(prefix), master.conn_id, entries, patterns or ())
@@ -145,31 +145,31 @@ def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]
     return lines
 
 
-def _slaves(given: Sequence[str], prefix: Prefix, there: Replication | None, console: Console) -> list[Side]:
+def _slaves(given: Sequence[str], prefix: Prefix, existing_one: Replication | None, console: Console) -> list[Side]:
     texts = list(given)
     if not texts:
-        name = console.ask("Name of the slave", "--slave NAME=URL", "" if there else "dr1")
+        name = console.ask("Name of the slave", "--slave NAME=URL", "" if existing_one else "dr1")
         texts = [f"{name}={console.ask(f'Address of {name} ({sides.URLS})', '--slave NAME=URL')}"]
-    found = []
+    sides_added = []
     for text in texts:
         name, equals, url = text.partition("=")
         if not equals or "://" in name or not name:
             raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database ({sides.URLS}).")
-        if there is not None and name in there.slaves:
+        if existing_one is not None and name in existing_one.slaves:
             raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or ./sluice remove it first.")
-        found.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
-    if twice := {side.name for side in found if sum(other.name == side.name for other in found) > 1}:
+        sides_added.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
+    if twice := {side.name for side in sides_added if sum(other.name == side.name for other in sides_added) > 1}:
         raise Terminal(f"--slave names {', '.join(sorted(twice))} twice.")
-    return found
+    return sides_added
 
 
-def _master(url: str | None, prefix: Prefix, there: Replication | None, where: Where, console: Console) -> Side:
-    conn_id = there.master.conn_id if there else f"{prefix.lower.rstrip('_')}_{MASTER}"
-    if there is not None and there.master.stream:
-        raise NoDatabase(there.master.stream.vendor)
-    if url is None and there is not None:
+def _master(url: str | None, prefix: Prefix, existing_one: Replication | None, where: Where, console: Console) -> Side:
+    conn_id = existing_one.master.conn_id if existing_one else f"{prefix.lower.rstrip('_')}_{MASTER}"
+    if existing_one is not None and existing_one.master.stream:
+        raise NoDatabase(existing_one.master.stream.vendor)
+    if url is None and existing_one is not None:
         try:
-            return Side(MASTER, conn_id, where.connections(conn_id, there.master.vendor))
+            return Side(MASTER, conn_id, where.connections(conn_id, existing_one.master.vendor))
         except ConnectionUnknown as unknown:
             raise MasterNotGiven(prefix, conn_id) from unknown
     address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
@@ -211,16 +211,16 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
 
 def _kept(side: Side, where: Where) -> str:
     """The account's password in an existing connection: of another replication, or from an earlier try."""
-    found = [use.info for use in uses(where, side.server)]
+    infos = [use.info for use in uses(where, side.server)]
     with suppress(SluiceError):
-        found.append(where.connections(side.conn_id, side.info.vendor))
-    return next((one.password for one in found if one.password and (one.host, one.port, one.user) == side.server), "")
+        infos.append(where.connections(side.conn_id, side.info.vendor))
+    return next((one.password for one in infos if one.password and (one.host, one.port, one.user) == side.server), "")
 
 
 def _tables(master: Side, console: Console) -> list[str]:
     """Asks for patterns of tables, after listing the master's schemas."""
-    with sides.session(master.admin or master.info) as found:
-        contents = master.contents.inventory(found)
+    with sides.session(master.admin or master.info) as session:
+        contents = master.contents.inventory(session)
     console.say(f"Tables of {master.info.place}:")
     for one in contents:
         rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
@@ -277,12 +277,12 @@ def _event_triggers(replication: Replication, master: Side) -> None:
     """Creates DbResources as the account, and the event triggers that call them as the administrator."""
     if master.admin is None:
         raise Terminal("--event-triggers needs a superuser of the master: --admin master=LOGIN.")
-    with sides.session(master.info) as found:
-        install(found, replication.prefix, replication.master.schema, replication.master.cascade)
-    with sides.session(master.admin) as found:
-        if not master.contents.is_superuser(found):
+    with sides.session(master.info) as session:
+        install(session, replication.prefix, replication.master.schema, replication.master.cascade)
+    with sides.session(master.admin) as session:
+        if not master.contents.is_superuser(session):
             raise Terminal(f"{master.admin.user} is no superuser of the master, as event triggers require.")
-        master.contents.event_triggers(found, replication.prefix, replication.master.schema)
+        master.contents.event_triggers(session, replication.prefix, replication.master.schema)
 
 
 def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:

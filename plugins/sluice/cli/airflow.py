@@ -28,9 +28,9 @@ NOISE = (
 class ConnectionTaken(Terminal):
     """Airflow has a connection of that id, to another database."""
 
-    def __init__(self, conn_id: str, there: str, wanted: str):
+    def __init__(self, conn_id: str, present: str, wanted: str):
         super().__init__(
-            f"Airflow has a connection {conn_id!r} already, to {there}, not to {wanted}. Delete it (Admin, "
+            f"Airflow has a connection {conn_id!r} already, to {present}, not to {wanted}. Delete it (Admin, "
             "Connections), or choose another name for the replication or the slave."
         )
 
@@ -47,18 +47,18 @@ class NotInTheForms(Terminal):
 
 def connection(api: AirflowApi, conn_id: str) -> Mapping[str, object] | None:
     """A connection without its secrets; None if there is none."""
-    found = api.get("connections", limit=1000)["connections"]
-    return next((entry for entry in found if entry["connection_id"] == conn_id), None)
+    connections = api.get("connections", limit=1000)["connections"]
+    return next((entry for entry in connections if entry["connection_id"] == conn_id), None)
 
 
 def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
     """Raises `ConnectionTaken` if a connection with this id leads to another database."""
-    there = connection(api, conn_id)
-    if there is None:
+    present = connection(api, conn_id)
+    if present is None:
         return
     wanted = (info.host, info.port, info.database, info.user)
-    if (there["host"], there["port"], there["schema"], there["login"]) != wanted:
-        place = f"{there['login']}@{there['host']}:{there['port']}/{there['schema']}"
+    if (present["host"], present["port"], present["schema"], present["login"]) != wanted:
+        place = f"{present['login']}@{present['host']}:{present['port']}/{present['schema']}"
         raise ConnectionTaken(conn_id, place, info.place)
 
 
@@ -83,8 +83,8 @@ def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> Non
 
 def delete_connection(api: AirflowApi, conn_id: str) -> bool:
     """Deletes a connection of `write_connection`; False if it is a person's, or missing."""
-    found = connection(api, conn_id)
-    if found is None or found.get("description") != MADE_HERE:
+    present = connection(api, conn_id)
+    if present is None or present.get("description") != MADE_HERE:
         return False
     api.call("DELETE", f"connections/{quote(conn_id, safe='')}")
     return True
@@ -114,16 +114,16 @@ def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str
 
 def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
     """Runs of a DAG that have not ended."""
-    found: list[Mapping[str, object]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
-    return found
+    runs: list[Mapping[str, object]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
+    return runs
 
 
 def failed_task(api: AirflowApi, dag: str, run_id: str) -> tuple[str, list[str]]:
     """The first failed task of a run, and the last lines of its log; an empty name without such a task or log."""
     path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
     try:
-        found = api.get(f"{path}/taskInstances", limit=100, state=["failed"])["task_instances"]
-        failed = [entry for entry in found if entry["state"] == "failed"]
+        instances = api.get(f"{path}/taskInstances", limit=100, state=["failed"])["task_instances"]
+        failed = [entry for entry in instances if entry["state"] == "failed"]
         if not failed:
             return "", ["No task of it failed: it was ended by a person, or by Airflow."]
         first = min(failed, key=lambda entry: str(entry.get("end_date") or ""))

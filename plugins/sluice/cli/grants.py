@@ -22,10 +22,10 @@ def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) 
     """What the accounts lack, checked in their own sessions. Raises `DatabaseRefused`, `DatabaseUnreachable`."""
     with ExitStack() as stack:
         source = stack.enter_context(session(master.info))
-        found = _of(replication, master, source, None)
+        lacks = _of(replication, master, source, None)
         for side in slaves:
-            found += _of(replication, side, stack.enter_context(session(side.info)), source)
-    return found
+            lacks += _of(replication, side, stack.enter_context(session(side.info)), source)
+    return lacks
 
 
 def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> dict[str, list[str]]:
@@ -40,14 +40,14 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
             if side.lacks_database:
                 role = [side.accounts.create_role(side.account)] if side.lacks_role else []
                 made = side.accounts.create_database(side.info.database, side.account, encoding)
-                with elsewhere(side) as found:
-                    needed = side.accounts.of_new_database(found, side.account, side.info.database)
+                with elsewhere(side) as connected:
+                    needed = side.accounts.of_new_database(connected, side.account, side.info.database)
                 statements[side.name] = [*role, made, *needed]
                 continue
             # A session of its own for the master, too: of two sessions that create the same role one would wait.
-            with session(side.admin or side.info) as found:
+            with session(side.admin or side.info) as connected:
                 reference = None if side is master else source
-                statements[side.name] = _beside_others(partial(_tried, replication, side, found, reference))
+                statements[side.name] = _beside_others(partial(_tried, replication, side, connected, reference))
     return statements
 
 
@@ -65,13 +65,13 @@ def carried_out(side: Side, statements: Sequence[str]) -> None:
 
 def _carried_out(side: Side, statements: Sequence[str]) -> None:
     # CREATE DATABASE runs outside of a transaction, and from another database.
-    with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
+    with elsewhere(side) as connected, _all_or_none(connected, not side.lacks_database):
         accounts = side.accounts
-        made = side.lacks_role and not accounts.role_exists(found, side.account)
+        made = side.lacks_role and not accounts.role_exists(connected, side.account)
         # Another side on the same server may have created the role a moment ago.
-        accounts.run(found, [one for one in statements if made or one != accounts.create_role(side.account)])
+        accounts.run(connected, [one for one in statements if made or one != accounts.create_role(side.account)])
         if made:
-            accounts.set_password(found, side.account, side.info.password)
+            accounts.set_password(connected, side.account, side.info.password)
 
 
 def _beside_others(work: Callable[[], T]) -> T:
@@ -82,28 +82,28 @@ def _beside_others(work: Callable[[], T]) -> T:
     return work()
 
 
-def _tried(replication: Replication, side: Side, found: Session, source: Session | None) -> list[str]:
+def _tried(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[str]:
     """The statements that a side needs. `source`: a session on the master, for a slave; None for the master itself."""
 
-    def look() -> list[Lack]:
-        return _of(replication, side, found, source)
+    def current_lacks() -> list[Lack]:
+        return _of(replication, side, connected, source)
 
     if side.admin is None:
-        return mending(look(), [])
-    return side.accounts.mended(found, side.account, not side.lacks_role, look)
+        return mending(current_lacks(), [])
+    return side.accounts.mended(connected, side.account, not side.lacks_role, current_lacks)
 
 
-def _of(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:
+def _of(replication: Replication, side: Side, connected: Session, source: Session | None) -> list[Lack]:
     if source is None:
-        return [lack.at(MASTER, side.place) for lack in of_master(found, replication)]
-    lacks = of_slave(found, replication, replication.slave(side.name), master=source)
+        return [lack.at(MASTER, side.place) for lack in of_master(connected, replication)]
+    lacks = of_slave(connected, replication, replication.slave(side.name), master=source)
     return [lack.at(slave_side(side.name), side.place) for lack in lacks]
 
 
 @contextmanager
-def _all_or_none(found: Session, wanted: bool) -> Iterator[None]:
+def _all_or_none(connected: Session, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    with found.transaction():
+    with connected.transaction():
         yield

@@ -77,7 +77,7 @@ class InitialUpdate(threading.Thread):
     def run(self) -> None:
         while not self._stopping.wait(INTERVAL):
             try:
-                self.latest = self._look()
+                self.latest = self._observe()
             except (ApiUnreachable, ApiRefused):  # Airflow is restarting, or does not know the run yet
                 self.latest = replace(self.latest, answering=False)
 
@@ -108,7 +108,7 @@ class InitialUpdate(threading.Thread):
                 continue
         return self.run_id
 
-    def _look(self) -> RunState:
+    def _observe(self) -> RunState:
         state, task = self.latest.state, ""
         if state not in ("success", "failed"):
             state = self.api.run_state(UPDATE, self.run_id)
@@ -117,23 +117,23 @@ class InitialUpdate(threading.Thread):
 
     def _apply_state(self) -> str:
         runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
-        newest = [found for slave in self.slaves if (found := self._newest(runs, slave)) is not None]
+        newest = [run for slave in self.slaves if (run := self._newest(runs, slave)) is not None]
         if not newest:
             return ""
-        found = next((run for run in newest if run["state"] == "failed"), newest[0])
-        self._apply_run = str(found["dag_run_id"])
-        return str(found["state"])
+        run = next((run for run in newest if run["state"] == "failed"), newest[0])
+        self._apply_run = str(run["dag_run_id"])
+        return str(run["state"])
 
     def _newest(self, runs: Sequence[Mapping[str, Any]], slave: str) -> Mapping[str, Any] | None:
         confs = [run.get("conf") or {} for run in runs]
         pair = (self.prefix, slave)
-        mine = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
-        return next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
+        own = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
+        return next((run for run in own if run["state"] in ACTIVE), own[0] if own else None)
 
 
-def together(found: Replication, slaves: Sequence[str]) -> list[Sequence[str]]:
+def together(replication: Replication, slaves: Sequence[str]) -> list[Sequence[str]]:
     """The slaves of each run: all in one run, which reads the master once, if `initial.read` allows that."""
-    return [[slave] for slave in slaves] if found.initial.read == "snapshot" else [slaves] if slaves else []
+    return [[slave] for slave in slaves] if replication.initial.read == "snapshot" else [slaves] if slaves else []
 
 
 def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
@@ -141,54 +141,54 @@ def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) 
     if place.api is None:
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
     configured = config.survey(place.folder).replications
-    found = next(one for one in configured if one.prefix == prefix)
+    replication = next(one for one in configured if one.prefix == prefix)
     left = []
     for slave in slaves:
-        if _headline(found, slave, place) == SlaveState.NORMAL:
+        if _headline(replication, slave, place) == SlaveState.NORMAL:
             console.say(f"{prefix} → {slave} is NORMAL already")
         else:
             left.append(slave)
-    for of_one_run in together(found, left):
+    for of_one_run in together(replication, left):
         update = InitialUpdate(place.api, of_one_run, str(prefix))
         update.run_id = airflow.start_update(place.api, prefix, update.slave)
         console.say(f"initial update of {update.slave}: {place.api.url}/dags/initial_update/runs/{update.run_id}")
         update.start()
         try:
-            _follow(update, found, place, console)
+            _follow(update, replication, place, console)
         finally:
             update.stop()
 
 
-def _headline(found: Replication, slave: str, place: Where) -> str:
+def _headline(replication: Replication, slave: str, place: Where) -> str:
     """The slave's state in a few words; empty if it cannot be read."""
     try:
-        return status.headline(found, slave, place.connections)
+        return status.headline(replication, slave, place.connections)
     except SluiceError:
         return ""
 
 
-def _headlines(found: Replication, slaves: Sequence[str], place: Where) -> str:
+def _headlines(replication: Replication, slaves: Sequence[str], place: Where) -> str:
     """The states of the slaves, with their names if there are several."""
-    lines = [(slave, _headline(found, slave, place)) for slave in slaves]
+    lines = [(slave, _headline(replication, slave, place)) for slave in slaves]
     return "; ".join(f"{slave}: {line}" if len(slaves) > 1 else line for slave, line in lines if line)
 
 
-def _follow(update: InitialUpdate, found: Replication, place: Where, console: Console) -> None:
-    said = ""
+def _follow(update: InitialUpdate, replication: Replication, place: Where, console: Console) -> None:
+    printed = ""
     began = time.monotonic()
     while True:
         if failure := update.failure():
             raise failure
         line = f"task {update.latest.task}" if update.latest.task else "between two tasks"
-        if headlines := _headlines(found, update.slaves, place):
+        if headlines := _headlines(replication, update.slaves, place):
             line = f"{line}; {headlines}"
-        if line != said:
-            said = line
+        if line != printed:
+            printed = line
             console.say(f"[{time.monotonic() - began:6.1f} s] {line}")
         if update.latest.state == "success":
             for slave in update.slaves:
                 console.say(
-                    f"{found.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more."
+                    f"{replication.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more."
                 )
             return
         time.sleep(LOOK_SECONDS)

@@ -43,13 +43,13 @@ class RunFailed(Terminal):
 
 def named(args: argparse.Namespace) -> AirflowApi:
     """The Airflow of `--airflow`. Raises `Terminal`."""
-    found = airflow_of(args.airflow, Console()) if args.airflow else None
-    if found is None:
+    api = airflow_of(args.airflow, Console()) if args.airflow else None
+    if api is None:
         raise Terminal(f"Which Airflow? Name it: --airflow URL (not {NONE}); a token may be in SLUICE_AIRFLOW_TOKEN.")
-    return found
+    return api
 
 
-def _found(args: argparse.Namespace, finds: Finds) -> AirflowApi:
+def _airflow_of(args: argparse.Namespace, finds: Finds) -> AirflowApi:
     """The Airflow; sets `args.prefix` to the prefix configured there: SHOP may be SHOP_. Raises `Terminal`."""
     api = finds(args)
     if args.prefix and not args.prefix.endswith("_"):
@@ -59,7 +59,7 @@ def _found(args: argparse.Namespace, finds: Finds) -> AirflowApi:
 
 def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
     """Shows, closes or opens the gate of a slave."""
-    api = _found(args, finds)
+    api = _airflow_of(args, finds)
     if args.action == "show":
         closures = api.page(_state_of(args))["closures"]
         print("closed: " + "; ".join(closures) if closures else "open")
@@ -69,11 +69,11 @@ def run_gate(args: argparse.Namespace, finds: Finds = named) -> int:
 
 def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
     """Lists, applies or drops changes that were set aside."""
-    api = _found(args, finds)
+    api = _airflow_of(args, finds)
     if args.action == "list":
-        found = api.page(_state_of(args))
-        print("\n".join([*found["rejected_changes"], found["trouble"] or f"{found['rejected']} set aside"]))
-        return 1 if found["trouble"] else 0
+        state = api.page(_state_of(args))
+        print("\n".join([*state["rejected_changes"], state["trouble"] or f"{state['rejected']} set aside"]))
+        return 1 if state["trouble"] else 0
     values = {"action": args.action, "ids": args.ids or "", "force": "on" if args.force else ""}
     return _do(api, "rejects", args, values)
 
@@ -81,7 +81,7 @@ def run_rejects(args: argparse.Namespace, finds: Finds = named) -> int:
 def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
     """Compares a slave with its master, or repairs it; 0 if all its tables are equal at the end."""
     values = {"tables": "\n".join(args.tables), "sample": str(args.sample)}
-    return _do(_found(args, finds), "repair" if args.repair else "verify", args, values)
+    return _do(_airflow_of(args, finds), "repair" if args.repair else "verify", args, values)
 
 
 def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
@@ -101,7 +101,7 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
     lines = {field.name for field in action.fields if field.kind is Kind.LINES}
     values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
     # Report missing values before contacting Airflow, unless it is needed to find the prefix.
-    api = None if args.prefix.endswith("_") else _found(args, finds)
+    api = None if args.prefix.endswith("_") else _airflow_of(args, finds)
     order = _ordered(action, args, tuple(args.slaves), values)
     return _perform(api or finds(args), order, args)
 
@@ -120,7 +120,7 @@ def _usage(action: Action) -> str:
 
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
     """Prints the log of a slave's apply; `--follow` goes on, also with the next apply."""
-    api = _found(args, finds)
+    api = _airflow_of(args, finds)
     seen: tuple[str, int] | None = None
     shown = 0
     while True:
@@ -158,10 +158,10 @@ def _log(api: AirflowApi, args: argparse.Namespace) -> tuple[tuple[str, int], li
 
 def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
     """Prints all slaves, or one, as in the monitor; with `--watch` every two seconds."""
-    api, terminal = _found(args, finds), sys.stdout.isatty()
+    api, terminal = _airflow_of(args, finds), sys.stdout.isatty()
     while True:
         try:
-            text = _looked(api, args, colours=terminal)
+            text = _state_text(api, args, colours=terminal)
         except ApiUnreachable as outage:
             if not args.watch:
                 raise
@@ -172,20 +172,20 @@ def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
         time.sleep(EVERY_SECONDS)
 
 
-def _looked(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> str:
+def _state_text(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> str:
     """All slaves, those of a prefix, or one, as text or as JSON."""
-    found = api.page(_state_of(args) if args.slave else "overview.json")
+    state = api.page(_state_of(args) if args.slave else "overview.json")
     if args.prefix and not args.slave:
-        known = [master["prefix"] for master in found["masters"]]
+        known = [master["prefix"] for master in state["masters"]]
         if args.prefix.upper() not in known:
             raise Terminal(f"{args.prefix} is not configured; these are: {', '.join(known) or 'none'}.")
-        found["masters"] = [master for master in found["masters"] if master["prefix"] == args.prefix.upper()]
+        state["masters"] = [master for master in state["masters"] if master["prefix"] == args.prefix.upper()]
     if args.json:
-        return json.dumps(found, indent=1, ensure_ascii=False)
+        return json.dumps(state, indent=1, ensure_ascii=False)
     width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else WIDE
     if args.slave:
-        return "\n".join(watched.details(found, colours=colours))
-    return "\n".join(watched.table(found, colours=colours, width=width))
+        return "\n".join(watched.details(state, colours=colours))
+    return "\n".join(watched.table(state, colours=colours, width=width))
 
 
 def _state_of(args: argparse.Namespace) -> str:
@@ -222,8 +222,8 @@ def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
             raise
         if state == "failed":
             task, lines = failed_task(api, dag, run)
-            said = "\n".join(f"  {line}" for line in lines)
-            raise RunFailed(f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{said}")
+            text = "\n".join(f"  {line}" for line in lines)
+            raise RunFailed(f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{text}")
         print(_result(api, dag, run) or f"{order.action.label}: done")
     return 0
 
@@ -232,14 +232,14 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
     """Waits for the end of a run, also during an outage of Airflow; returns `success` or `failed`. Prints the run's
     questions. Raises `RunFailed` for the question of a comparison, whose result is known then.
     """
-    away, asked = False, False
+    away, requested = False, False
     while True:
         try:
             if (state := api.run_state(dag, run)) in ENDED:
                 return state
             away = False
-            for question in [] if asked else questions(api, dag, run):
-                asked = True
+            for question in [] if requested else questions(api, dag, run):
+                requested = True
                 answer = f"Answer: ./sluice act approve {order.prefix} {order.slaves[0]}"
                 if dag == RESYNC:
                     raise RunFailed(f"{question.subject} {_different(api, order)}{answer}")
@@ -255,7 +255,7 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
 def _different(api: AirflowApi, order: Order) -> str:
     """Which tables differ, as the monitor says it."""
     place = f"slaves/{quote(order.prefix, safe='')}/{quote(order.slaves[0], safe='')}/state.json"
-    return "".join(f"{said['text']} " for said in api.page(place)["messages"] if said["remedy"] == "repair")
+    return "".join(f"{message['text']} " for message in api.page(place)["messages"] if message["remedy"] == "repair")
 
 
 def _result(api: AirflowApi, dag: str, run: str) -> str:

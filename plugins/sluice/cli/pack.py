@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
     file = Path(os.path.abspath(args.file))
     if not file.name.endswith(".tar.gz"):
         raise Terminal(f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.")
-    found = packages(NEEDED)
+    distributions = packages(NEEDED)
     try:
-        pack(file, found)
+        pack(file, distributions)
     except OSError as error:
         raise Terminal(f"{file} could not be written: {error.strerror}. Name a place with some 300 MB free.") from error
     size = file.stat().st_size / 1e6
-    print(f"{file}: {counted(len(found), 'package')} for Python {_release()} on {sys.platform}, {size:.0f} MB")
+    print(f"{file}: {counted(len(distributions), 'package')} for Python {_release()} on {sys.platform}, {size:.0f} MB")
     print("Name it in the extra packages of the connection spark_default: docs/spark.md")
     return 0
 
@@ -56,25 +56,25 @@ def run(args: argparse.Namespace) -> int:
 def packages(names: Iterable[str]) -> list[Distribution]:
     """The installed packages of these names, with their dependencies. Raises `PackageMissing`."""
     needed = [_plain(name) for name in names]
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     waiting = list(needed)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in distributions:
             continue
         try:
-            found[name] = distribution(name)
+            distributions[name] = distribution(name)
         except PackageNotFoundError:
             if name in needed:
                 raise PackageMissing(name) from None
             continue  # for another system, or another Python
-        for requirement in found[name].requires or ():
+        for requirement in distributions[name].requires or ():
             if "extra ==" not in requirement:
                 waiting.append(_plain(re.split(r"[^\w.-]", requirement, maxsplit=1)[0]))
-    return [found[name] for name in sorted(found)]
+    return [distributions[name] for name in sorted(distributions)]
 
 
-def pack(file: Path, found: Iterable[Distribution]) -> None:
+def pack(file: Path, distributions: Iterable[Distribution]) -> None:
     """Writes the archive atomically."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -83,7 +83,7 @@ def pack(file: Path, found: Iterable[Distribution]) -> None:
             entry = tarfile.TarInfo("bin/python")
             entry.size, entry.mode = len(start), 0o755
             archive.addfile(entry, io.BytesIO(start))
-            for package in found:
+            for package in distributions:
                 for path in package.files or ():
                     # Programs are outside the folder of packages.
                     if ".." not in path.parts and "__pycache__" not in path.parts:

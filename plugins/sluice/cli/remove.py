@@ -38,7 +38,7 @@ END_SECONDS = 90.0
 """How long to wait for the end of an apply; the lease of a dead one expires meanwhile."""
 
 
-class NothingThere(Terminal):
+class NotConfigured(Terminal):
     """The replication is not configured."""
 
 
@@ -107,10 +107,10 @@ class Wish:
     def endpoints(self) -> dict[str, tuple[str, str, str]]:
         """The sides to be removed: connection, vendor and schema of Sluice's own objects by name."""
         master = self.replication.master
-        found = {MASTER: (master.conn_id, master.vendor, master.schema)} if self.whole else {}
+        endpoints = {MASTER: (master.conn_id, master.vendor, master.schema)} if self.whole else {}
         for slave in map(self.replication.slave, self.slaves):
-            found[slave.name] = (slave.conn_id, slave.vendor, slave.schema)
-        return found
+            endpoints[slave.name] = (slave.conn_id, slave.vendor, slave.schema)
+        return endpoints
 
     def schema(self, side: Side) -> str:
         return self.endpoints[side.name][2]
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
         raise NoDatabase(replication.master.stream.vendor)
     wish = _wish(replication, args.slave, args.lost)
     parties = _parties(wish, args.admin, where, console)
-    known = [line for side in parties for line in _looked_at(wish, side, file)]
+    known = [line for side in parties for line in _checked(wish, side, file)]
     console.say(f"What goes: {wish}. On the slaves the replicated tables and their rows stay.")
     for line in known:
         console.say(line)
@@ -157,20 +157,20 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
 
 
 def _configured(name: str, folder: Path) -> Replication:
-    """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NothingThere`."""
-    found = config.survey(folder)
-    known = {one.prefix.name: one for one in found.replications}
-    prefix = prefix_meant(name, {*known, *found.broken})
-    if prefix in found.broken:
-        raise config.ConfigError(found.broken[prefix])
+    """The replication `name`: SHOP, shop_ and SHOP_ are the same. Raises `ConfigError`, `NotConfigured`."""
+    survey = config.survey(folder)
+    known = {one.prefix.name: one for one in survey.replications}
+    prefix = prefix_meant(name, {*known, *survey.broken})
+    if prefix in survey.broken:
+        raise config.ConfigError(survey.broken[prefix])
     if prefix not in known:
-        raise NothingThere(f"No replication {prefix} is configured in {folder}.")
+        raise NotConfigured(f"No replication {prefix} is configured in {folder}.")
     return known[prefix]
 
 
 def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> Wish:
     if slave is None:
-        found = Wish(replication, tuple(replication.slaves), True, tuple(lost))
+        wish = Wish(replication, tuple(replication.slaves), True, tuple(lost))
     else:
         replication.slave(slave)
         if len(replication.slaves) == 1:
@@ -178,25 +178,25 @@ def _wish(replication: Replication, slave: str | None, lost: Sequence[str]) -> W
                 f"{slave} is the last slave of {replication.prefix}. Remove all of it: ./sluice remove "
                 f"{replication.prefix.name.rstrip('_')}, or add another slave first."
             )
-        found = Wish(replication, (slave,), False, tuple(lost))
+        wish = Wish(replication, (slave,), False, tuple(lost))
     for name in lost:
-        if name not in found.endpoints:
-            raise Terminal(f"--lost {name}: there is no such side to remove; there are {', '.join(found.endpoints)}.")
-    return found
+        if name not in wish.endpoints:
+            raise Terminal(f"--lost {name}: there is no such side to remove; there are {', '.join(wish.endpoints)}.")
+    return wish
 
 
 def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) -> list[Side]:
     """The sides that are not lost. Raises `SideSilent`, `ConnectionUnusable`."""
-    found = []
+    parties = []
     for name, (conn_id, vendor, _) in wish.endpoints.items():
         if name not in wish.lost:
             with _answers(name):
-                found.append(_side(name, conn_id, vendor, where, console))
-    sides.choose_administrators(admins, found)
-    for side in found:
+                parties.append(_side(name, conn_id, vendor, where, console))
+    sides.choose_administrators(admins, parties)
+    for side in parties:
         if side.admin is not None:
             side.admin = sides.administrators_password(console, side)
-    return found
+    return parties
 
 
 def _side(name: str, conn_id: str, vendor: str, where: Where, console: Console) -> Side:
@@ -217,37 +217,39 @@ def _answers(name: str) -> Iterator[None]:
         raise SideSilent(name, str(silence)) from silence
 
 
-def _looked_at(wish: Wish, side: Side, file: Path) -> list[str]:
+def _checked(wish: Wish, side: Side, file: Path) -> list[str]:
     """Checks a side, which a failover may have changed; returns sentences that a person should know.
 
     Raises `SideSilent`, `AdministratorNeeded`, `FailoverGuards`, `FailoverUnderWay`, `IsMasterNow`.
     """
     with ExitStack() as stack:
         with _answers(side.name):
-            found = stack.enter_context(sides.session(side.info))
-        if side.admin is None and _has_event_triggers(wish, side, found) and not side.contents.is_superuser(found):
+            session = stack.enter_context(sides.session(side.info))
+        if side.admin is None and _has_event_triggers(wish, side, session) and not side.contents.is_superuser(session):
             raise AdministratorNeeded(wish, side)
         if not VENDORS[side.info.vendor].fails_over:
             return []
         vendor, prefix, schema = vendor_of(side.info.vendor), wish.replication.prefix, wish.schema(side)
-        said = []
-        guard = guard_of(found, prefix, schema)
+        warnings = []
+        guard = guard_of(session, prefix, schema)
         if side.name != MASTER:
-            record = vendor.failover.FailoverStore(found, prefix, schema, side.name).read()
+            record = vendor.failover.FailoverStore(session, prefix, schema, side.name).read()
             if record is not None and record.under_way and not passed(record.phase, Phase.SWITCHED):
                 raise FailoverUnderWay(wish, side.name, record.id)
-            checkpoint = CheckpointStore(found, prefix, schema, side.name).read()
+            checkpoint = CheckpointStore(session, prefix, schema, side.name).read()
             if checkpoint is not None and checkpoint.state is SlaveState.MASTER:
                 if (turned := _turned(file)).exists() and not wish.whole:
                     raise IsMasterNow(prefix, side.name, file, turned)
-                said.append(f"{side.name} ({side.info.place}) is the master since a failover; its application goes on.")
-        expect_free(found, prefix, schema)
+                warnings.append(
+                    f"{side.name} ({side.info.place}) is the master since a failover; its application goes on."
+                )
+        expect_free(session, prefix, schema)
         if guard is not None and any(table.refuses for table in guard.tables()):
-            said.append(
+            warnings.append(
                 f"{side.name} ({side.info.place}) refuses writes to the replicated tables since a failover, and takes "
                 "them again after this. Keep applications away from it: what they write there goes nowhere else."
             )
-    return said
+    return warnings
 
 
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
@@ -269,9 +271,9 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
                 pause(0.5)
 
 
-def _has_event_triggers(wish: Wish, side: Side, found: Session) -> bool:
+def _has_event_triggers(wish: Wish, side: Side, session: Session) -> bool:
     captured = side.name == MASTER or VENDORS[side.info.vendor].fails_over
-    return captured and side.contents.has_event_triggers(found, wish.replication.prefix, wish.schema(side))
+    return captured and side.contents.has_event_triggers(session, wish.replication.prefix, wish.schema(side))
 
 
 def _turned(file: Path) -> Path:
@@ -282,15 +284,15 @@ def _turned(file: Path) -> Path:
 def _leave(wish: Wish, side: Side) -> str:
     """Removes Sluice's objects of a side; returns what was removed, in words. Raises `TablesBusy`."""
     prefix, schema = wish.replication.prefix, wish.schema(side)
-    with sides.session(side.info) as found:
-        if side.admin is not None and _has_event_triggers(wish, side, found):
+    with sides.session(side.info) as session:
+        if side.admin is not None and _has_event_triggers(wish, side, session):
             with sides.session(side.admin) as administrator:
                 side.contents.remove_event_triggers(administrator, prefix, schema)
         # As the account, since code of an untrusted account must not run with the administrator's rights.
         if side.name == MASTER:
-            done = leave_master(found, prefix, schema, wish.slaves)
+            done = leave_master(session, prefix, schema, wish.slaves)
             return "triggers and resources are removed" if done else "nothing was installed"
-        captured = leave_slave(found, side.accounts, prefix, schema, side.name)
+        captured = leave_slave(session, side.accounts, prefix, schema, side.name)
         too = ", and the capture of its changes" if captured else ""
         return f"CHECKPOINT, BLOCKS and REJECTS are removed{too}; its tables and their rows stay"
 
@@ -316,8 +318,8 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
 def _revoke(side: Side, console: Console) -> None:
     """Prints the statements that revoke the account's privileges; runs them with an administrator's log-in."""
     accounts = side.accounts
-    with sides.session(side.admin or side.info) as found:
-        statements = accounts.revokes(found, side.account)
+    with sides.session(side.admin or side.info) as session:
+        statements = accounts.revokes(session, side.account)
     if not statements:
         console.say(f"{side.name}: {side.account} has no privilege of its own in {side.info.database}")
         return
@@ -325,8 +327,8 @@ def _revoke(side: Side, console: Console) -> None:
     if side.admin is None:
         console.say(f"An administrator of {side.name} may run this; with --admin it is run here.")
     elif console.confirm(f"Run this as {side.admin.user} on {side.name}?"):
-        with sides.session(side.admin) as found, found.transaction():
-            accounts.run(found, statements)
+        with sides.session(side.admin) as session, session.transaction():
+            accounts.run(session, statements)
         console.say(f"{side.name}: done; the account {side.account} itself stays")
 
 

@@ -61,28 +61,28 @@ def with_slaves(file: object, text: str, slaves: Entries) -> str:
     """The text with more slaves. Raises `SlavesNotFound`."""
     added = "".join(_slave(name, entry) + "\n" for name, entry in slaves.items())
     whole = text if text.endswith("\n") else text + "\n"
-    found = SLAVES.search(whole)
-    if found is None or not found.group(2).strip():
+    matched = SLAVES.search(whole)
+    if matched is None or not matched.group(2).strip():
         raise SlavesNotFound(file, f"Add {added.strip()!r} by hand, then start again.")
-    kept = found.group(2).rstrip() + "\n"
-    end = found.start(2) + len(kept)
-    return whole[: found.start(2)] + kept + added + whole[end:]
+    kept = matched.group(2).rstrip() + "\n"
+    end = matched.start(2) + len(kept)
+    return whole[: matched.start(2)] + kept + added + whole[end:]
 
 
 def without_slave(file: object, text: str, name: str) -> str:
     """The text without a slave. Raises `SlavesNotFound`."""
-    found = SLAVES.search(text)
-    lines = found.group(2).splitlines(keepends=True) if found else []
+    matched = SLAVES.search(text)
+    lines = matched.group(2).splitlines(keepends=True) if matched else []
     keys = [re.match(r"^([ \t]+)(?:\"([^\"]*)\"|'([^']*)'|([^\s:#]+))[ \t]*:", line) for line in lines]
     wanted = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
-    if found is None or len(wanted) != 1:
+    if matched is None or len(wanted) != 1:
         raise SlavesNotFound(file, f"Take the slave {name} out by hand.")
     first = keys[wanted[0]]
     assert first is not None
     end = wanted[0] + 1
     while end < len(lines) and len(lines[end]) - len(lines[end].lstrip(" \t")) > len(first.group(1)):
         end += 1
-    return text[: found.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[found.end(2) :]
+    return text[: matched.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[matched.end(2) :]
 
 
 def _slave(name: str, entry: Mapping[str, str]) -> str:

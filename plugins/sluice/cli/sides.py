@@ -109,8 +109,8 @@ def with_password(console: Console, info: ConnectionInfo, who: str, remedy: str 
     given = _with_known(info)
     for attempt in range(TRIES):
         try:
-            with session(given) as found:
-                return replace(given, password=accounts.password_used(found) or given.password)
+            with session(given) as connected:
+                return replace(given, password=accounts.password_used(connected) or given.password)
         except ServerUnproved:
             raise  # another password would not help
         except Terminal as refused:
@@ -128,8 +128,8 @@ def known(info: ConnectionInfo) -> ConnectionInfo | None:
     """The log-in with a password from the environment or a password file; None if the server refuses it."""
     given = _with_known(info)
     try:
-        with session(given) as found:
-            used = vendor_of(info.vendor).accounts.password_used(found)
+        with session(given) as connected:
+            used = vendor_of(info.vendor).accounts.password_used(connected)
             return replace(given, password=used or given.password)
     except Terminal:
         return None
@@ -148,16 +148,16 @@ def administrators_password(console: Console, side: Side) -> ConnectionInfo:
     elsewhere = replace(side.admin, database=side.accounts.MAINTENANCE)
     who = f"the administrator {side.admin.user} of {side.name}"
     another = f"--admin {side.name}=LOGIN names another one."
-    found = known(elsewhere) or known(side.admin) or with_password(console, elsewhere, who, another)
-    return replace(found, database=side.admin.database)
+    administrator = known(elsewhere) or known(side.admin) or with_password(console, elsewhere, who, another)
+    return replace(administrator, database=side.admin.database)
 
 
 def accounts_password(console: Console, side: Side) -> ConnectionInfo:
     """The account's log-in with its password. Raises `NoPassword`."""
     who = f"the account {side.account} of {side.name}"
     remedy = side.accounts.account_help(side.account)
-    found = known(side.info) or with_password(console, _entered(side), who, remedy)
-    return replace(found, database=side.info.database)
+    account = known(side.info) or with_password(console, _entered(side), who, remedy)
+    return replace(account, database=side.info.database)
 
 
 def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
@@ -168,16 +168,16 @@ def renewed_password(console: Console, side: Side, *, kept: bool) -> str | None:
     """
     if (console.yes and side.account != ACCOUNT) or known(side.info) or known(_entered(side)):
         return None
-    with elsewhere(side) as found:
+    with elsewhere(side) as connected:
         question = (
             f"The account {side.account} is there on {side.name} ({side.info.place}), and nobody is logged in with it. "
             f"Its password is not known here; it is looked for in {side.accounts.password_places(side.info)}. Give it "
             "a new one?"
         )
-        if side.accounts.is_logged_in(found, side.account) or not console.confirm(question):
+        if side.accounts.is_logged_in(connected, side.account) or not console.confirm(question):
             return None
         password = new_password(console, side, kept=kept)
-        side.accounts.set_password(found, side.account, password)
+        side.accounts.set_password(connected, side.account, password)
     console.say(f"{side.name}: {side.account} has a new password")
     return password
 
@@ -191,9 +191,9 @@ def _entered(side: Side) -> ConnectionInfo:
 def examine(side: Side) -> None:
     """Finds out as the administrator whether account and database exist. Raises errors of the session."""
     assert side.admin is not None
-    with elsewhere(side) as found:
-        side.lacks_role = not side.accounts.role_exists(found, side.account)
-        side.lacks_database = not side.accounts.database_exists(found, side.info.database)
+    with elsewhere(side) as connected:
+        side.lacks_role = not side.accounts.role_exists(connected, side.account)
+        side.lacks_database = not side.accounts.database_exists(connected, side.info.database)
 
 
 @contextmanager
@@ -202,17 +202,17 @@ def elsewhere(side: Side) -> Iterator[Session]:
     assert side.admin is not None
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(session(side.admin))
+            connected = stack.enter_context(session(side.admin))
         except Terminal:
-            found = stack.enter_context(session(replace(side.admin, database=side.accounts.MAINTENANCE)))
-        yield found
+            connected = stack.enter_context(session(replace(side.admin, database=side.accounts.MAINTENANCE)))
+        yield connected
 
 
 @contextmanager
 def session(info: ConnectionInfo) -> Iterator[Session]:
     """A session in autocommit mode."""
-    with reach(info, APPLICATION) as found:
-        yield found
+    with reach(info, APPLICATION) as connected:
+        yield connected
 
 
 def new_password(console: Console, side: Side, *, kept: bool) -> str:

@@ -19,7 +19,7 @@ from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store
 from sluice.coordination.gate import Gate
-from sluice.coordination.items_state import Found, ItemsState
+from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.load_started import LoadStarted
 from sluice.coordination.redo_state import RedoState, RedoStatus
@@ -76,10 +76,10 @@ class Running:
     """A started load of new tables."""
 
 
-def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
+def folders(places: Sequence[Path], survey: Survey | None) -> list[str]:
     """The folders of replications in force, and their ignored files."""
     lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
-    for file, other in (found.hidden if found else {}).items():
+    for file, other in (survey.hidden if survey else {}).items():
         lines.append(f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them.")
     return lines
 
@@ -89,10 +89,10 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     if usual.resolve() in [place.resolve() for place in places] or not usual.is_dir():
         return []
     try:
-        found = config.survey(usual)
+        survey = config.survey(usual)
     except SluiceError:
         return []
-    files = sorted({one.source for one in found.replications} | {mistake.file for mistake in found.mistakes})
+    files = sorted({one.source for one in survey.replications} | {mistake.file for mistake in survey.mistakes})
     return [
         f"{'':<13} {file} is not in force. To use its folder: ./sluice up --replications {usual}"
         for file in files
@@ -100,21 +100,21 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     ]
 
 
-def replications(found: Survey, connections: Reaches, store_url: str) -> list[str]:
+def replications(survey: Survey, connections: Reaches, store_url: str) -> list[str]:
     """Lines about all replications; mistakes of the configuration and outages become lines."""
-    lines = [str(mistake) for mistake in found.mistakes]
+    lines = [str(mistake) for mistake in survey.mistakes]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        looks = []
-        for one in found.replications:
-            looks.append(
+        parts = []
+        for one in survey.replications:
+            parts.append(
                 pool.submit(_lines_or_error, f"{one.prefix} from", partial(master, one, connections, store_url))
             )
-            looks.append(pool.submit(_lines_or_error, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
+            parts.append(pool.submit(_lines_or_error, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
             for name in one.slaves:
                 of_slave = partial(slave, one, name, connections, store_url)
-                looks.append(pool.submit(_lines_or_error, f"{one.prefix} → {name}:", of_slave))
-        for look in looks:
-            lines += look.result()
+                parts.append(pool.submit(_lines_or_error, f"{one.prefix} → {name}:", of_slave))
+        for part in parts:
+            lines += part.result()
     return lines or ["no replication is configured: ./sluice add makes one"]
 
 
@@ -157,13 +157,13 @@ def feeds(replication: Replication, read: Sequence[FeedPosition], info: Connecti
     lines = [f"    feed {name}: not read yet" for name in replication.feeds if name not in begun]
     for each in read:
         table = "all tables" if each.table == ALL_TABLES else each.table
-        said = "not configured any more; the next purge drops it"
+        text = "not configured any more; the next purge drops it"
         if each.feed in replication.feeds:
             try:
-                said = behind(replication, each, info)
+                text = behind(replication, each, info)
             except SluiceError as error:
-                said = str(error)
-        lines.append(f"    feed {each.feed}, {table}: {said}")
+                text = str(error)
+        lines.append(f"    feed {each.feed}, {table}: {text}")
     return lines
 
 
@@ -175,12 +175,12 @@ def behind(replication: Replication, read: FeedPosition, info: ConnectionInfo) -
         changes.Reader(info, replication.prefix, place.schema, application=APPLICATION) as reader,
     ):
         now = changes.take(session, replication.prefix, place.schema, read.position)
-        found = reader.survey(Window(read.position, now), limit=COUNTED)
-    if not found.changes:
+        counted_changes = reader.survey(Window(read.position, now), limit=COUNTED)
+    if not counted_changes.changes:
         return "has all changes"
     seconds = (datetime.fromisoformat(now.time) - datetime.fromisoformat(read.position.time)).total_seconds()
-    more = "more than " if found.more else ""
-    return f"{more}{counted(found.changes, 'change')} behind, current as of {duration(seconds)} ago"
+    more = "more than " if counted_changes.more else ""
+    return f"{more}{counted(counted_changes.changes, 'change')} behind, current as of {duration(seconds)} ago"
 
 
 def stream(prefix: Prefix, info: ConnectionInfo) -> str:
@@ -191,18 +191,18 @@ def stream(prefix: Prefix, info: ConnectionInfo) -> str:
     return f"{prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
 
 
-def items(found: Found) -> list[str]:
+def items(state: ItemsFindings) -> list[str]:
     """Lines about the last purge: how full ITEMS is, and which slaves were or should be dropped."""
-    slaves = {**found.not_dropped, **found.dropped}
+    slaves = {**state.not_dropped, **state.dropped}
     return [
-        *([f"    {found.warning}"] if found.warning else []),
+        *([f"    {state.warning}"] if state.warning else []),
         *(f"    {slave}: {reason}" for slave, reason in slaves.items()),
     ]
 
 
 def slave(replication: Replication, name: str, connections: Reaches, store_url: str) -> list[str]:
     """Lines about a slave: state, message, age, progress of a load, apply. Raises `SluiceError`."""
-    checkpoint, loading, differing = _looked(replication, name, connections)
+    checkpoint, loading, differing = _of_slave(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
         return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
@@ -220,13 +220,13 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
 
 def headline(replication: Replication, name: str, connections: Reaches) -> str:
     """The state of a slave, with the progress of a running load. Raises `SluiceError`."""
-    checkpoint, loading, _ = _looked(replication, name, connections)
+    checkpoint, loading, _ = _of_slave(replication, name, connections)
     if checkpoint is None:
         return str(SlaveState.UNCONFIGURED)
     return ", ".join([str(checkpoint.state), *loading[:1]])
 
 
-def _looked(
+def _of_slave(
     replication: Replication, name: str, connections: Reaches
 ) -> tuple[Checkpoint | None, list[str], list[str]]:
     """The slave's checkpoint; lines about a running load, a summary first; reasons why tables differ."""
@@ -238,10 +238,10 @@ def _looked(
         checkpoint: Checkpoint | None = CheckpointStore.of(Update.named(pair, "status"), session).read()
         if checkpoint is None or not (checkpoint.state in LOADING or checkpoint.loading):
             rejects = RejectStore.of(pair, session)
-            found = rejects.open() if rejects.ready() else []
-            differing = [reject.reason for reject in found if reject.action == Action.DIFFER]
-            settle = how_to_settle(str(reject.table) for reject in found if reject.action != Action.DIFFER)
-            return checkpoint, [], [*differing, *([settle] if settle else [])]
+            open_rejects = rejects.open() if rejects.ready() else []
+            differing = [reject.reason for reject in open_rejects if reject.action == Action.DIFFER]
+            remedy = how_to_settle(str(reject.table) for reject in open_rejects if reject.action != Action.DIFFER)
+            return checkpoint, [], [*differing, *([remedy] if remedy else [])]
         try:
             master = replication.master
             source = connections(master.conn_id, master.database).given_up_after(LOOK_SECONDS)
@@ -303,9 +303,9 @@ def activity(state: SlaveState, running: Running | None, message: str = "") -> l
     return lines + list(running.verified)
 
 
-def _lines_or_error(head: str, look: Callable[[], list[str]]) -> list[str]:
+def _lines_or_error(head: str, lines: Callable[[], list[str]]) -> list[str]:
     try:
-        return look()
+        return lines()
     except SluiceError as error:
         return [f"{head} {error}"]
 
@@ -313,16 +313,16 @@ def _lines_or_error(head: str, look: Callable[[], list[str]]) -> list[str]:
 def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None, list[str]]:
     try:
         with closing(redis_store.connect(store_url)) as client:
-            said = Status(client, prefix, name).read()
-            moment = said.get("current_as_of")
+            status = Status(client, prefix, name).read()
+            moment = status.get("current_as_of")
             return Running(
                 lease.taken(client, prefix, name),
-                str(said.get("safe_mode") or ""),
-                under_way(said),
+                str(status.get("safe_mode") or ""),
+                under_way(status),
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
                 tuple(verified.summary_lines(VerificationLog(client, prefix, name).read(), prefix, name)),
-                tuple(found.on_slave for found in Lacks(client, prefix, name).read()),
+                tuple(lack.on_slave for lack in Lacks(client, prefix, name).read()),
                 LoadStarted(client, prefix, name).read(),
             ), []
     except SluiceError as error:

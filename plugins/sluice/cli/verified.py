@@ -19,23 +19,23 @@ Tables = Mapping[str, Mapping[str, object]]
 """Entries of `coordination.verification_log`."""
 
 
-def of_pairs(found: Survey, store_url: str) -> list[dict[str, object]]:
+def of_pairs(survey: Survey, store_url: str) -> list[dict[str, object]]:
     """Every configured pair with `prefix`, `slave` and `tables`; empty while Redis does not answer."""
     try:
         with closing(redis_store.connect(store_url)) as client:
             return [
                 {"prefix": str(one.prefix), "slave": slave, "tables": VerificationLog(client, one.prefix, slave).read()}
-                for one in found.replications
+                for one in survey.replications
                 for slave in one.slaves
             ]
     except SluiceError:
         return []
 
 
-def summary_lines(found: Tables, prefix: Prefix, slave: str) -> list[str]:
+def summary_lines(tables: Tables, prefix: Prefix, slave: str) -> list[str]:
     """A line about each compared table of the pair, and the number of the others."""
-    compared = {name: seen for name, seen in found.items() if seen.get("outcome") or seen.get("time")}
-    never = len(found) - len(compared)
+    compared = {name: seen for name, seen in tables.items() if seen.get("outcome") or seen.get("time")}
+    never = len(tables) - len(compared)
     untried = [f"    {counted(never, 'table')} never compared: ./sluice verify {prefix} {slave}"] if never else []
     if not compared:
         return untried

@@ -1,10 +1,10 @@
 """The monitor on a terminal: all slaves in one table, or one of them in detail. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from sluice.counted import counted, duration
+from sluice.model.monitor_data import MessageData, Overview, SlaveOverview, WholeSlave
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
 COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
@@ -16,7 +16,7 @@ LEAST_SENTENCE = 28
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
 
 
-def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> list[str]:
+def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
     """A line a slave, grouped by master. `overview`: the content of `/sluice/overview.json`."""
     lines = [str(overview["trouble"])] if overview["trouble"] else []
     rows = [[*HEADS]]
@@ -55,7 +55,7 @@ def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> li
     return lines
 
 
-def details(one: Mapping[str, Any], *, colours: bool) -> list[str]:
+def details(one: WholeSlave, *, colours: bool) -> list[str]:
     """Lines about one slave. `one`: the content of its `state.json`."""
     state = one["state"]
     shown = f"{COLOURS.get(state, '')}{state}{PLAIN}" if colours else state
@@ -84,7 +84,7 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _row(prefix: str, one: Mapping[str, Any]) -> list[str]:
+def _row(prefix: str, one: SlaveOverview) -> list[str]:
     ready = one["tables"] - len(one["not_ready"])
     tables = f"{ready} of {one['tables']}" if one["not_ready"] else str(one["tables"] or "–")
     return [
@@ -99,7 +99,7 @@ def _row(prefix: str, one: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _behind(one: Mapping[str, Any]) -> str:
+def _behind(one: SlaveOverview) -> str:
     seconds = one["lag_seconds"]
     if seconds is None:
         return "–"
@@ -115,7 +115,7 @@ def _padded(text: str, size: int, column: int) -> str:
     return text.rjust(size) if 3 <= column <= 6 else text.ljust(size)
 
 
-def _messages(name: str, messages: Sequence[Mapping[str, Any]], colours: bool) -> list[str]:
+def _messages(name: str, messages: Sequence[MessageData], colours: bool) -> list[str]:
     lines = []
     for message in messages:
         if message["level"] == "fine":

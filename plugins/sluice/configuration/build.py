@@ -36,10 +36,10 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     master = section.read("master", partial(_master, own), Endpoint())
     slaves = section.read("slaves", partial(_slaves, master, rules), {})
     check(rules, (slave.tables for slave in slaves.values()), mistakes)
-    found = Replication.from_section(
+    replication = Replication.from_section(
         section, prefix=own, master=master, slaves=slaves, tables=rules, source=root.file, points_at=points_at
     )
-    return found if len(mistakes) == before else None
+    return replication if len(mistakes) == before else None
 
 
 def prefix_of(root: Node) -> str | None:
@@ -69,8 +69,8 @@ def _master(own: Prefix | None, node: Node, mistakes: list[Mistake]) -> Endpoint
     capture = section.read("capture", one_of(("trigger", STREAM, REDO), "ways to capture"), "trigger")
     if capture != "trigger":
         section.need("location", A_FOLDER)
-        found = (_OfStream if capture == STREAM else _OfRedo).from_section(section)
-        return Endpoint(capture=capture, **vars(found))
+        captured = (_OfStream if capture == STREAM else _OfRedo).from_section(section)
+        return Endpoint(capture=capture, **vars(captured))
     master = Endpoint.from_section(section)
     if own in master.cascade:
         section.wrong("names this replication itself", "take it out", "cascade")

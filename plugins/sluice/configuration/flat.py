@@ -55,11 +55,11 @@ def tree(
 
 def slave(file: Path, entries: Iterable[Entry], given: Collection[str], mistakes: list[Mistake]) -> dict[str, Node]:
     """The keys of a `slave.properties`, without those that are `given` elsewhere."""
-    found: list[Mistake] = []
-    keys = _Flat(file, 0, list(entries), found)
+    new_mistakes: list[Mistake] = []
+    keys = _Flat(file, 0, list(entries), new_mistakes)
     options = keys.of_slave({"initial_files_location"}.difference(given))
     remedy = "write initial_files_location for this slave in the YAML"
-    mistakes += [replace(mistake, remedy=remedy) if mistake.key == _LOCATION else mistake for mistake in found]
+    mistakes += [replace(mistake, remedy=remedy) if mistake.key == _LOCATION else mistake for mistake in new_mistakes]
     return options
 
 

@@ -248,12 +248,12 @@ class NotifierConfig:
 
 def notifiers(node: Node, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:
     right = "write a notifier's class with its arguments, e.g. my_company.notifiers.Pager: {team: databases}"
-    found = []
+    configured = []
     for path, child in node.entries(right).items():
         if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", path):
             mistakes.append(child.mistake(f"{path!r} is no class of a module", right))
         elif child.value is not None and not isinstance(child.value, dict):
             mistakes.append(child.mistake(f"is {child.kind}", right))
         else:
-            found.append(NotifierConfig(path, as_it_is(child) or {}))
-    return tuple(found)
+            configured.append(NotifierConfig(path, as_it_is(child) or {}))
+    return tuple(configured)

@@ -29,65 +29,65 @@ class Placement:
     def of_tables(cls, places: Mapping[TableName, TableName]) -> "Placement":
         """The placement of single tables."""
         rules = (
-            TableRule(TablePattern(table.schema, table.name), target=Target(there.schema, there.name))
-            for table, there in places.items()
+            TableRule(TablePattern(table.schema, table.name), target=Target(place.schema, place.name))
+            for table, place in places.items()
         )
         return cls(tuple(rules))
 
-    def there(self, table: TableName) -> TableName:
+    def slave_name(self, table: TableName) -> TableName:
         """The name on the slave of a table of the master, or of one of the slave's own (`NameOfSlave`)."""
         if isinstance(table, NameOfSlave):
             return TableName(table.schema, table.name)
         if isinstance(table, PlacedName):
             return table
-        found = self._there.get(table)
-        if found is None:
+        name = self._slave_names.get(table)
+        if name is None:
             place = self._place(table)
-            found = self._there[table] = table if place == table else PlacedName(place, table)
-        return found
+            name = self._slave_names[table] = table if place == table else PlacedName(place, table)
+        return name
 
-    def here(self, name: TableName) -> TableName:
+    def master_name(self, name: TableName) -> TableName:
         """The master's name of a slave's table; a `NameOfSlave` if the master's table of that name is another one."""
-        found = self._here.get(name)
-        if found is None:
+        master_name = self._master_names.get(name)
+        if master_name is None:
             plain = TableName(name.schema, name.name)
             candidates = (table for table in self._candidates(plain) if self._place(table) == plain)
             stays = self._place(plain) == plain
-            found = next(candidates, plain if stays else NameOfSlave(plain.schema, plain.name))
-            self._here[plain] = found
-        return found
+            master_name = next(candidates, plain if stays else NameOfSlave(plain.schema, plain.name))
+            self._master_names[plain] = master_name
+        return master_name
 
     def taken(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Those of the master's `tables` whose name on the slave another table has, with that table."""
-        found = ((table, self.here(self.there(table))) for table in tables) if self else ()
-        return {table: holder for table, holder in found if holder != table}
+        holders = ((table, self.master_name(self.slave_name(table))) for table in tables) if self else ()
+        return {table: holder for table, holder in holders if holder != table}
 
     def places(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Those of `tables` that have another name on the slave, with that name."""
-        found = {table: self._place(table) for table in tables} if self else {}
-        return {table: place for table, place in found.items() if place != table}
+        places = {table: self._place(table) for table in tables} if self else {}
+        return {table: place for table, place in places.items() if place != table}
 
     @property
     def text(self) -> str:
         """A text about names that differ on the slave; empty if none does."""
-        said = {}
+        targets = {}
         for rule in (*self.common, *self.own):  # a line of the slave replaces the same line for all
-            said[rule.pattern] = rule.target
-        return ", ".join(f"{pattern} is {target.pattern(pattern)}" for pattern, target in said.items() if target)
+            targets[rule.pattern] = rule.target
+        return ", ".join(f"{pattern} is {target.pattern(pattern)}" for pattern, target in targets.items() if target)
 
     def patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
         """Patterns of columns (`schema.table.column`), and the same patterns with the names on the slave."""
         given = tuple(patterns)
-        found = dict.fromkeys(given)
+        on_both = dict.fromkeys(given)
         for rule in self._rules:
             if rule.target is None:
                 continue
             schema, name = rule.target.schema or rule.pattern.schema, rule.target.name or rule.pattern.name
             exact = not rule.pattern.wildcard
             ahead = f"{rule.pattern.schema}.{rule.pattern.name}." if exact else f"{rule.pattern.schema}."
-            there = f"{escape(schema)}.{escape(name)}." if exact else f"{escape(schema)}."
-            found |= dict.fromkeys(f"{there}{rest}" for pattern in given for rest in _rests(pattern, ahead))
-        return tuple(found)
+            prefix = f"{escape(schema)}.{escape(name)}." if exact else f"{escape(schema)}."
+            on_both |= dict.fromkeys(f"{prefix}{rest}" for pattern in given for rest in _rests(pattern, ahead))
+        return tuple(on_both)
 
     def _place(self, table: TableName) -> TableName:
         rule = rule_for(table, self.own) or rule_for(table, self.common)
@@ -108,11 +108,11 @@ class Placement:
         return (*self.own, *self.common)
 
     @cached_property
-    def _there(self) -> dict[TableName, TableName]:
+    def _slave_names(self) -> dict[TableName, TableName]:
         return {}
 
     @cached_property
-    def _here(self) -> dict[TableName, TableName]:
+    def _master_names(self) -> dict[TableName, TableName]:
         return {}
 
 
@@ -130,7 +130,7 @@ def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mi
 
     Only the master knows which tables a wildcard matches: see `Placement.taken`.
     """
-    lines, found = tuple(common), dict[Mistake, None]()
+    lines, new_mistakes = tuple(common), dict[Mistake, None]()
     for own in [(), *map(tuple, slaves)]:
         placement = Placement(own, lines)
         rules = {rule.pattern.table: rule for rule in (*lines, *own) if not rule.pattern.wildcard and rule.replicate}
@@ -138,13 +138,13 @@ def check(common: Iterable[TableRule], slaves: Iterable[Iterable[TableRule]], mi
             rule = next((each for each in (rules[table], rules.get(holder)) if each and each.target), None)
             if rule is not None and rule.target is not None:
                 other = holder if rule is rules[table] else table
-                problem = f"leads to {placement.there(table).on_slave}, where {other} has its place"
-                found[rule.target.mistake(problem, _ANOTHER)] = None
+                problem = f"leads to {placement.slave_name(table).on_slave}, where {other} has its place"
+                new_mistakes[rule.target.mistake(problem, _ANOTHER)] = None
         schemas: dict[str, TableRule] = {}
         for rule in (*own, *lines):
             if rule.pattern.wildcard and rule.target is not None and rule.target.schema is not None:
                 first = schemas.setdefault(rule.target.schema, rule)
                 if first.pattern.schema != rule.pattern.schema:
                     problem = f"leads to the schema {rule.target.schema}, as {first.pattern} does"
-                    found[rule.target.mistake(problem, _ANOTHER)] = None
-    mistakes += found
+                    new_mistakes[rule.target.mistake(problem, _ANOTHER)] = None
+    mistakes += new_mistakes

@@ -149,5 +149,5 @@ class TableRule(Options):
     @property
     def filters(self) -> bool:
         """Whether slaves may get only some of the rows."""
-        found = self.transformation
-        return found is not None and (found.where is not None or found.exit is not None)
+        transformation = self.transformation
+        return transformation is not None and (transformation.where is not None or transformation.exit is not None)

@@ -47,8 +47,8 @@ class Section:
 
     def read(self, name: str, reader: Reader[T], default: Default) -> T | Default:
         node = self.get(name)
-        found = values.read(reader, node, self.mistakes) if node is not None else None
-        return default if found is None else found
+        value = values.read(reader, node, self.mistakes) if node is not None else None
+        return default if value is None else value
 
     def wrong(self, problem: str, remedy: str, *names: str) -> None:
         """Adds a mistake at the first of these keys in the file, else at the section itself."""
@@ -69,8 +69,8 @@ class Section:
 
 def option(default: T, reader: Reader[T]) -> T:
     """Declares the field of a key."""
-    found: T = field(default=default, metadata={_READER: reader})
-    return found
+    option_field: T = field(default=default, metadata={_READER: reader})
+    return option_field
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def guess(file: Path) -> tuple[str | None, tuple[Path, ...]]:
     """Guesses the prefix, in upper case, and the files after `from`, in a file that cannot be parsed."""
     text = _text(file)
     targets = tuple(file.parent / name for name in _LOOKS_LIKE_FROM.findall(text)) if file.suffix in YAML else ()
-    found = (_LOOKS_LIKE_PREFIX.search(each) for each in (text, *map(_text, targets)))
-    return next((match.group(1).upper() for match in found if match), None), targets
+    prefixes = (_LOOKS_LIKE_PREFIX.search(each) for each in (text, *map(_text, targets)))
+    return next((match.group(1).upper() for match in prefixes if match), None), targets
 
 
 def _text(file: Path) -> str:
@@ -98,10 +98,10 @@ def _with_master_file(root: Node, mistakes: list[Mistake]) -> Node | None:
     pointer = _fields(root).get("from")
     if pointer is None:
         return root
-    found = _read(pointer, (".properties", ".xml"), _MASTER, mistakes)
-    if found is None:
+    content = _read(pointer, (".properties", ".xml"), _MASTER, mistakes)
+    if content is None:
         return None
-    file, raw = found
+    file, raw = content
     replications = _of_xmlblaster(file, raw, mistakes, prefix_elsewhere=True)
     if len(replications) > 1:
         replications = _chosen(root, pointer, replications, mistakes)
@@ -133,10 +133,10 @@ def _with_slave_files(root: Node, mistakes: list[Mistake]) -> Node:
 
 def _with_slave_file(slave: Node, mistakes: list[Mistake]) -> Node:
     pointer = _fields(slave).get("from")
-    found = _read(pointer, (".properties",), _SLAVE, mistakes) if pointer is not None else None
-    if found is None:
+    content = _read(pointer, (".properties",), _SLAVE, mistakes) if pointer is not None else None
+    if content is None:
         return slave
-    file, raw = found
+    file, raw = content
     entries = properties_file.entries(_decoded(raw))
     return replace(slave, value={**flat.slave(file, entries, set(_fields(slave)), mistakes), **_fields(slave)})
 

@@ -59,7 +59,7 @@ def conflict_rules(node: Node, mistakes: list[Mistake]) -> tuple[tuple[TablePatt
     lines = node.entries(_A_RULE)
     if not lines:
         raise Wrong("names no table", _A_RULE)
-    return tuple(found for _, found in _each(lines, _conflict_rule, mistakes))
+    return tuple(rule for _, rule in _each(lines, _conflict_rule, mistakes))
 
 
 def _each(
@@ -77,9 +77,9 @@ def _each(
         twin = patterns.setdefault(pattern, line)
         if twin is not line:
             mistakes.append(line.mistake(f"is the same table as {twin.place_seen_from(line)}", "keep one of the two"))
-        found = read(partial(reader, pattern), line, mistakes)
-        if found is not None:
-            yield line, found
+        value = read(partial(reader, pattern), line, mistakes)
+        if value is not None:
+            yield line, value
 
 
 def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRule:
@@ -108,12 +108,12 @@ def _transformation(section: Section) -> Transformation | None:
 
 def _target(pattern: TablePattern, section: Section) -> Target | None:
     """The name of the table on slaves; None if the section has no target."""
-    found = section.read("target", _named, None)
-    if found is not None and found.name is not None and pattern.wildcard:
-        problem = f"would give every table of {pattern} the name {found.name}"
+    target = section.read("target", _named, None)
+    if target is not None and target.name is not None and pattern.wildcard:
+        problem = f"would give every table of {pattern} the name {target.name}"
         section.wrong(problem, "write the schema alone, or name tables on lines of their own", "target")
         return None
-    return found
+    return target
 
 
 def _named(node: Node, mistakes: list[Mistake]) -> Target | None:
@@ -128,8 +128,8 @@ def _named(node: Node, mistakes: list[Mistake]) -> Target | None:
 
 def _columns(node: Node, mistakes: list[Mistake]) -> tuple[tuple[str, ColumnChange], ...]:
     lines = node.entries(f"write a line for each column, and there {_A_CHANGE}")
-    found = ((name, read(_change, line, mistakes)) for name, line in lines.items())
-    return tuple((name, change) for name, change in found if change is not None)
+    changes = ((name, read(_change, line, mistakes)) for name, line in lines.items())
+    return tuple((name, change) for name, change in changes if change is not None)
 
 
 def _change(node: Node, mistakes: list[Mistake]) -> ColumnChange | None:

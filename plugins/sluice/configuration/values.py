@@ -47,10 +47,10 @@ def text(right: str) -> Reader[str]:
     """A text that is not empty."""
 
     def read(node: Node, _: list[Mistake]) -> str:
-        found = scalar(node, right).strip()
-        if not found or any(ord(character) < 32 for character in found):
-            raise Wrong("holds control characters" if found else "is empty", right)
-        return found
+        value = scalar(node, right).strip()
+        if not value or any(ord(character) < 32 for character in value):
+            raise Wrong("holds control characters" if value else "is empty", right)
+        return value
 
     return read
 
@@ -59,10 +59,10 @@ def matching(pattern: str, problem: str, right: str) -> Reader[str]:
     """A text that matches `pattern`; `problem`: the message if it does not."""
 
     def read(node: Node, mistakes: list[Mistake]) -> str:
-        found = text(right)(node, mistakes)
-        if not re.fullmatch(pattern, found, re.ASCII):
-            raise Wrong(f"{found!r} {problem}", right)
-        return found
+        value = text(right)(node, mistakes)
+        if not re.fullmatch(pattern, value, re.ASCII):
+            raise Wrong(f"{value!r} {problem}", right)
+        return value
 
     return read
 
@@ -77,8 +77,8 @@ def listed(right: str, each: Reader[T], *, none: bool = False) -> Reader[tuple[T
             items = [replace(node, value=part) for part in parts(text(right)(node, mistakes))]
         if not items and not none:
             raise Wrong("is empty", right)
-        found = [read(each, item, mistakes) for item in items]
-        return tuple(value for value in found if value is not None)
+        values = [read(each, item, mistakes) for item in items]
+        return tuple(value for value in values if value is not None)
 
     return read_all
 
@@ -91,10 +91,10 @@ def one_of(choices: Iterable[str], what: str) -> Reader[str]:
     allowed = sorted(choices)
 
     def read(node: Node, _: list[Mistake]) -> str:
-        found = scalar(node, f"write one of {', '.join(allowed)}")
-        if found not in allowed:
-            raise Wrong(f"{found!r} is not known", suggestion(found, allowed, what))
-        return found
+        value = scalar(node, f"write one of {', '.join(allowed)}")
+        if value not in allowed:
+            raise Wrong(f"{value!r} is not known", suggestion(value, allowed, what))
+        return value
 
     return read
 
@@ -107,26 +107,26 @@ def member_of(kind: type[Member], what: str) -> Reader[Member]:
 
 def flag(node: Node, _: list[Mistake]) -> bool:
     right = "write true or false"
-    found = scalar(node, right)
-    match found.strip().lower():
+    value = scalar(node, right)
+    match value.strip().lower():
         case "true" | "yes" | "on" | "1":
             return True
         case "false" | "no" | "off" | "0":
             return False
-    raise Wrong(f"{found!r} is neither true nor false", right)
+    raise Wrong(f"{value!r} is neither true nor false", right)
 
 
 def whole(low: int | None = None, high: int | None = None) -> Reader[int]:
     right = "write a whole number " + (f"from {low} to {high}" if low is not None else "of 18 digits at most")
 
     def read(node: Node, _: list[Mistake]) -> int:
-        found = scalar(node, right).strip()
+        value = scalar(node, right).strip()
         # Unlike in YAML, where 010 is eight and 1:30 is ninety. Eighteen digits fit every database.
-        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", found):
-            raise Wrong(f"{found!r} is not a whole number", right)
-        number = int(found.replace("_", ""))
+        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", value):
+            raise Wrong(f"{value!r} is not a whole number", right)
+        number = int(value.replace("_", ""))
         if (low is not None and number < low) or (high is not None and number > high):
-            raise Wrong(f"{found} is out of range", right)
+            raise Wrong(f"{value} is out of range", right)
         return number
 
     return read
@@ -137,15 +137,15 @@ def number(low: float, high: float, what: str = "a number") -> Reader[float]:
     right = f"write {what} from {low:g} to {high:g}"
 
     def read(node: Node, _: list[Mistake]) -> float:
-        found = scalar(node, right)
+        value = scalar(node, right)
         try:
-            number = float(found)
+            number = float(value)
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            raise Wrong(f"{found!r} is not a number", right)
+            raise Wrong(f"{value!r} is not a number", right)
         if not low <= number <= high:
-            raise Wrong(f"{found} is out of range", right)
+            raise Wrong(f"{value} is out of range", right)
         return number
 
     return read
@@ -161,32 +161,32 @@ def absolute(right: str) -> Reader[str]:
 
 
 def prefix(node: Node, _: list[Mistake]) -> Prefix:
-    found = scalar(node, A_PREFIX).strip()
+    value = scalar(node, A_PREFIX).strip()
     try:
-        return Prefix(found)
+        return Prefix(value)
     except InvalidName:
-        raise Wrong(f"{found!r} is no prefix", A_PREFIX) from None
+        raise Wrong(f"{value!r} is no prefix", A_PREFIX) from None
 
 
 def place(node: Node, _: list[Mistake]) -> str:
     """A folder, or a place in S3."""
-    found = scalar(node, _A_LOCATION).strip()
+    value = scalar(node, _A_LOCATION).strip()
     try:
-        Location.parse(found)
+        Location.parse(value)
     except NoLocation:
-        raise Wrong(f"{found!r} is neither an absolute folder nor a place in S3", _A_LOCATION) from None
-    return found
+        raise Wrong(f"{value!r} is neither an absolute folder nor a place in S3", _A_LOCATION) from None
+    return value
 
 
 def folder(node: Node, mistakes: list[Mistake]) -> str:
     """An absolute folder of this machine."""
-    found = text(A_FOLDER)(node, mistakes)
+    value = text(A_FOLDER)(node, mistakes)
     try:
-        if Location.parse(found).bucket is not None:
-            raise Wrong(f"{found!r} is a place in S3", A_FOLDER)
+        if Location.parse(value).bucket is not None:
+            raise Wrong(f"{value!r} is a place in S3", A_FOLDER)
     except NoLocation:
-        raise Wrong(f"{found!r} is no absolute folder", A_FOLDER) from None
-    return found
+        raise Wrong(f"{value!r} is no absolute folder", A_FOLDER) from None
+    return value
 
 
 places = listed(_LOCATIONS, place, none=True)

@@ -42,7 +42,7 @@ def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
 def _mark(file: Path) -> Mark | None:
     """A value that changes with the file, even if it is replaced."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -28,14 +28,14 @@ def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bo
     except _EntityDeclared as declared:
         mistakes.append(Mistake(file, declared.line, "", "declares an entity", "write the text out"))
         return []
-    found = []
+    entries = []
     replicating = False
     for plugin in reader.plugins:
         if any(entry.key == "replication.prefix" or entry.key.startswith("table.") for entry in plugin.entries):
             replicating = True
             root = tree(file, plugin.line, plugin.entries, mistakes, prefix_elsewhere=prefix_elsewhere)
             if root is not None:
-                found.append(root)
+                entries.append(root)
     if not replicating:
         mistakes.append(
             Mistake(
@@ -46,7 +46,7 @@ def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bo
                 "add the plugin that replicates, or move the file elsewhere",
             )
         )
-    return found
+    return entries
 
 
 class _EntityDeclared(Exception):

@@ -175,7 +175,7 @@ class BlockStore(SlaveStore):
             self._execute("blocks_rest", **place, hi=key_text(hi), rest_hi=key_text(block.hi))
         return True
 
-    def is_mine(self, block: Block, loader: str) -> bool:
+    def is_begun_by(self, block: Block, loader: str) -> bool:
         """Whether the block is still begun by `loader`."""
         row = self._execute("blocks_mine", **_place(block), loader=loader).fetchone()
         return bool(row and row[0])

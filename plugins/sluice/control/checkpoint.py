@@ -31,7 +31,7 @@ class CheckpointStore(SlaveStore):
         """Whether the slave's tables are there. Raises as `ensure`."""
         if self._own.has("checkpoint"):
             return True
-        self._own.expect_here()
+        self._own.expect_not_elsewhere()
         return False
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:

@@ -11,7 +11,7 @@ from sluice.model.names import Prefix
 
 
 @dataclass(frozen=True)
-class Found:
+class ItemsFindings:
     """Findings of one replication."""
 
     warning: str = ""
@@ -32,18 +32,18 @@ class ItemsState:
         # Two colons: no name of a slave is empty.
         self.key = f"sluice:{prefix}::items"
 
-    def write(self, found: Found, now: str) -> None:
+    def write(self, findings: ItemsFindings, now: str) -> None:
         """Stores the findings and sets `since`, which a lasting warning keeps."""
-        since = (self.read().since or now) if found.warning else ""
+        since = (self.read().since or now) if findings.warning else ""
         with classified():
-            self.client.set(self.key, json.dumps(asdict(replace(found, since=since))))
+            self.client.set(self.key, json.dumps(asdict(replace(findings, since=since))))
 
-    def read(self) -> Found:
+    def read(self) -> ItemsFindings:
         """Empty if nothing was found."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
-def parsed(text: object) -> Found:
+def parsed(text: object) -> ItemsFindings:
     """Parses the value in Redis."""
-    return Found(**json.loads(str(text))) if text else Found()
+    return ItemsFindings(**json.loads(str(text))) if text else ItemsFindings()

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import redis
 
@@ -24,7 +23,7 @@ from sluice.coordination.events import Events
 from sluice.coordination.gate import Closure, Gate
 from sluice.coordination.history import History
 from sluice.coordination.items_state import ItemsState
-from sluice.coordination.lacks import Found, Lacks
+from sluice.coordination.lacks import KnownLack, Lacks
 from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Holder
 from sluice.coordination.load_started import LoadStarted
@@ -32,7 +31,8 @@ from sluice.coordination.queue_state import MeasuredQueue, QueueState
 from sluice.coordination.redis_store import classified
 from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
-from sluice.coordination.verification_log import Seen, VerificationLog
+from sluice.coordination.verification_log import LastComparison, VerificationLog
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.event import Event
 from sluice.model.joining import StartedLoad
 from sluice.model.names import Prefix
@@ -45,14 +45,14 @@ HOUR = 60
 class KnownSlave:
     """Redis's content about one pair. Everything may be missing."""
 
-    status: Mapping[str, Any] = field(default_factory=dict)
+    status: ApplyStatus = field(default_factory=ApplyStatus)
     """The apply's last status, see `sluice.coordination.status`."""
     holder: Holder | None = None
     """The process that applies."""
     closures: Sequence[Closure] = ()
-    tables: Mapping[str, Seen] = field(default_factory=dict)
+    tables: Mapping[str, LastComparison] = field(default_factory=dict)
     """Each table with its last comparison."""
-    lacks: Sequence[Found] = ()
+    lacks: Sequence[KnownLack] = ()
     samples: Sequence[Sample] = ()
     """Samples of the last minutes, oldest first."""
     started: StartedLoad | None = None
@@ -73,9 +73,9 @@ class Past:
 class KnownMaster:
     """Redis's content about one replication."""
 
-    items: items_state.Found = field(default_factory=items_state.Found)
+    items: items_state.ItemsFindings = field(default_factory=items_state.ItemsFindings)
     """Findings of the last purge."""
-    lacks: Sequence[Found] = ()
+    lacks: Sequence[KnownLack] = ()
     """Tables that are not captured."""
     queue: MeasuredQueue | None = None
     redo: RedoStatus | None = None
@@ -120,9 +120,9 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
             items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
         )
         for slave in slaves:
-            said, holder, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
+            status_text, holder, closed, seen, lacking, samples, load = (next(answers) for _ in range(7))
             known[prefix, slave] = KnownSlave(
-                status.parsed(said),
+                status.parsed(status_text),
                 lease.parsed(holder),
                 gate.parsed(closed),
                 verification_log.parsed(seen),

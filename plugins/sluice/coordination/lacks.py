@@ -14,7 +14,7 @@ from sluice.model.names import Prefix
 
 
 @dataclass(frozen=True)
-class Found:
+class KnownLack:
     """One thing that is lacking."""
 
     what: str
@@ -42,16 +42,16 @@ class Lacks:
     def write(self, lacking: Iterable[tuple[str, str]], now: str) -> None:
         """Replaces all findings. `lacking`: `what` and `statement` of each. Known ones keep their `since`."""
         before = {(one.what, one.statement): one.since for one in self.read()}
-        found = [Found(what, statement, before.get((what, statement), now)) for what, statement in lacking]
+        lacks = [KnownLack(what, statement, before.get((what, statement), now)) for what, statement in lacking]
         with classified():
-            self.client.set(self.key, json.dumps([asdict(one) for one in found]))
+            self.client.set(self.key, json.dumps([asdict(one) for one in lacks]))
 
-    def read(self) -> list[Found]:
+    def read(self) -> list[KnownLack]:
         """Empty if nothing is lacking, or nothing was compared."""
         with classified():
             return parsed(self.client.get(self.key))
 
 
-def parsed(text: object) -> list[Found]:
+def parsed(text: object) -> list[KnownLack]:
     """Parses the value in Redis."""
-    return [Found(**one) for one in json.loads(str(text))] if text else []
+    return [KnownLack(**one) for one in json.loads(str(text))] if text else []

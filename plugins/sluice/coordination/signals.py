@@ -9,7 +9,7 @@ from sluice.coordination.requests import Requests
 
 
 @dataclass(frozen=True)
-class Found:
+class SignalsRead:
     """The state of Redis at one moment."""
 
     closures: list[Closure]
@@ -25,10 +25,10 @@ class Signals:
         self.gate = gate
         self.requests = requests
 
-    def read(self) -> Found:
+    def read(self) -> SignalsRead:
         """Raises `StoreUnreachable`."""
         with classified(), self.gate.client.pipeline(transaction=False) as pipe:
             pipe.hgetall(self.gate.key)
             pipe.exists(self.requests.key)
             closures, listed = pipe.execute()
-        return Found(gate.parsed(closures), bool(listed))
+        return SignalsRead(gate.parsed(closures), bool(listed))

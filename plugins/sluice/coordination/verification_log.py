@@ -5,7 +5,7 @@ For pages and notices. Redis may lose it: `restore` restores a copy.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypedDict, cast
 
 import redis
 
@@ -15,16 +15,25 @@ from sluice.model.names import Prefix
 LAST = ("since", "time", "position", "rows")
 """Keys that stay if a later comparison does not find the table identical."""
 
-Seen = dict[str, Any]
-"""The entry of one table:
 
-| key | holds |
-|---|---|
-| `since` | when the table was first known, ISO 8601, UTC |
-| `outcome`, `checked`, `run` | the last comparison: its outcome, its end, the folder of its report |
-| `differ`, `reason` | the last comparison: how many rows differ; why it could not compare |
-| `time`, `position`, `rows` | the last identical comparison: the master's clock at the position, its text, the rows |
-"""
+class LastComparison(TypedDict, total=False):
+    """The entry of one table. Times are ISO 8601, UTC."""
+
+    since: str
+    """When the table was first known."""
+    outcome: str
+    checked: str
+    """The end of the last comparison."""
+    run: str
+    """The folder of its report."""
+    differ: int
+    """How many rows differ."""
+    reason: str
+    """Why it could not compare."""
+    time: str
+    """Of the last identical comparison: the master's clock at the position."""
+    position: str
+    rows: int
 
 
 class VerificationLog:
@@ -34,14 +43,14 @@ class VerificationLog:
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:verified"
 
-    def write(self, table: str, seen: Seen) -> None:
+    def write(self, table: str, seen: LastComparison) -> None:
         """Stores a comparison. If the table is not identical, the keys `LAST` keep their values."""
         with classified():
             before = self.client.hget(self.key, table)
             known = json.loads(str(before)) if before else {}
             kept = {name: known[name] for name in LAST if name in known}
             if seen.get("outcome") != "identical":
-                seen = {name: value for name, value in seen.items() if name not in LAST}
+                seen = cast(LastComparison, {name: value for name, value in seen.items() if name not in LAST})
             self.client.hset(self.key, table, json.dumps({**kept, **seen}))
 
     def expect(self, tables: Iterable[str], now: str) -> None:
@@ -53,7 +62,7 @@ class VerificationLog:
             if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in wanted]:
                 self.client.hdel(self.key, *others)
 
-    def restore(self, kept: Mapping[str, Seen]) -> None:
+    def restore(self, kept: Mapping[str, LastComparison]) -> None:
         """Restores what Redis has lost of the copy `kept`; later comparisons stay."""
         with classified():
             for table, seen in kept.items():
@@ -62,15 +71,18 @@ class VerificationLog:
                 if known is None:
                     self.client.hset(self.key, table, json.dumps(seen))
                 elif "time" not in known and "time" in seen:
-                    last = {name: seen[name] for name in LAST if name in seen}
+                    last = {name: value for name, value in seen.items() if name in LAST}
                     self.client.hset(self.key, table, json.dumps({**known, **last}))
 
-    def read(self) -> dict[str, Seen]:
+    def read(self) -> dict[str, LastComparison]:
         """The entries by table."""
         with classified():
             return parsed(self.client.hgetall(self.key))
 
 
-def parsed(found: Mapping[bytes | str, bytes | str]) -> dict[str, Seen]:
+def parsed(seen_tables: Mapping[bytes | str, bytes | str]) -> dict[str, LastComparison]:
     """Parses the value in Redis, by table."""
-    return {str(table): json.loads(str(text)) for table, text in sorted(found.items(), key=lambda entry: str(entry[0]))}
+    return {
+        str(table): json.loads(str(text))
+        for table, text in sorted(seen_tables.items(), key=lambda entry: str(entry[0]))
+    }

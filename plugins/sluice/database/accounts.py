@@ -87,8 +87,8 @@ class Accounts(Protocol):
         """Statements as they were printed."""
         ...
 
-    def mended(self, connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
-        """The statements that grant everything that `look` finds missing for `role`. Changes nothing.
+    def mended(self, connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
+        """The statements that grant everything that `current_lacks` finds missing for `role`. Changes nothing.
 
         `made`: the account exists; otherwise the first statement creates it.
         """

@@ -78,7 +78,7 @@ class OwnTables(Protocol):
         """Whether the table of this name, without the prefix, exists. Raises where it is another account's."""
         ...
 
-    def expect_here(self) -> None:
+    def expect_not_elsewhere(self) -> None:
         """Called where no table is found. Raises where they are in another schema."""
         ...
 

@@ -106,7 +106,9 @@ class TableDigest(NamesTables, Protocol):
         """For a keyless table: the distinct rows of `blocks`, with their numbers of copies."""
         ...
 
-    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+    def rows_of_keys(
+        self, connection: Session, keys: Sequence[Texts]
+    ) -> list[tuple[Texts, dict[str, str | None] | None]]:
         """For each of `keys` the key and its row, or None."""
         ...
 

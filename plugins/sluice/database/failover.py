@@ -125,7 +125,7 @@ class FailoverSupport(Protocol):
         """The values of the sequences of columns of `tables`, and of those that applications call; on either side."""
         ...
 
-    def clock(self, connection: Session) -> str:
+    def server_time(self, connection: Session) -> str:
         """The server's clock, ISO 8601, UTC."""
         ...
 
@@ -149,7 +149,7 @@ class FailoverSupport(Protocol):
         """
         ...
 
-    def take_back(self, connection: Session, store: FailoverTable, made: Made) -> None:
+    def undo(self, connection: Session, store: FailoverTable, made: Made) -> None:
         """Undoes the last recorded change, in one transaction."""
         ...
 
@@ -167,7 +167,7 @@ class FailoverSupport(Protocol):
         are missing."""
         ...
 
-    def validate(self, connection: Session, tables: Sequence[TableName]) -> list[str]:
+    def validate_constraints(self, connection: Session, tables: Sequence[TableName]) -> list[str]:
         """Validates constraints that were created without checking rows, while the application works. Returns those
         that rows violate, and how."""
         ...

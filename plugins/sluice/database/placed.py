@@ -57,7 +57,7 @@ def placed(vendor: Vendor, placement: Placement) -> Vendor:
 class _PlacedVendor:
     def __init__(self, vendor: Vendor, placement: Placement):
         self._vendor = vendor
-        self._to_slave = _Renaming(placement.there, placement.here)
+        self._to_slave = _Renaming(placement.slave_name, placement.master_name)
 
     def __getattr__(self, name: str) -> object:
         found, part = getattr(self._vendor, name), part_given(Vendor, name)

@@ -68,7 +68,7 @@ class ApplyGoesOn(Transient):
 
 def begin(failover: Failover, store: "Redis") -> None:
     """Begins the failover. Raises `NotReady`, `Taken`, without any change."""
-    facts = survey.look(failover, store)
+    facts = survey.gather_facts(failover, store)
     if facts.record is not None and survey.goes_on(facts, failover):
         log.info("%s: failover %s continues after: %s", failover, failover.id, facts.record.phase)
         return
@@ -172,7 +172,7 @@ def end_apply(failover: Failover, store: "Redis") -> str:
         last = last_of(failover, slave)
     text = f"the slave holds all that the master had committed up to {last.time}, {last}"
     if failover.action is Action.FORCED:
-        text += f". {lost(last, survey.look(failover, store))}"
+        text += f". {lost(last, survey.gather_facts(failover, store))}"
     log.info("%s: %s", failover, text)
     return text
 

@@ -92,7 +92,7 @@ class Facts:
     """What the master lacks to become a slave."""
 
 
-def look(failover: Failover, store: "Redis") -> Facts:
+def gather_facts(failover: Failover, store: "Redis") -> Facts:
     """Reads the facts from both sides. An error of the master is one of them; an error of the slave is raised."""
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
     facts.transformed = failover.transforms
@@ -102,10 +102,10 @@ def look(failover: Failover, store: "Redis") -> Facts:
     facts.verified = VerificationLog(store, failover.prefix, failover.slave.name).read()
     facts.heard = str(Status(store, failover.prefix, failover.slave.name).read().get("current_as_of") or "")
     with failover.on_slave() as slave:
-        _look_at_slave(failover, facts, slave, store)
+        _read_slave(failover, facts, slave, store)
         try:
             with failover.on_master() as master:
-                _look_at_master(failover, facts, master)
+                _read_master(failover, facts, master)
         except SluiceError as silence:
             facts.silent, facts.refuses = str(silence), isinstance(silence, Terminal)
         if facts.sheet is None:
@@ -119,7 +119,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
             support = vendor_of(failover.slave_info.vendor).failover
             lacking = support.rights_lacking(slave, facts.different)
             facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
-    _look_at_others(failover, facts, store)
+    _read_others(failover, facts, store)
     return facts
 
 
@@ -149,7 +149,7 @@ def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
     return True
 
 
-def _look_at_slave(failover: Failover, facts: Facts, slave: Session, store: "Redis") -> None:
+def _read_slave(failover: Failover, facts: Facts, slave: Session, store: "Redis") -> None:
     vendor = failover.slave_info.vendor
     facts.checkpoint = failover.checkpoints(slave).read()
     if facts.checkpoint is not None:
@@ -160,7 +160,7 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Session, store: "Red
     facts.comparing = vendor_of(vendor).failover.sessions_of(slave, f"{failover.apply_application} verify")
 
 
-def _look_at_master(failover: Failover, facts: Facts, master: Session) -> None:
+def _read_master(failover: Failover, facts: Facts, master: Session) -> None:
     vendor, schema = vendor_of(failover.master_info.vendor), failover.replication.master.schema
     captured = vendor.changes.captured(master, failover.prefix, schema)
     facts.faults = {table: fault for table, fault in captured.items() if fault}
@@ -189,7 +189,7 @@ def _claim(claimed: Claim | None, failover: Failover) -> str:
     )
 
 
-def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
+def _read_others(failover: Failover, facts: Facts, store: "Redis") -> None:
     """Reads the state of the master's other slaves, and of pairs that apply to this master."""
     for name in failover.replication.slaves:
         if name != failover.slave.name:

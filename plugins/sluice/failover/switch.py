@@ -99,7 +99,7 @@ def _own(failover: Failover, slave: Session) -> Sheet:
     tables = tuple(one.table for one in failover.replication.resolve(existing))
     support = vendor_of(vendor).failover
     values = support.sequence_values(slave, failover.prefix, tables)
-    return Sheet("", support.clock(slave), sequences=values, tables=tables)
+    return Sheet("", support.server_time(slave), sequences=values, tables=tables)
 
 
 def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
@@ -253,7 +253,7 @@ def finish(failover: Failover) -> list[str]:
             return []
         sheet = failover.kept(slave).sheet()
         support = vendor_of(failover.slave_info.vendor).failover
-        violated = support.validate(slave, sheet.tables) if sheet is not None else []
+        violated = support.validate_constraints(slave, sheet.tables) if sheet is not None else []
         for one in violated:
             log.warning("%s: not validated: %s", failover, one)
         move(failover, slave, Phase.FINISHED)
@@ -317,7 +317,7 @@ def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session]
     for made in reversed(record.made):
         if made.what == CAPTURE:
             uninstall(slave)
-        support.take_back(slave, kept, made)
+        support.undo(slave, kept, made)
         log.info("%s: taken back: %s", failover, made.what)
     with slave.transaction():
         checkpoints = failover.checkpoints(slave)
@@ -325,4 +325,4 @@ def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session]
         if checkpoint is not None and checkpoint.state is SlaveState.SWITCHING:
             checkpoints.move(SlaveState.NORMAL)
     if (sheet := kept.sheet()) is not None:
-        support.validate(slave, sheet.tables)
+        support.validate_constraints(slave, sheet.tables)

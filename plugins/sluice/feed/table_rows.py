@@ -112,8 +112,8 @@ class TableRead:
         places = [names.index(column.name) for column in self.shape.key]
         keys: list[Key] = [tuple(version[place] or "" for place in places) for version in found.back]
         where = master.queue.locate(session, self.shape, self.bounds, keys)
-        mine = tuple(version for version, place in zip(found.back, where, strict=True) if place == number)
-        return TakenBack(found.gone, mine)
+        versions = tuple(version for version, place in zip(found.back, where, strict=True) if place == number)
+        return TakenBack(found.gone, versions)
 
 
 def plan(master: Master, session: Session, table: TableName, position: Position, partition_rows: int) -> TableRead:

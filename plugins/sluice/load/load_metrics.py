@@ -97,7 +97,7 @@ class LoadMetrics:
         if not limited:
             return Readings(apply_lag=lag)
         unseen = None if server.sees_others else meter.GRANT
-        standbys = max(self._standbys.look(time.monotonic(), server.wal, server.replayed), server.replay_lag)
+        standbys = max(self._standbys.measure(time.monotonic(), server.wal, server.replayed), server.replay_lag)
         return Readings(unseen or server.active_sessions, server.lock_waits, unseen or standbys, query, lag)
 
     def _query(self, query: str) -> Reading:

@@ -61,7 +61,7 @@ class Throttle:
         return self._state or ThrottleState()
 
     def __enter__(self) -> "Throttle":
-        self._look()
+        self._measure()
         self._thread.start()
         return self
 
@@ -83,11 +83,11 @@ class Throttle:
     def _run(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
             try:
-                self._look()
+                self._measure()
             except Exception:  # the workers go on with the limits they have
                 log.exception("%s: the throttle failed in an unforeseen way", self.update)
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         """Measures, decides and writes, once."""
         self._reread()
         source = self.update.replication.source

@@ -84,7 +84,7 @@ class StandbyLag:
     _ends: deque[tuple[float, int]] = field(default_factory=deque)
     """Times (seconds) with the WAL's end then, oldest first."""
 
-    def look(self, now: float, wal: int, replayed: Iterable[int]) -> float:
+    def measure(self, now: float, wal: int, replayed: Iterable[int]) -> float:
         """Seconds that the slowest standby is behind; 0 where there is none. `wal`, `replayed`: positions in bytes."""
         if not self._ends or wal > self._ends[-1][1]:
             self._ends.append((now, wal))

@@ -229,7 +229,7 @@ class BlockWorker(ABC):
             if time.monotonic() - last < BEAT_SECONDS:
                 return
             last = time.monotonic()
-            if self.stopped() or not self._blocks(self._linked(self._control)).is_mine(block, self.loader):
+            if self.stopped() or not self._blocks(self._linked(self._control)).is_begun_by(block, self.loader):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away or the {self.work} stopped")
 
         return beat

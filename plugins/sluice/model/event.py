@@ -1,10 +1,11 @@
 """Events of a slave, each in one line, for people who look for the past."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+
+from sluice.model.apply_status import ApplyStatus
 
 LONGEST = 500
 """The highest number of characters of a text that is stored."""
@@ -48,7 +49,7 @@ class Event:
         return cls(values["at"], EventKind(values["kind"]), values["text"])
 
 
-def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[tuple[EventKind, str]]:
+def between(before: ApplyStatus, after: ApplyStatus) -> Iterator[tuple[EventKind, str]]:
     """The events between two reports of an apply (`sluice.coordination.status`); `before` is empty at its start."""
     if not before:
         mode = f", safe mode {after['safe_mode']}" if after.get("safe_mode") else ""
@@ -74,14 +75,14 @@ def between(before: Mapping[str, object], after: Mapping[str, object]) -> Iterat
         yield EventKind.CONFIGURATION, text
 
 
-def outage(status: Mapping[str, object]) -> str:
+def outage(status: ApplyStatus) -> str:
     """What the apply waits for because it is missing."""
     activity = str(status.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
     return activity.removeprefix(_WAITING) if waits else ""
 
 
-def under_way(status: Mapping[str, object]) -> str:
+def under_way(status: ApplyStatus) -> str:
     """The long-running work of an apply, with its progress."""
     activity = str(status.get("activity") or "")
     return activity.removeprefix(_APPLYING) if activity.startswith(_APPLYING) else ""
@@ -94,7 +95,7 @@ def _activity(before: str, after: str) -> Iterator[tuple[EventKind, str]]:
         yield EventKind.OUTAGE, "The apply goes on"
 
 
-def _tables(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[EventKind, str]]:
+def _tables(before: ApplyStatus, after: ApplyStatus) -> Iterator[tuple[EventKind, str]]:
     if not before:
         return
     was, now = dict(before.get("not_ready") or {}), dict(after.get("not_ready") or {})

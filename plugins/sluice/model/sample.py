@@ -58,7 +58,7 @@ class Sampler:
         self._windows.append(window)
         self._forget(window.at)
 
-    def look(self, now: float, lag: float | None) -> Sample | None:
+    def sample(self, now: float, lag: float | None) -> Sample | None:
         """Records the lag of the slave. Returns the sample of the last minute if a new one has begun."""
         minute, over = int(now // MINUTE), None
         if self._minute is not None and minute != self._minute:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Held:
+class StreamContent:
     """The contents of a stream."""
 
     begins: int
@@ -20,13 +20,13 @@ class Held:
     """RESETLOGS_ID of each incarnation whose redo is in it."""
 
 
-def lacks(held: Held, resetlogs: int, incarnation_begins: int, since: int, begins: int) -> str:
+def lacks(content: StreamContent, resetlogs: int, incarnation_begins: int, since: int, begins: int) -> str:
     """Why the stream misses something of a thread that is read from the SCN `begins` on; empty if it does not.
 
     `incarnation_begins`: the first SCN of the thread's incarnation `resetlogs`. `since`: the first SCN of an instance
     that was added, 0 for others.
     """
-    needed = max(since, held.begins if resetlogs in held.incarnations else incarnation_begins)
+    needed = max(since, content.begins if resetlogs in content.incarnations else incarnation_begins)
     if begins <= needed:
         return ""
     return (

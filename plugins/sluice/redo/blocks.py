@@ -141,8 +141,8 @@ def written(data: bytes | memoryview, size: int, first: int, sequence: int) -> i
     heads = np.frombuffer(data, "<u4").reshape(-1, size // 4)
     numbers = np.arange(first, first + len(heads), dtype=np.uint32)
     old = (heads[:, 1] != numbers) | (heads[:, 2] != np.uint32(sequence))
-    found = np.flatnonzero(old)
-    return int(found[0]) if len(found) else len(heads)
+    stale = np.flatnonzero(old)
+    return int(stale[0]) if len(stale) else len(heads)
 
 
 def _summed(made: bytearray) -> bytes:

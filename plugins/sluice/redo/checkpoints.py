@@ -58,15 +58,15 @@ def read_seed(file: Path) -> Values:
 
 def read_folder(folder: Path) -> dict[str, Values]:
     """The values of each complete file."""
-    found: dict[str, Values] = {}
+    by_file: dict[str, Values] = {}
     for file in sorted(folder.glob("*-chkpt*.json")):
         try:
             values = json.loads(file.read_text("utf-8"))
         except (OSError, ValueError):
             continue
         if isinstance(values, dict):
-            found[file.name] = values
-    return found
+            by_file[file.name] = values
+    return by_file
 
 
 def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
@@ -136,8 +136,8 @@ def joining(seed: Values, since: int, published: Iterable[Values]) -> Values:
 
 def tables_after(files: Mapping[str, Values], scn: int) -> Values | None:
     """The newest checkpoint with tables that is not before `scn`; None without one."""
-    found = [values for file, values in files.items() if _READER.match(file) and _REFERS not in values]
-    newest = max(found, key=lambda values: int(values["scn"]), default=None)
+    checkpoints = [values for file, values in files.items() if _READER.match(file) and _REFERS not in values]
+    newest = max(checkpoints, key=lambda values: int(values["scn"]), default=None)
     return newest if newest is not None and int(newest["scn"]) >= scn else None
 
 

@@ -31,8 +31,8 @@ class ServedDiskGroups:
         self._expect_allowed(path)
         folder = path.rstrip("/").upper() + "/"
         with _refusals():
-            found = self._disks.files(path.removeprefix("+").partition("/")[0].upper())
-        for file in found:
+            entries = self._disks.files(path.removeprefix("+").partition("/")[0].upper())
+        for file in entries:
             if file.path.upper().startswith(folder) and file.block_size in blocks.SIZES:
                 yield Listed(file.path[len(folder) :], file.size, file.modified)
 
@@ -47,10 +47,10 @@ class ServedDiskGroups:
             if offset > (extent.blocks + 1) * size:
                 raise Refused(416, f"startOffset is behind the file's end at {(extent.blocks + 1) * size}")
             first, last = offset // size, -(-end // size)
-            found = blocks.first_block(size, extent.blocks) if first == 0 and end else b""
+            content = blocks.first_block(size, extent.blocks) if first == 0 and end else b""
             if last > max(first, 1):
-                found += self._disks.read(path, max(first, 1), last - max(first, 1))
-        return found[offset - first * size : end - first * size]
+                content += self._disks.read(path, max(first, 1), last - max(first, 1))
+        return content[offset - first * size : end - first * size]
 
     def _expect_allowed(self, path: str) -> None:
         if not _PATH.fullmatch(path.rstrip("/")) or "/.." in path or "/./" in path:

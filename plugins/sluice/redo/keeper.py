@@ -16,7 +16,7 @@ from sluice.database.archived_logs import ArchivedLogs
 from sluice.database.recorder import Receiver, ReceiverClass
 from sluice.errors import SluiceError, Terminal
 from sluice.redo import checkpoints, left_out, missing_logs, program_configuration
-from sluice.redo.beginning import Held, lacks
+from sluice.redo.beginning import StreamContent, lacks
 from sluice.redo.checkpoints import Values
 from sluice.redo.log_watch import LogWatch
 from sluice.redo.program import Program
@@ -57,7 +57,7 @@ class MergedStream:
 
     receiver: ReceiverClass
     """Receives the output of a thread for the merge."""
-    held: Held | None = None
+    content: StreamContent | None = None
     """Its contents; None while there is no stream."""
     complete_from: Callable[[], int | None] = lambda: None
     """The first SCN at which rows were read; None: none were."""
@@ -132,8 +132,8 @@ class Keeper:
             self._launch()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
-            self._newest = max([self._newest, *self.thread.logs_here()])
-            self._look()
+            self._newest = max([self._newest, *self.thread.staged_logs()])
+            self._check_program()
         if now - self._copied >= self.options.checkpoint_seconds:
             self._copied = now
             self.copy_checkpoints()
@@ -193,16 +193,16 @@ class Keeper:
         first = received.sequence + 1 if received.sequence else self.needed_sequence
         scn = received.durable[0] if received.durable is not None else self._begins
         first = waits.first if waits is not None else first
-        of, here = self.thread, self.thread.logs_here()
-        return missing_logs.Need(of.resetlogs, of.number, first, scn, here, self.options.archived)
+        of, present = self.thread, self.thread.staged_logs()
+        return missing_logs.Need(of.resetlogs, of.number, first, scn, present, self.options.archived)
 
-    def look_at_logs(self, said: ArchivedLogs) -> None:
+    def check_logs(self, archived: ArchivedLogs) -> None:
         """Takes the master's list of archived logs."""
         now = time.monotonic()
-        mine = (self.thread.resetlogs, self.thread.number)
-        known = [each.sequence for each in said.copies if (each.resetlogs, each.thread) == mine]
+        own = (self.thread.resetlogs, self.thread.number)
+        known = [each.sequence for each in archived.copies if (each.resetlogs, each.thread) == own]
         self._newest = max([self._newest, *known])
-        self.watch.look(said, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
+        self.watch.check(archived, self.need(), idle=now - self.receiver.last_heard >= IDLE_SECONDS, now=now)
 
     def _awaited(self) -> missing_logs.Finding | None:
         """The logs for which the program waits, although later ones exist."""
@@ -278,11 +278,11 @@ class Keeper:
 
     def _begins_late(self) -> bool:
         """Whether the stream would miss transactions that ran when the seed was made; the slaves are notified."""
-        if self.stream.held is None:
+        if self.stream.content is None:
             return False
         begins = {each["resetlogs"]: int(each["resetlogs-scn"]) for each in self.seed.get("incarnations", [])}
-        mine, scn = self.thread.resetlogs, int(self.seed["scn"])
-        if why := lacks(self.stream.held, mine, begins.get(mine, scn), self.thread.since(), scn):
+        incarnation, scn = self.thread.resetlogs, int(self.seed["scn"])
+        if why := lacks(self.stream.content, incarnation, begins.get(incarnation, scn), self.thread.since(), scn):
             self.watch.give_up(f"thread {self.thread}: {why}")
         return bool(why)
 
@@ -352,28 +352,28 @@ class Keeper:
         """Handles what the program reports as left out; a loss ends the stream."""
         if self._program is None:
             return
-        before = found = self._left_out
+        before = left_out_now = self._left_out
         while not self._program.left_out.empty():
-            code, said = self._program.left_out.get()
+            code, message = self._program.left_out.get()
             if code in left_out.PARTS:
-                found = replace(found, parts=found.parts + 1, part=said)
-            elif (transaction := left_out.transaction(said)) is not None:
-                found = found.more([transaction])
-        if found is before:
+                left_out_now = replace(left_out_now, parts=left_out_now.parts + 1, part=message)
+            elif (transaction := left_out.transaction(message)) is not None:
+                left_out_now = left_out_now.more([transaction])
+        if left_out_now is before:
             return
         try:
-            left_out.write(self.thread.spool, found)
+            left_out.write(self.thread.spool, left_out_now)
         except OSError as error:
             log.error("%s: what OpenLogReplicator leaves out cannot be kept: %s", self.thread, error)
-        self._left_out = found
-        log.warning("%s: %s", self.thread, found)
+        self._left_out = left_out_now
+        log.warning("%s: %s", self.thread, left_out_now)
         self._give_up_lost()
 
     def _give_up_lost(self) -> None:
         if why := left_out.lost(self._left_out, self.stream.complete_from()):
             self.watch.give_up(f"thread {self.thread}: {why}")
 
-    def _look(self) -> None:
+    def _check_program(self) -> None:
         """Ends a program that no longer answers; `tick` restarts it."""
         shown = program_configuration.metrics_address(self.thread, self.options)
         if shown is None or self._program is None:

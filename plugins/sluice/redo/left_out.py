@@ -56,9 +56,9 @@ class LeftOut:
     def __bool__(self) -> bool:
         return bool(self.transactions or self.parts)
 
-    def more(self, found: Iterable[Transaction]) -> "LeftOut":
+    def more(self, transactions: Iterable[Transaction]) -> "LeftOut":
         """The same with these; one that is reported again, for example after a restart, counts once."""
-        new = [each for each in found if each.scn > self.scn]
+        new = [each for each in transactions if each.scn > self.scn]
         if not new:
             return self
         certain = [each for each in new if each.certain]
@@ -72,40 +72,40 @@ class LeftOut:
         )
 
 
-def transaction(said: str) -> Transaction | None:
+def transaction(message: str) -> Transaction | None:
     """Reads a message of the program; None if nothing was committed."""
-    found = _TRANSACTION.search(said)
-    if found is None or found["rolled_back"] != "0":
+    matched = _TRANSACTION.search(message)
+    if matched is None or matched["rolled_back"] != "0":
         return None
-    xid = ".".join(str(int(part, 16)) for part in found["xid"].split("."))
-    return Transaction(xid, int(found["scn"]), found["changes"] != "0" or found["system"] != "0")
+    xid = ".".join(str(int(part, 16)) for part in matched["xid"].split("."))
+    return Transaction(xid, int(matched["scn"]), matched["changes"] != "0" or matched["system"] != "0")
 
 
-def lost(found: LeftOut, complete_from: int | None) -> str:
+def lost(known: LeftOut, complete_from: int | None) -> str:
     """Why the stream is not complete; empty if it is. `complete_from`: rows were read only as of that SCN and later;
     None: none were read."""
-    if complete_from is None or found.certain <= complete_from:
+    if complete_from is None or known.certain <= complete_from:
         return ""
     return (
-        f"transaction {found.xid} was committed at SCN {found.certain}, and its beginning is in no redo that was read: "
+        f"transaction {known.xid} was committed at SCN {known.certain}, and its beginning is in no redo that was read: "
         f"OpenLogReplicator left it out. Rows were read as of SCN {complete_from} and later, and lack it. The slaves "
         f"must be loaded anew: delete {FILE} in the folder of the thread for that"
     )
 
 
-def explained(found: LeftOut, complete_from: int | None, folder: Path) -> str:
+def explained(known: LeftOut, complete_from: int | None, folder: Path) -> str:
     """The message for people; empty without one. `complete_from`: as for `lost`. `folder`: of the thread."""
     texts = []
-    if found.transactions and (complete_from is None or found.scn > complete_from):
+    if known.transactions and (complete_from is None or known.scn > complete_from):
         texts.append(
-            f"OpenLogReplicator left out {counted(found.transactions, 'transaction')} that began before the redo that "
-            f"is read, or in that of another thread; the last one was committed at SCN {found.scn}. Slaves that "
+            f"OpenLogReplicator left out {counted(known.transactions, 'transaction')} that began before the redo that "
+            f"is read, or in that of another thread; the last one was committed at SCN {known.scn}. Slaves that "
             "initial_update loads from now on have them. Load others as of that SCN or a later one, or compare them"
         )
-    if found.parts:
+    if known.parts:
         texts.append(
-            f"OpenLogReplicator left out {counted(found.parts, 'change')} that it could not put together "
-            f"({found.part}). Compare the slaves, and repair them"
+            f"OpenLogReplicator left out {counted(known.parts, 'change')} that it could not put together "
+            f"({known.part}). Compare the slaves, and repair them"
         )
     return f"{'. '.join(texts)}; then delete {folder / FILE}." if texts else ""
 
@@ -118,6 +118,6 @@ def read(folder: Path) -> LeftOut:
         return LeftOut()
 
 
-def write(folder: Path, found: LeftOut) -> None:
+def write(folder: Path, known: LeftOut) -> None:
     """Writes the file durably. Raises `OSError`."""
-    checkpoints.write(folder, FILE, asdict(found))
+    checkpoints.write(folder, FILE, asdict(known))

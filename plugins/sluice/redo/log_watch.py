@@ -37,23 +37,23 @@ class LogWatch:
             self._begins_late = reason
             self._write(f"{reason}; delete this file then, and start capture_redo again")
 
-    def look(self, said: ArchivedLogs, need: Need, *, idle: bool, now: float) -> None:
+    def check(self, archived: ArchivedLogs, need: Need, *, idle: bool, now: float) -> None:
         """`idle`: the thread's program has sent everything that it could read. `now`: seconds, of any clock."""
         if self._begins_late:
             return
-        found = judged(said, need)
-        if found is not None and (self.finding is None or found.text != self.finding.text):
-            log.warning("thread %d: %s", need.thread, found.text)
-        self.finding = found
-        if found is None or found.danger is not Danger.LOST or found.first != need.first:
+        finding = judged(archived, need)
+        if finding is not None and (self.finding is None or finding.text != self.finding.text):
+            log.warning("thread %d: %s", need.thread, finding.text)
+        self.finding = finding
+        if finding is None or finding.danger is not Danger.LOST or finding.first != need.first:
             self._since = None
-            if found is None:
+            if finding is None:
                 self._file.unlink(missing_ok=True)
             return
         if self._since is None:
             self._since = now
         if idle and now - self._since >= self._grace and not self._file.exists():
-            self._write(found.text)
+            self._write(finding.text)
 
     def explained(self) -> str:
         """What a person must do; empty if nothing."""

@@ -46,14 +46,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Need:
-    """What a thread still has to read. `here`: sequences of the logs that are where they are read."""
+    """What a thread still has to read. `present`: sequences of the logs that are where they are read."""
 
     resetlogs: int
     thread: int
     first: int
     """The first needed sequence; 0 if only `scn` is known, before which no log is needed."""
     scn: int
-    here: Collection[int]
+    present: Collection[int]
     folders: Sequence[str] = ()
     """The folders on the master's machines from which logs are fetched; none: any."""
 
@@ -69,33 +69,33 @@ class _Log:
     backups: int
 
 
-def judged(said: ArchivedLogs, need: Need) -> Finding | None:
+def judged(archived: ArchivedLogs, need: Need) -> Finding | None:
     """The greatest danger for a thread's logs; None if there is none, or nothing is known."""
-    if said.resetlogs and said.resetlogs != need.resetlogs:
+    if archived.resetlogs and archived.resetlogs != need.resetlogs:
         text = (
-            f"the master was opened with RESETLOGS and is in the incarnation {said.resetlogs}; the logs of "
+            f"the master was opened with RESETLOGS and is in the incarnation {archived.resetlogs}; the logs of "
             f"{need.resetlogs} end. Begin with a schema checkpoint of the new one (redo.schema)"
         )
         return Finding(Danger.OTHER_INCARNATION, need.first, need.first, text)
-    logs = _of_thread(said, need)
-    first = need.first or _holding(said, need)
+    logs = _of_thread(archived, need)
+    first = need.first or _holding(archived, need)
     if not logs or not first:
         return None
     newest = max(logs)
-    needed = [sequence for sequence in range(first, newest + 1) if sequence not in need.here]
-    dangers = {sequence: found for sequence in needed if (found := _danger(logs.get(sequence), need)) is not None}
+    needed = [sequence for sequence in range(first, newest + 1) if sequence not in need.present]
+    dangers = {sequence: danger for sequence in needed if (danger := _danger(logs.get(sequence), need)) is not None}
     if dangers:
         worst = max(dangers.values())
         start = end = min(sequence for sequence, danger in dangers.items() if danger is worst)
         while dangers.get(end + 1) is worst:
             end += 1
         return Finding(worst, start, end, _text(worst, start, end, need, logs))
-    return _soon(said, need, logs, needed[0], newest) if needed else None
+    return _soon(archived, need, logs, needed[0], newest) if needed else None
 
 
-def explained(thread: int, said: str) -> Finding | None:
-    """Interprets a program's message that it waits for a log; `said`: the message. None: another message."""
-    gap = _GAP.search(said)
+def explained(thread: int, message: str) -> Finding | None:
+    """Interprets a program's message that it waits for a log; `message`: the message. None: another message."""
+    gap = _GAP.search(message)
     if gap is None:
         return None
     first, last = int(gap["wanted"]), int(gap["found"]) - 1
@@ -121,26 +121,26 @@ def restore(first: int, last: int, thread: int) -> str:
     return f"RESTORE ARCHIVELOG {_sequences(first, last)} THREAD {thread}"
 
 
-def _of_thread(said: ArchivedLogs, need: Need) -> Mapping[int, _Log]:
-    found: dict[int, _Log] = {}
-    for copy in said.copies:
+def _of_thread(archived: ArchivedLogs, need: Need) -> Mapping[int, _Log]:
+    logs: dict[int, _Log] = {}
+    for copy in archived.copies:
         if copy.resetlogs == need.resetlogs and copy.thread == need.thread:
-            log = found.setdefault(copy.sequence, _Log([], False, 0))
+            log = logs.setdefault(copy.sequence, _Log([], False, 0))
             log.backups = max(log.backups, copy.backups)
             if copy.there:
                 log.names.append(copy.name)
                 log.outside |= not copy.in_recovery_area
-    return found
+    return logs
 
 
-def _holding(said: ArchivedLogs, need: Need) -> int:
+def _holding(archived: ArchivedLogs, need: Need) -> int:
     """The sequence of the log with the SCN; 0 if no log is known that has it, or comes after it."""
-    found = [
+    copies = [
         copy
-        for copy in said.copies
+        for copy in archived.copies
         if copy.resetlogs == need.resetlogs and copy.thread == need.thread and copy.next_scn > need.scn
     ]
-    first = min(found, key=lambda copy: copy.sequence, default=None)
+    first = min(copies, key=lambda copy: copy.sequence, default=None)
     if first is None:
         return 0
     return first.sequence if first.first_scn <= need.scn else first.sequence - 1
@@ -164,15 +164,15 @@ def _below(name: str, folder: str) -> bool:
     return name.startswith(folder.rstrip("/") + "/")
 
 
-def _soon(said: ArchivedLogs, need: Need, logs: Mapping[int, _Log], first: int, newest: int) -> Finding | None:
+def _soon(archived: ArchivedLogs, need: Need, logs: Mapping[int, _Log], first: int, newest: int) -> Finding | None:
     """The finding if the logs from `first` on, which all exist, are among the next that the master deletes."""
     deleted = max((sequence for sequence, log in logs.items() if not log.names and sequence < first), default=None)
     behind = newest - first + 1
     why = ""
     if deleted is not None and behind > 1 and first - deleted - 1 < KEPT_FIRST * (newest - deleted):
         why = f"the master has deleted its logs up to {deleted}, and keeps {newest - deleted}"
-    elif said.area_used >= AREA_FULL and not logs[first].outside:
-        why = f"its only copy is in the fast recovery area, of which {said.area_used:.0%} is in use"
+    elif archived.area_used >= AREA_FULL and not logs[first].outside:
+        why = f"its only copy is in the fast recovery area, of which {archived.area_used:.0%} is in use"
     if not why:
         return None
     text = (

@@ -15,7 +15,7 @@ from sluice.redo import left_out
 from sluice.with_parent import with_parent
 
 LOG_BYTES, LOGS_KEPT = 20_000_000, 3
-_SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
+_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
 MISSING_LOG = 60027
 """The message with which OpenLogReplicator waits for a missing archived log."""
 CAUGHT_SIGNAL = 10015
@@ -71,19 +71,19 @@ class Program:
         assert self._process.stdout is not None
         for raw in self._process.stdout:
             line = raw.decode("utf-8", "replace").rstrip("\n")
-            said = _SAID.match(line)
-            if said is not None and said["code"] and int(said["code"]) in _QUIET:
+            message = _LINE.match(line)
+            if message is not None and message["code"] and int(message["code"]) in _QUIET:
                 continue
             self._log.emit(logging.LogRecord("", logging.INFO, "", 0, line, (), None))
-            if said is None:
+            if message is None:
                 continue
-            code = int(said["code"] or 0)
-            if said["level"] == "ERROR" and code != CAUGHT_SIGNAL:
-                self.last_error = said["text"]
+            code = int(message["code"] or 0)
+            if message["level"] == "ERROR" and code != CAUGHT_SIGNAL:
+                self.last_error = message["text"]
             elif code == left_out.WITHOUT_BEGINNING or code in left_out.PARTS:
-                self.left_out.put((code, said["text"]))
+                self.left_out.put((code, message["text"]))
             elif code == MISSING_LOG:
-                self.missing_log = said["text"]
-            elif said["text"].startswith("processing redo log"):
+                self.missing_log = message["text"]
+            elif message["text"].startswith("processing redo log"):
                 self.missing_log = ""
         self._log.close()

@@ -45,8 +45,10 @@ def _served(request: Request, files: ServedFiles) -> Response:
         case "list":
             return JSONResponse([each._asdict() for each in files.files(path)])
         case "attr":
-            found = files.attributes(path)
-            return JSONResponse({"size": found.size, "blockSize": found.block_size, "modified": found.modified})
+            attributes = files.attributes(path)
+            return JSONResponse(
+                {"size": attributes.size, "blockSize": attributes.block_size, "modified": attributes.modified}
+            )
         case "read":
             return _read(request, files, path)
     raise Refused(400, "type is none of attr, read, list")

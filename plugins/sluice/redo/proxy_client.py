@@ -61,8 +61,8 @@ class ProxyClient:
         return int(json.loads(self._get("attr", path))["size"])
 
     def files(self, folder: str) -> list[Entry]:
-        found: list[dict[str, Any]] = json.loads(self._get("list", folder))
-        return [Entry(each["name"], each["size"]) for each in found]
+        entries: list[dict[str, Any]] = json.loads(self._get("list", folder))
+        return [Entry(each["name"], each["size"]) for each in entries]
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         return self._get("read", path, offset, length)

@@ -53,7 +53,7 @@ class RedoThread:
     def program_log(self) -> Path:
         return self.work / "program.log"
 
-    def logs_here(self) -> set[int]:
+    def staged_logs(self) -> set[int]:
         """The sequences of the archived logs where the program reads."""
         return {sequence for sequence, _ in self._files()}
 
@@ -82,7 +82,7 @@ class RedoThread:
         try:
             return int((self.work / FIRST_LOG).read_text("ascii"))
         except (OSError, ValueError):
-            return min(self.logs_here(), default=0)
+            return min(self.staged_logs(), default=0)
 
     def since(self) -> int:
         """The SCN at which a thread joins that was not read from the beginning; 0 for others."""
@@ -100,8 +100,8 @@ class RedoThread:
 
 def known(threads: Path, resetlogs: int) -> list[int]:
     """The threads of an incarnation with a folder in `threads`, except closed ones."""
-    found = [each for each in _threads(threads) if each[0] == resetlogs] if threads.exists() else []
-    return sorted(number for _, number, folder in found if not unread_redo.closed(folder))
+    folders = [each for each in _threads(threads) if each[0] == resetlogs] if threads.exists() else []
+    return sorted(number for _, number, folder in folders if not unread_redo.closed(folder))
 
 
 def headers(logs: Path, scn: int) -> Iterator[blocks.LogHeader]:

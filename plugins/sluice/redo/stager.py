@@ -56,9 +56,9 @@ class Archive:
         self._known: dict[tuple[str, int], LogHeader] = {}
         """The headers of complete logs, by path and size."""
 
-    def found(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
+    def logs(self) -> tuple[list[tuple[str, LogHeader]], ProxyRefuses | None]:
         """The logs with their paths, and what was refused while other folders were read. Raises `Transient`."""
-        found: list[tuple[str, LogHeader]] = []
+        logs: list[tuple[str, LogHeader]] = []
         refused: ProxyRefuses | None = None
         for folder in self._folders:
             try:
@@ -75,14 +75,14 @@ class Archive:
                         refused = refused or error
                     continue
                 if header is not None:
-                    found.append((path, header))
-        return found, refused
+                    logs.append((path, header))
+        return logs, refused
 
     def headers(self, resetlogs: int) -> list[LogHeader]:
         """The logs of the database with that incarnation: there may be logs of others. Raises `Transient`."""
-        found = [header for _, header in self.found()[0]]
-        mine = {header.database for header in found if header.resetlogs == resetlogs}
-        return [header for header in found if header.database in mine]
+        headers = [header for _, header in self.logs()[0]]
+        databases = {header.database for header in headers if header.resetlogs == resetlogs}
+        return [header for header in headers if header.database in databases]
 
     def _header(self, path: str, size: int) -> LogHeader | None:
         try:
@@ -126,9 +126,9 @@ class Stager:
         """
         self.target.mkdir(parents=True, exist_ok=True)
         staged, damaged = 0, dict[int, LogDamaged]()
-        found, refused = self._archive.found()
-        mine = [each for each in found if (each[1].thread, each[1].resetlogs) == (self.thread, self.resetlogs)]
-        for path, header in sorted(mine, key=lambda each: (each[1].sequence, not each[1].complete)):
+        logs, refused = self._archive.logs()
+        own = [each for each in logs if (each[1].thread, each[1].resetlogs) == (self.thread, self.resetlogs)]
+        for path, header in sorted(own, key=lambda each: (each[1].sequence, not each[1].complete)):
             past = header.next_scn is not None and header.next_scn <= self._since
             if not past and header.sequence >= self.freed and not self.file(header.sequence).exists():
                 try:

@@ -29,7 +29,7 @@ from sluice.model.names import TableName
 from sluice.model.naming import Naming
 from sluice.model.vendors import REDO, STREAM
 from sluice.redo import checkpoints, redo_thread, staging, supplemental_logging, unread_tables
-from sluice.redo.beginning import Held
+from sluice.redo.beginning import StreamContent
 from sluice.redo.checkpoints import Values
 from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, MergedStream, pause
 from sluice.redo.program import Program
@@ -121,10 +121,10 @@ class _Leading:
         self._naming = Naming(self.options.exact_names)
         supplemental_logging.expect(self._seed, self._replicated, self._naming)
         unread_tables.expect(self._seed, self._replicated, self._naming)
-        self._merged = MergedStream(receiver_of(STREAM), _held(self.stream), self._complete_from)
+        self._merged = MergedStream(receiver_of(STREAM), _content_of(self.stream), self._complete_from)
         self._stop = threading.Event()
         self.keepers: list[Keeper] = []
-        self._beside = [threading.Thread(target=self._look_around, name="look around")]
+        self._beside = [threading.Thread(target=self._watch_for_threads, name="look around")]
         if supervisor.archived is not None:
             self._beside.append(
                 threading.Thread(target=self._watch_logs, args=(supervisor.archived,), name="watch logs")
@@ -134,14 +134,14 @@ class _Leading:
         self._unread = UnreadRedo(self.threads, self._resetlogs, self._begins, every=self.options.every_thread)
         self._joining: set[int] = set()
         """Threads that were found, and are not read yet."""
-        self._watch_error = self._look_error = self._tables_error = ""
+        self._watch_error = self._threads_error = self._tables_error = ""
         self._tables: Values | None = None
         """The threads that were examined."""
         self._merge: Program | None = None
         self._merge_error = ""
         self._merge_started = self._merge_next = 0.0
         self._merge_deaths = 0
-        self._said = 0.0
+        self._reported_at = 0.0
         self._ddl: dict[RedoThread, int] = {}
         """For each thread, the DDL for which its program was restarted."""
 
@@ -195,10 +195,10 @@ class _Leading:
             for keeper in self.keepers:
                 keeper.tick()
             self._follow_ddl()
-            self._look_at_tables()
+            self._check_tables()
             self._keep_merging()
-            if time.monotonic() - self._said >= STATUS_SECONDS:
-                self._said = time.monotonic()
+            if time.monotonic() - self._reported_at >= STATUS_SECONDS:
+                self._reported_at = time.monotonic()
                 self.state.write(self._status())
         except StoreUnreachable as away:
             # The programs go on as long as the lease surely holds.
@@ -215,14 +215,14 @@ class _Leading:
                 each.start()
             log.info("%s: thread %s is read from now on", self.prefix, keeper.thread)
 
-    def _look_at_tables(self) -> None:
+    def _check_tables(self) -> None:
         """Checks that all replicated tables are read, and logged as required, by the newest schema checkpoint."""
         known = [keeper.tables for keeper in self.keepers if keeper.tables is not None]
         newest = max(known, key=lambda values: int(values["scn"]), default=None)
         if newest is None or newest is self._tables:
             return
         self._tables = newest
-        unread = list(unread_tables.found(newest, self._replicated, self._naming))
+        unread = list(unread_tables.unread(newest, self._replicated, self._naming))
         statements = list(supplemental_logging.lacking(newest, self._replicated, self._naming))
         texts = [unread_tables.explained(unread)] if unread else []
         texts += [supplemental_logging.explained(statements)] if statements else []
@@ -270,34 +270,34 @@ class _Leading:
         """Queries the master's logs, and checks whether reading each thread can continue."""
         while not self._stop.is_set():
             try:
-                said = archived()
-                self._see(said.copies)
+                found_logs = archived()
+                self._see(found_logs.copies)
                 for keeper in self.keepers:
-                    keeper.look_at_logs(said)
+                    keeper.check_logs(found_logs)
                 self._watch_error = ""
             except (SluiceError, OSError) as error:
                 self._watch_error = f"The master cannot be asked which archived logs it has. {error}"
                 log.warning("%s: %s", self.prefix, self._watch_error)
             self._stop.wait(self.supervisor.watch_seconds)
 
-    def _look_around(self) -> None:
+    def _watch_for_threads(self) -> None:
         """Searches for logs of threads that are not read, where logs are fetched from; the master is not queried."""
         archive: Archive | None = None
         while not self._stop.is_set():
             try:
                 if self.options.proxy is None:
-                    found = list(redo_thread.headers(self.logs, self._begins)) if self.logs.exists() else []
+                    stretches = list(redo_thread.headers(self.logs, self._begins)) if self.logs.exists() else []
                 else:
                     archive = archive or staging.of_all(self.options)
-                    found = archive.headers(self._resetlogs)
-                self._see(found)
-                self._look_error = ""
+                    stretches = archive.headers(self._resetlogs)
+                self._see(stretches)
+                self._threads_error = ""
             except (SluiceError, OSError) as error:
-                self._look_error = f"Nobody knows whether there are logs of other threads. {error}"
+                self._threads_error = f"Nobody knows whether there are logs of other threads. {error}"
             self._stop.wait(self.supervisor.watch_seconds)
 
-    def _see(self, found: Collection[Stretch]) -> None:
-        awaited = self._unread.saw(found, [keeper.thread.number for keeper in self.keepers])
+    def _see(self, stretches: Collection[Stretch]) -> None:
+        awaited = self._unread.saw(stretches, [keeper.thread.number for keeper in self.keepers])
         if self.options.every_thread:
             self._joining = self._joining | awaited
 
@@ -333,7 +333,7 @@ class _Leading:
             where = ", ".join(self.options.archived) or self.logs
             unread = f"No log of a redo thread of the incarnation {self._resetlogs} is in {where}: nothing is read yet."
         needed = " ".join(filter(None, [unread, self._tables_error]))
-        watch_error = " ".join(filter(None, [self._watch_error, self._look_error]))
+        watch_error = " ".join(filter(None, [self._watch_error, self._threads_error]))
         return RedoStatus(holder, self.epoch, time.time(), threads, error, watch_error, needed)
 
     def _end(self, *, at_once: bool) -> None:
@@ -357,10 +357,10 @@ class _Leading:
             log.warning("%s: the last checkpoints are not in Redis. %s", self.prefix, error)
 
 
-def _held(folder: Path) -> Held | None:
+def _content_of(folder: Path) -> StreamContent | None:
     """The contents of the stream; None without a stream. Raises `Terminal`."""
     try:
         stream = redo_stream(folder)
-        return Held(stream.begins(), stream.incarnations())
+        return StreamContent(stream.begins(), stream.incarnations())
     except Transient:
         return None

@@ -55,9 +55,9 @@ def lacking(seed: Values, replicated: Callable[[TableName], bool], naming: Namin
         owner, flags = owners.get(table["owner"]), table.get("flags", [0])[0]
         if table["type"] != _TABLE or owner is None or flags & _PASSING:
             continue
-        found = constraints.get(table["obj"], set())
-        has_key = _PRIMARY_KEY in found
-        if everything or _LOGS_ALL in found or (has_key and (keys or _LOGS_KEY in found)):
+        kinds = constraints.get(table["obj"], set())
+        has_key = _PRIMARY_KEY in kinds
+        if everything or _LOGS_ALL in kinds or (has_key and (keys or _LOGS_KEY in kinds)):
             continue
         if replicated(TableName(naming(owner), naming(table["name"]))):
             columns = "PRIMARY KEY" if has_key else "ALL"

@@ -40,7 +40,7 @@ class UnreadRedo:
 
     def __init__(self, threads: Path, resetlogs: int, scn: int, *, every: bool = False):
         self._threads, self._resetlogs, self._scn, self._every = threads, resetlogs, scn, every
-        self._found: dict[int, int] = {}
+        self._begins: dict[int, int] = {}
         self._later = 0
         self._lock = threading.Lock()
         """Held while observations are added: several threads observe."""
@@ -51,8 +51,8 @@ class UnreadRedo:
         """The threads that nobody reads, except `read`, from all observations. Raises `OSError`."""
         with self._lock:
             for number, scn in unread(seen, self._resetlogs, read, self._scn).items():
-                self._found[number] = min(scn, self._found.get(number, scn))
-            left = {number: scn for number, scn in self._found.items() if number not in read}
+                self._begins[number] = min(scn, self._begins.get(number, scn))
+            left = {number: scn for number, scn in self._begins.items() if number not in read}
             self._later = max([self._later, *(each.resetlogs for each in seen)])
             awaited = hold_back(self._threads, self._resetlogs, left)
             later = _later_text(self._later, self._resetlogs)
@@ -66,12 +66,12 @@ def unread(seen: Iterable[Stretch], resetlogs: int, read: Collection[int], scn: 
 
     `read`: the threads that are read. An added instance has a thread of its own.
     """
-    found: dict[int, int] = {}
+    begins: dict[int, int] = {}
     for each in seen:
         behind = each.next_scn is None or each.next_scn > scn
         if each.resetlogs == resetlogs and each.thread not in read and behind:
-            found[each.thread] = min(each.first_scn, found.get(each.thread, each.first_scn))
-    return found
+            begins[each.thread] = min(each.first_scn, begins.get(each.thread, each.first_scn))
+    return begins
 
 
 def hold_back(threads: Path, resetlogs: int, left: Mapping[int, int]) -> dict[int, int]:

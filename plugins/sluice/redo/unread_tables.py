@@ -47,11 +47,11 @@ def explained(tables: list[str]) -> str:
 
 def expect(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> None:
     """Checks the `replicated` tables, by their names on the slaves. Raises `NotRead`."""
-    if tables := list(found(seed, replicated, naming)):
+    if tables := list(unread(seed, replicated, naming)):
         raise NotRead(tables)
 
 
-def found(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
+def unread(seed: Values, replicated: Callable[[TableName], bool], naming: Naming) -> Iterator[str]:
     """Each such table, with the reason."""
     owners = {user["user"]: user["name"] for user in seed.get("sys-user", []) if user["name"] in seed["users"]}
     tables = {each["obj"]: each for each in seed.get("sys-tab", [])}

@@ -60,7 +60,7 @@ KEYS_AT_ONCE = 256
 """Rows of a sample that are looked up together."""
 
 T = TypeVar("T")
-Found = dict[str, str | None] | None
+ReadRow = dict[str, str | None] | None
 """A row: column → text."""
 
 
@@ -173,7 +173,7 @@ class _Comparison:
             if master_row != slave_row:
                 self._keep(_kind(master_row, slave_row), [key])
 
-    def _former_row(self, key: Row) -> Found:
+    def _former_row(self, key: Row) -> ReadRow:
         row = self.before[key]
         return None if row is None else {name: row[name] for name in self.finding.compared}
 
@@ -352,10 +352,10 @@ class _Comparison:
 
     # -- reading
 
-    def _rows(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
+    def _rows(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, ReadRow, ReadRow]]:
         """Each key with the master's row and the slave's, or None."""
         both = [
-            self.view.run(side, partial(digest.found, keys=keys))
+            self.view.run(side, partial(digest.rows_of_keys, keys=keys))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         for (key, master_row), (_, slave_row) in zip(*gathered(both), strict=True):
@@ -368,7 +368,7 @@ class _Comparison:
         return self.view.ask(side, partial(self._digester(side).probe, method=method), side.first)
 
 
-def _kind(master_row: Found, slave_row: Found) -> Kind:
+def _kind(master_row: ReadRow, slave_row: ReadRow) -> Kind:
     return Kind.MISSING if slave_row is None else Kind.EXTRA if master_row is None else Kind.DIFFERENT
 
 

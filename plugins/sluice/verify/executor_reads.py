@@ -25,7 +25,17 @@ from sluice.verify.compare import compare, rows_about
 from sluice.verify.compare_options import CompareOptions
 from sluice.verify.findings import CouldNotCompare, Row, TableFinding
 from sluice.verify.pinned_sessions import PASSING, PinnedView, places, reading, sides
-from sluice.verify.table_reads import Ask, BlockSums, Digests, Found, InThisProcess, Sums, Unequal, sums, unequal_rows
+from sluice.verify.table_reads import (
+    Ask,
+    BlockSums,
+    Digests,
+    InThisProcess,
+    ReadRows,
+    Sums,
+    Unequal,
+    sums,
+    unequal_rows,
+)
 
 log = logging.getLogger("sluice.verify")
 
@@ -235,7 +245,7 @@ def _digested(digests: Digests, sessions: Sessions, item: tuple[int, Part]) -> B
 
 
 def _unequal(digests: Digests, without: Container[Row], sessions: Sessions, blocks: Sequence[int]) -> Unequal:
-    def both(master: Ask, slave: Ask) -> tuple[Found, Found]:
+    def both(master: Ask, slave: Ask) -> tuple[ReadRows, ReadRows]:
         with ThreadPoolExecutor(1) as pool:
             of_slave = pool.submit(slave, sessions(1))
             return master(sessions(0)), of_slave.result()

@@ -30,9 +30,9 @@ Sums = dict[int, Sum]
 """By block."""
 BlockSums = list[tuple[int, int, str]]
 """The result of `TableDigest.of_blocks`."""
-Found = list[DigestedRow]
+ReadRows = list[DigestedRow]
 """Rows with their digests; of a table without a key `Copies`, which have the same form: a number, then texts."""
-Ask = Callable[[Session], Found]
+Ask = Callable[[Session], ReadRows]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class InThisProcess:
         for blocks in groups:
             yield unequal_rows(digests, blocks, without, self._both)
 
-    def _both(self, master: Ask, slave: Ask) -> tuple[Found, Found]:
+    def _both(self, master: Ask, slave: Ask) -> tuple[ReadRows, ReadRows]:
         futures = [self._view.run(side, ask) for side, ask in zip(self._sides, (master, slave), strict=True)]
         of_master, of_slave = gathered(futures)
         return of_master, of_slave
@@ -116,7 +116,10 @@ def groups_of(blocks: Iterable[int], rows: Callable[[int], int], *, ranges: bool
 
 
 def unequal_rows(
-    digests: Digests, blocks: Collection[int], without: Container[Row], both: Callable[[Ask, Ask], tuple[Found, Found]]
+    digests: Digests,
+    blocks: Collection[int],
+    without: Container[Row],
+    both: Callable[[Ask, Ask], tuple[ReadRows, ReadRows]],
 ) -> Unequal:
     """The rows of these blocks that differ. `both` runs the queries on master and slave at the same time."""
     of_master, of_slave = digests

@@ -13,7 +13,7 @@ TABLE = "CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)"
 
 
 def lacking(pair: OracleMasterRig) -> str:
-    return "\n".join(map(str, lacks_master.found(pair.master, config.load("DEMO_"), light=False)))
+    return "\n".join(map(str, lacks_master.lacks(pair.master, config.load("DEMO_"), light=False)))
 
 
 def test_a_trigger_that_is_to_be_compiled_again_lost_nothing(master_rig: Callable[..., OracleMasterRig]) -> None:

@@ -76,7 +76,7 @@ def another_version(tmp_path: Path) -> list[Path]:
     return [tmp_path, tmp_path / "plugins"]
 
 
-def look() -> Callable[[int], tuple[str, str, int]]:
+def reporter() -> Callable[[int], tuple[str, str, int]]:
     """A task: which library it has, where that lies, and how many characters one of its statements has."""
 
     def found(_: int) -> tuple[str, str, int]:
@@ -89,7 +89,7 @@ def look() -> Callable[[int], tuple[str, str, int]]:
 
 
 def test_executors_without_the_library_get_it_with_its_statements(start: Start, attach: Attach) -> None:
-    for version, place, statement in attach(start()).map(look(), 4, "look"):
+    for version, place, statement in attach(start()).map(reporter(), 4, "look"):
         assert version == library.fingerprint()
         assert ".zip" in place and str(REPOSITORY) not in place
         assert statement > 0
@@ -97,7 +97,7 @@ def test_executors_without_the_library_get_it_with_its_statements(start: Start, 
 
 def test_executors_with_another_version_get_this_one(start: Start, attach: Attach, another_version: list[Path]) -> None:
     executor = attach(start(*another_version))
-    assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}
+    assert {version for version, _, _ in executor.map(reporter(), 4, "look")} == {library.fingerprint()}
 
 
 def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
@@ -105,7 +105,7 @@ def test_executors_that_have_loaded_another_version_are_refused_with_the_remedy(
 ) -> None:
     executor = attach(start(*another_version, **{"spark.python.daemon.module": "spark_jobs.worker_daemon"}))
     with pytest.raises(ExecutorsDiffer, match=r"another version of Sluice loaded: start Spark's server anew"):
-        executor.map(look(), 2, "look")
+        executor.map(reporter(), 2, "look")
 
 
 def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them(
@@ -113,10 +113,10 @@ def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them
 ) -> None:
     server = start(python=str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"))
     with pytest.raises(ExecutorsDiffer, match=r"lacks pyarrow.*\./sluice pack"):
-        attach(server).map(look(), 2, "look")
+        attach(server).map(reporter(), 2, "look")
     archive = tmp_path / "packages.tar.gz"
     with pytest.raises(PackagesMissing, match=r"packages\.tar\.gz"):
-        attach(server, archive).map(look(), 2, "look")
+        attach(server, archive).map(reporter(), 2, "look")
     assert main(["pack", str(archive)]) == 0
     executor = attach(server, archive)
     until(lambda: executor.ready, FETCH_SECONDS)
@@ -147,4 +147,4 @@ def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
         until(lambda: f"may not be written to (Missing data chunks for artifact): {DISK_FULL}" in caplog.text)
     assert not executor.ready
     limit_files(resource.RLIM_INFINITY)
-    assert {version for version, _, _ in executor.map(look(), 4, "look")} == {library.fingerprint()}
+    assert {version for version, _, _ in executor.map(reporter(), 4, "look")} == {library.fingerprint()}

@@ -34,7 +34,7 @@ def test_what_is_lacking_is_listed_and_its_statements_are_all_that_is_needed(
         shop = shop_of(ends=ends)
         with shop.applying(), pytest.raises(NotReady, match="With reverse the master becomes a slave, and lacks what"):
             shop.run("planned", ["check"], reverse=True)
-        facts = survey.look(failover_of(shop.work("planned", reverse=True)), shop.store)
+        facts = survey.gather_facts(failover_of(shop.work("planned", reverse=True)), shop.store)
         shop.bring_functions("view", "schema owner")
         for session, lacks in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
             print(*lacks, sep="\n")

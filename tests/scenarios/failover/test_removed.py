@@ -68,7 +68,7 @@ def test_after_a_failover_with_reverse_the_former_master_is_as_before_add(
             ends.grant()
 
         shop = shop_of(ends=replace(ends, grant=grant))
-        facts = survey.look(failover_of(shop.work("planned", reverse=True)), shop.store)
+        facts = survey.gather_facts(failover_of(shop.work("planned", reverse=True)), shop.store)
         shop.bring_functions("view", "schema owner")
         for session, lacks in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
             session.execute(script(lacks).encode())

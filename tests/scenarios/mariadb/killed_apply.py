@@ -24,7 +24,7 @@ from sluice.executor import ThreadExecutor
 from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 from sluice.vendors.mysql import connection, vendor
-from sluice.vendors.mysql.connection import Found, MySQLSession
+from sluice.vendors.mysql.connection import MySQLSession, Result
 from sluice.vendors.mysql.target import apply_target, control_tables, load_target
 
 FORKED_WITH = (connection, vendor, apply_target, control_tables, load_target)
@@ -50,7 +50,7 @@ def die_at(number: int, after: bool) -> None:
     """From here on the process is killed before or after its `number`-th statement on the slave."""
     run, seen = MySQLSession.run, [0]
 
-    def counted(session: MySQLSession, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Found:
+    def counted(session: MySQLSession, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:
         seen[0] += 1
         last = seen[0] == number
         if last and not after:

@@ -43,7 +43,7 @@ def test_a_table_that_is_being_changed_is_never_taken_for_one_that_is_not_there(
             pass
         with apply.transaction():
             apply.run("SELECT 1 FROM other LIMIT 0")
-            monkeypatch.setattr(connection, "LOOK_UP_SECONDS", 0.1)
+            monkeypatch.setattr(connection, "SCHEMA_SECONDS", 0.1)
             for look in (catalog.shape, lambda session, table: catalog.own_indexes(session, [table])):
                 with pytest.raises(Contended, match="definitions of tables are being changed"):
                     look(apply, BUSY)

@@ -24,8 +24,8 @@ from fastapi.responses import FileResponse
 
 from sluice.airflow.pages import action_pages, master_pages, overview_pages, refusals, report_pages, slave_pages
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import Databases
 from sluice.airflow.pages.known import Watch
-from sluice.airflow.pages.look import Looks
 from sluice.airflow.pages.rendering import COMMON, Renderer
 from sluice.airflow.pages.templates import STATIC
 
@@ -37,11 +37,11 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has."""
     # Without the three URLs: everybody could read the descriptions.
     app = FastAPI(dependencies=[Depends(guard)], docs_url=None, redoc_url=None, openapi_url=None)
-    show, watch, looks = Renderer(), Watch(), Looks()
+    show, watch, databases = Renderer(), Watch(), Databases()
     refusals.add(app, show)
-    overview_pages.add(app, guard, show, watch, looks)
-    slave_pages.add(app, guard, show, watch, looks, folder)
-    master_pages.add(app, guard, show, watch, looks)
+    overview_pages.add(app, guard, show, watch, databases)
+    slave_pages.add(app, guard, show, watch, databases, folder)
+    master_pages.add(app, guard, show, watch, databases)
     action_pages.add(app, guard, show, watch)
     report_pages.add(app, guard, show, folder)
 

@@ -1,17 +1,17 @@
 """The pages as data, for programs: `./sluice status`, scripts, other monitors."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
+from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
-from sluice.airflow.pages.look import Looked, SlaveLook
 from sluice.airflow.pages.overview import Choice, MasterGroup
 from sluice.airflow.pages.overview import overview as made
 from sluice.airflow.pages.slave_row import Message, SlaveRow
 from sluice.coordination.known_pairs import Past
+from sluice.model.monitor_data import MasterOverview, MessageData, Overview, QueueData, SlaveOverview, WholeSlave
 
 
-def overview(gathered: Gathered, now: datetime) -> dict[str, object]:
+def overview(gathered: Gathered, now: datetime) -> Overview:
     page = made(gathered.survey, gathered.known, Choice(), now)
     return {
         "at": _time(gathered.at),
@@ -21,7 +21,7 @@ def overview(gathered: Gathered, now: datetime) -> dict[str, object]:
     }
 
 
-def _master(group: MasterGroup) -> dict[str, object]:
+def _master(group: MasterGroup) -> MasterOverview:
     return {
         "prefix": group.prefix,
         "from": group.place,
@@ -31,7 +31,7 @@ def _master(group: MasterGroup) -> dict[str, object]:
     }
 
 
-def _queue(group: MasterGroup) -> dict[str, object] | None:
+def _queue(group: MasterGroup) -> QueueData | None:
     queue = group.known.queue
     if queue is None:
         return None
@@ -45,7 +45,7 @@ def _queue(group: MasterGroup) -> dict[str, object] | None:
     }
 
 
-def slave(one: SlaveRow) -> Mapping[str, object]:
+def slave(one: SlaveRow) -> SlaveOverview:
     return {
         "slave": one.slave,
         "state": str(one.state),
@@ -70,9 +70,9 @@ def slave(one: SlaveRow) -> Mapping[str, object]:
     }
 
 
-def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, object]:
+def whole_slave(gathered: Gathered, one: SlaveRow, looked: LastAnswer[SlaveData], past: Past) -> WholeSlave:
     """A slave, the content of its database, and its events."""
-    seen = looked.seen or SlaveLook()
+    seen = looked.seen or SlaveData()
     return {
         "at": _time(gathered.at),
         "trouble": gathered.trouble or looked.trouble,
@@ -86,7 +86,7 @@ def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], pa
     }
 
 
-def _message(message: Message) -> dict[str, str]:
+def _message(message: Message) -> MessageData:
     return {"level": message.level.word, "text": message.text, "remedy": message.remedy}
 
 

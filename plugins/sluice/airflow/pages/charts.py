@@ -36,15 +36,15 @@ def curve(
     """The values of the last `minutes`. `now`: seconds since the epoch."""
     last = int(now // 60)
     points = [
-        (one.minute - last + minutes, found)
+        (one.minute - last + minutes, number)
         for one in samples
-        if last - minutes <= one.minute <= last and (found := value(one)) is not None
+        if last - minutes <= one.minute <= last and (number := value(one)) is not None
     ]
-    top = max([LEAST_TOP, *(found for _, found in points)]) if points else 0.0
+    top = max([LEAST_TOP, *(number for _, number in points)]) if points else 0.0
     runs: list[list[tuple[float, float]]] = []
     previous = None
-    for minute, found in points:
-        at = (round(minute / minutes * width, 1), round(height - found / top * (height - 2) - 1, 1))
+    for minute, number in points:
+        at = (round(minute / minutes * width, 1), round(height - number / top * (height - 2) - 1, 1))
         if previous is not None and minute - previous == 1:
             runs[-1].append(at)
         else:

@@ -1,18 +1,20 @@
 """Hides values of rows in everything that the monitor shows to people who may not see them. Pure.
 
 Messages of an apply name the conflicting row, and a server's own messages quote values. The patterns here cover both.
-`sluice.airflow.pages.look.images` hides the images of rejects.
+`sluice.airflow.pages.databases.images` hides the images of rejects.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import LastAnswer, SlaveData
 from sluice.airflow.pages.known import Gathered
-from sluice.airflow.pages.look import Looked, SlaveLook
 from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.coordination.verification_log import LastComparison
+from sluice.model.apply_status import ApplyStatus
 from sluice.model.mask import HIDDEN
 from sluice.model.names import Prefix
 
@@ -42,26 +44,26 @@ def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
     return gathered if visitor.sees_values else replace(gathered, known=known(gathered.known))
 
 
-def known(found: Known) -> Known:
-    slaves: Mapping[tuple[Prefix, str], KnownSlave] = {pair: _slave(one) for pair, one in found.slaves.items()}
-    return replace(found, slaves=slaves)
+def known(read: Known) -> Known:
+    slaves: Mapping[tuple[Prefix, str], KnownSlave] = {pair: _slave(one) for pair, one in read.slaves.items()}
+    return replace(read, slaves=slaves)
 
 
-def past(found: Past) -> Past:
-    return replace(found, events=[replace(event, text=without_values(event.text)) for event in found.events])
+def past(read: Past) -> Past:
+    return replace(read, events=[replace(event, text=without_values(event.text)) for event in read.events])
 
 
-def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
+def answer(given: LastAnswer[SlaveData]) -> LastAnswer[SlaveData]:
     """Hides values, except in the images of rejects."""
-    seen = found.seen
+    seen = given.seen
     if seen is None:
-        return found
+        return given
     checkpoint = seen.checkpoint and replace(seen.checkpoint, message=without_values(seen.checkpoint.message))
     rejects = [
         replace(one, reason=without_values(one.reason), answer=one.answer and without_values(one.answer))
         for one in seen.rejects
     ]
-    return replace(found, seen=replace(seen, checkpoint=checkpoint, rejects=rejects))
+    return replace(given, seen=replace(seen, checkpoint=checkpoint, rejects=rejects))
 
 
 def report(value: object, key: str = "") -> Any:
@@ -76,16 +78,17 @@ def report(value: object, key: str = "") -> Any:
 
 
 def _slave(one: KnownSlave) -> KnownSlave:
-    said = {
-        **one.status,
-        **{name: without_values(str(one.status[name])) for name in _TEXTS if one.status.get(name)},
+    known: Mapping[str, object] = one.status
+    status = {
+        **known,
+        **{name: without_values(str(known[name])) for name in _TEXTS if known.get(name)},
         "not_ready": {table: without_values(str(why)) for table, why in (one.status.get("not_ready") or {}).items()},
         "differing": [without_values(str(reason)) for reason in one.status.get("differing") or ()],
     }
-    tables = {
-        table: {**seen, "reason": without_values(str(seen["reason"]))} if seen.get("reason") else seen
+    tables: dict[str, LastComparison] = {
+        table: {**seen, "reason": without_values(seen["reason"])} if seen.get("reason") else seen
         for table, seen in one.tables.items()
     }
     closures = [replace(closure, reason=without_values(closure.reason)) for closure in one.closures]
     lacks = [replace(lack, what=without_values(lack.what)) for lack in one.lacks]
-    return replace(one, status=said, tables=tables, closures=closures, lacks=lacks)
+    return replace(one, status=cast(ApplyStatus, status), tables=tables, closures=closures, lacks=lacks)

@@ -45,10 +45,10 @@ class Gathered:
 
 def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
     """The replication `prefix`. Raises 404 if there is none, or if it has no such slave."""
-    found = {str(one.prefix): one for one in gathered.survey.replications}
-    one = found.get(prefix.upper())
+    replications = {str(one.prefix): one for one in gathered.survey.replications}
+    one = replications.get(prefix.upper())
     if one is None:
-        known = f"These are configured: {', '.join(found)}." if found else "No replication is."
+        known = f"These are configured: {', '.join(replications)}." if replications else "No replication is."
         raise HTTPException(
             404, f"{prefix} is not configured, or its file has mistakes, which the overview lists. {known}"
         )
@@ -74,8 +74,8 @@ class Watch:
 
     async def state(self) -> Gathered:
         """The current state. If Redis or the configuration cannot be read: the former state, with the reason."""
-        found = self._fresh()
-        return await in_thread(self._once) if found is None else found
+        state = self._fresh()
+        return await in_thread(self._once) if state is None else state
 
     def forget(self) -> None:
         """Makes the next call of `state` read again, because an action has changed something."""
@@ -87,8 +87,8 @@ class Watch:
     def _once(self) -> Gathered:
         """Of several concurrent calls only one reads."""
         with self._lock:
-            if (found := self._fresh()) is not None:
-                return found
+            if (state := self._fresh()) is not None:
+                return state
             gathered = self._last = self._gather()
             self._read_at = time.monotonic()
             return gathered
@@ -120,9 +120,9 @@ class Watch:
         parts = [part for one in (self._surveyed[1].replications if self._surveyed else ()) for part in one.points_at]
         marks = tuple(_marks(config.folders())), tuple(_mark(part) for part in parts)
         if self._surveyed is None or self._surveyed[0] != marks:
-            found = config.survey()
-            parts = [part for one in found.replications for part in one.points_at]
-            self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), found
+            survey = config.survey()
+            parts = [part for one in survey.replications for part in one.points_at]
+            self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), survey
         return self._surveyed[1]
 
 
@@ -143,13 +143,13 @@ def _past(prefix: Prefix, slave: str, minutes: int) -> Past:
 
 
 def _marks(folders: tuple[Path, ...]) -> list[object]:
-    found: list[object] = []
+    marks: list[object] = []
     for folder in folders:
         try:
-            found += [(str(file), _mark(file)) for file in sorted(folder.iterdir())]
+            marks += [(str(file), _mark(file)) for file in sorted(folder.iterdir())]
         except OSError as error:
-            found.append((str(folder), str(error)))
-    return found
+            marks.append((str(folder), str(error)))
+    return marks
 
 
 def _mark(file: Path) -> object:

@@ -8,22 +8,22 @@ from fastapi import Depends, FastAPI, Request, Response
 
 from sluice.airflow.pages import hidden
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import Databases
 from sluice.airflow.pages.known import Watch, configured, in_thread
-from sluice.airflow.pages.look import Looks
 from sluice.airflow.pages.overview import place_of
 from sluice.airflow.pages.rendering import POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import master_messages, queue_level, row
 from sluice.operate.actions import Scope, of
 
 
-def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
+def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, databases: Databases) -> None:
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/masters/{prefix}/")
     async def master(request: Request, visitor: Who, prefix: str) -> Response:
         state_now = await watch.state()
         replication = configured(state_now, prefix)
-        looked = await looks.master(replication)
+        looked = await databases.master(replication)
 
         def made() -> Response:
             now, gathered = datetime.now(UTC), hidden.shown_to(visitor, state_now)
@@ -43,7 +43,7 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
     async def queries(request: Request, visitor: Who, prefix: str) -> Response:
         gathered = await watch.state()
         replication = configured(gathered, prefix)
-        looked = await looks.queries(replication)
+        looked = await databases.queries(replication)
         return show(
             request, "queries.html", visitor, here="master", poll=POLL_SECONDS,
             gathered=gathered, replication=replication, looked=looked, visible=visitor.sees_values,

@@ -154,7 +154,7 @@ def _of_loads(loads: Loads) -> list[Metric]:
 
 def _thresholds(replications: Iterable[Replication]) -> list[Metric]:
     """The configured limits, for alerts to compare with."""
-    found = {
+    thresholds = {
         "sluice_lag_warning_seconds": ("a lag is a warning", "lag_warning"),
         "sluice_lag_critical_seconds": ("a lag is critical", "lag_critical"),
         "sluice_queue_warning_changes": ("a queue is a warning", "queue_warning"),
@@ -164,7 +164,7 @@ def _thresholds(replications: Iterable[Replication]) -> list[Metric]:
     return [
         Metric(name, "gauge", f"From which value on {what}, by the configuration.",
                [({"prefix": str(one.prefix)}, getattr(one.monitor, option)) for one in listed])
-        for name, (what, option) in found.items()
+        for name, (what, option) in thresholds.items()
     ]  # fmt: skip
 
 

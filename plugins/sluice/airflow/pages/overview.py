@@ -93,10 +93,10 @@ class Overview:
     broken: tuple[Broken, ...] = field(default=())
 
 
-def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Overview:
+def overview(survey: Survey, known: Known, choice: Choice, now: datetime) -> Overview:
     """`now`: with a time zone."""
     every, groups = [], []
-    for replication in found.replications:
+    for replication in survey.replications:
         prefix = replication.prefix
         rows = [row(replication, slave, known.slave(prefix, slave), now) for slave in replication.slaves]
         every += rows
@@ -114,7 +114,7 @@ def overview(found: Survey, known: Known, choice: Choice, now: datetime) -> Over
         len(every),
         len(shown),
         choice,
-        broken(found),
+        broken(survey),
     )
 
 
@@ -132,11 +132,11 @@ def matches(one: SlaveRow, choice: Choice) -> bool:
     return all(word in text for word in choice.find.lower().split())
 
 
-def broken(found: Survey) -> tuple[Broken, ...]:
+def broken(survey: Survey) -> tuple[Broken, ...]:
     """Replications with mistakes, and files without a prefix."""
-    named = [Broken(prefix, [str(each) for each in mistakes]) for prefix, mistakes in found.broken.items()]
-    known = {each for mistakes in found.broken.values() for each in mistakes}
-    rest = [str(each) for each in found.mistakes if each not in known]
+    named = [Broken(prefix, [str(each) for each in mistakes]) for prefix, mistakes in survey.broken.items()]
+    known = {each for mistakes in survey.broken.values() for each in mistakes}
+    rest = [str(each) for each in survey.mistakes if each not in known]
     return (*named, *([Broken("", rest)] if rest else []))
 
 

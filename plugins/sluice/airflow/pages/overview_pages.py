@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 
 from sluice.airflow.pages import as_data, hidden, metrics
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import Databases
 from sluice.airflow.pages.known import Gathered, Watch, in_thread
-from sluice.airflow.pages.look import Looks
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import state_of
@@ -25,7 +25,7 @@ MANY, MANY_POLL_SECONDS = 100, 10
 ATTENTION_SHOWN = 8
 
 
-def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, looks: Looks) -> None:
+def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watch, databases: Databases) -> None:
     Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
 
     @app.get("/")
@@ -61,12 +61,12 @@ def add(app: FastAPI, guard: Callable[..., Visitor], show: Renderer, watch: Watc
     @app.get("/metrics")
     async def measured(visitor: Who) -> Response:
         gathered = await watch.state()
-        loads = await loads_of(gathered, looks)
+        loads = await loads_of(gathered, databases)
         text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC), loads))
         return Response(text, media_type=metrics.CONTENT_TYPE, headers=HEADERS)
 
 
-async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Progress]:
+async def loads_of(gathered: Gathered, databases: Databases) -> dict[tuple[str, str], Progress]:
     """The progress of each slave that is being loaded and whose database answers."""
     loading = [
         (one, slave)
@@ -74,10 +74,10 @@ async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Pr
         for slave in one.slaves
         if is_loading(gathered.known.slave(one.prefix, slave))
     ]
-    found = await asyncio.gather(*(looks.slave(one, slave) for one, slave in loading))
+    answers = await asyncio.gather(*(databases.slave(one, slave) for one, slave in loading))
     return {
         (str(one.prefix), slave): looked.seen.progress
-        for (one, slave), looked in zip(loading, found, strict=True)
+        for (one, slave), looked in zip(loading, answers, strict=True)
         if looked.seen and looked.seen.progress and not looked.trouble
     }
 

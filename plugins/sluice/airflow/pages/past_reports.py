@@ -21,7 +21,7 @@ class Past:
 
 def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
     """The latest reports, newest first. With a pair: only reports about it."""
-    found: list[Past] = []
+    reports: list[Past] = []
     changed: dict[Path, int] = {}
     for one in folder.iterdir():
         with suppress(OSError):  # without a report, or being removed
@@ -29,10 +29,10 @@ def latest(folder: Path, pair: str = "", most: int = 100) -> list[Past]:
                 changed[one / "report.json"] = (one / "report.json").stat().st_mtime_ns
     for file in sorted(changed, key=changed.__getitem__, reverse=True):
         if pairs := [named for named in _pairs(file, changed[file]) if pair in ("", named[0])]:
-            found.append(Past(file.parent.name, pairs))
-        if len(found) == most:
+            reports.append(Past(file.parent.name, pairs))
+        if len(reports) == most:
             break
-    return found
+    return reports
 
 
 @lru_cache(maxsize=2000)

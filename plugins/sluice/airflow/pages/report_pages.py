@@ -47,8 +47,8 @@ def _file(folder: Path, name: str, file: str, kind: str) -> FileResponse:
 
 
 def _without_values(folder: Path, name: str) -> list[Report]:
-    found: list[Report] = hidden.report(json.loads(_path(folder, name, "report.json").read_text()))
-    return found
+    report: list[Report] = hidden.report(json.loads(_path(folder, name, "report.json").read_text()))
+    return report
 
 
 def _path(folder: Path, name: str, file: str) -> Path:

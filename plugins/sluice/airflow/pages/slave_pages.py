@@ -13,8 +13,8 @@ from sluice.airflow import connections, jobs
 from sluice.airflow.job import Job, Kind
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.databases import Databases, images
 from sluice.airflow.pages.known import Watch, configured, in_thread
-from sluice.airflow.pages.look import Looks, images
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import row
@@ -35,7 +35,7 @@ def add(
     guard: Callable[..., Visitor],
     show: Renderer,
     watch: Watch,
-    looks: Looks,
+    databases: Databases,
     folder: Callable[[], Path],
 ) -> None:
     """`folder` holds the reports."""
@@ -45,14 +45,14 @@ def add(
     async def slave(request: Request, visitor: Who, prefix: str, slave: str, hours: int = 1) -> Response:
         state_now = await watch.state()
         replication = configured(state_now, prefix, slave)
-        seen = await looks.slave(replication, slave)
+        seen = await databases.slave(replication, slave)
         minutes = DAY if hours > 1 else HOUR
 
         def made() -> Response:
             now, gathered, visible = datetime.now(UTC), hidden.shown_to(visitor, state_now), visitor.sees_values
             known = gathered.known.slave(replication.prefix, slave)
             past = watch.past(replication.prefix, slave, minutes)
-            looked, past = (seen, past) if visible else (hidden.looked(seen), hidden.past(past))
+            looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
             found = row(replication, slave, known, now)
             mask = Mask(replication.verify.mask)
             job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
@@ -73,8 +73,8 @@ def add(
     async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:
         state_now = await watch.state()
         replication = configured(state_now, prefix, slave)
-        looked = await looks.slave(replication, slave)
-        gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.looked(looked)
+        looked = await databases.slave(replication, slave)
+        gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.answer(looked)
         past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
         past = past if visitor.sees_values else hidden.past(past)
         found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))

@@ -73,7 +73,7 @@ class SlaveRow:
     holder: str
     since: datetime | None
     """When the apply process started."""
-    said: datetime | None
+    last_status: datetime | None
     """Time of the apply's last status."""
     safe_mode: str
     """Empty if no apply runs."""
@@ -133,16 +133,16 @@ class SlaveRow:
 
 def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) -> SlaveRow:
     """`now`: with a time zone."""
-    said, thresholds = known.status, replication.monitor
-    state, as_of = state_of(known), moment(said.get("current_as_of"))
+    status, thresholds = known.status, replication.monitor
+    state, as_of = state_of(known), moment(status.get("current_as_of"))
     follows = state in APPLYING and as_of is not None
     lag = max(0.0, (now - as_of).total_seconds()) if follows and as_of is not None else None
     lag_level = Level.OK
     if lag is not None and state is SlaveState.NORMAL:
         lag_level = level_of(lag, thresholds.lag_warning, thresholds.lag_critical)
-    applying, written = known.holder is not None, moment(said.get("at"))
+    applying, written = known.holder is not None, moment(status.get("at"))
     times = [moment(seen.get("time")) for seen in known.tables.values()]
-    found = SlaveRow(
+    slave_row = SlaveRow(
         prefix=str(replication.prefix),
         slave=slave,
         state=state,
@@ -151,25 +151,25 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         as_of=as_of,
         lag=lag,
         lag_level=lag_level,
-        rate=float(said.get("rate") or 0) if applying and _fresh(written, now) else 0.0,
+        rate=float(status.get("rate") or 0) if applying and _fresh(written, now) else 0.0,
         samples=tuple(known.samples),
         applying=applying,
         holder=str(known.holder or ""),
-        since=moment(said.get("since")) if applying else None,
-        said=written,
-        safe_mode=str(said.get("safe_mode") or "not known") if applying else "",
-        tables=max(len(known.tables), len(said.get("not_ready") or ())),
-        not_ready=dict(said.get("not_ready") or {}),
+        since=moment(status.get("since")) if applying else None,
+        last_status=written,
+        safe_mode=str(status.get("safe_mode") or "not known") if applying else "",
+        tables=max(len(known.tables), len(status.get("not_ready") or ())),
+        not_ready=dict(status.get("not_ready") or {}),
         places=_places(replication, slave),
         conflicts=_conflicts(replication, slave),
-        loading=tuple(str(table) for table in said.get("loading") or ()),
-        rejects=tuple(str(table) for table in said.get("set_aside") or ()),
+        loading=tuple(str(table) for table in status.get("loading") or ()),
+        rejects=tuple(str(table) for table in status.get("set_aside") or ()),
         verified=min((time for time in times if time), default=None) if None not in times else None,
         different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
         closures=tuple(str(closure) for closure in known.closures),
         connection=connection_of(known) if applying else "not connected",
     )
-    return SlaveRow(**{**vars(found), "messages": tuple(messages(replication, found, known, now))})
+    return SlaveRow(**{**vars(slave_row), "messages": tuple(messages(replication, slave_row, known, now))})
 
 
 def connection_of(known: KnownSlave) -> str:
@@ -221,49 +221,49 @@ def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
 
 def messages(replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
     """The slave's findings, worst first."""
-    found = [*_of_apply(one, known, now), *_of_data(replication, one, known)]
-    return sorted(found, key=lambda message: -message.level)
+    all_messages = [*_of_apply(one, known, now), *_of_data(replication, one, known)]
+    return sorted(all_messages, key=lambda message: -message.level)
 
 
 def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
-    found = []
+    messages = []
     for closure in known.closures:
         if closure.name == ERROR:
-            found.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
+            messages.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
         elif closure.by == APPROVAL:
             text = f"The initial update waits for a person's answer: {closure.reason}"
-            found.append(Message(text, Level.WARNING, "approve"))
+            messages.append(Message(text, Level.WARNING, "approve"))
         elif closure.name == INITIAL_UPDATE:
-            found.append(Message(f"The gate is closed: {closure}", Level.OK))
+            messages.append(Message(f"The gate is closed: {closure}", Level.OK))
         else:
-            found.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
+            messages.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
     gate_closed = bool(known.closures)
     if one.state is SlaveState.INCONSISTENT:
         reason = str(known.status.get("message") or "").rstrip(".")
         text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
-        found.append(Message(text, Level.CRITICAL, "initiate"))
+        messages.append(Message(text, Level.CRITICAL, "initiate"))
     elif one.state is SlaveState.UNCONFIGURED:
-        found.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
+        messages.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
     elif one.state in APPLYING and not one.applying and not gate_closed:
-        since = f" since {clock(one.said)} UTC" if one.said else ""
-        found.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply"))
-    if one.applying and one.said and (silent := (now - one.said).total_seconds()) > SILENT_SECONDS:
+        since = f" since {clock(one.last_status)} UTC" if one.last_status else ""
+        messages.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply"))
+    if one.applying and one.last_status and (silent := (now - one.last_status).total_seconds()) > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
-        found.append(Message(text, Level.WARNING, "restart"))
+        messages.append(Message(text, Level.WARNING, "restart"))
     activity = str(known.status.get("activity") or "")
     if one.applying and not gate_closed and activity.startswith("waiting") and one.state in APPLYING:
         reading = "block that is being read" in activity
-        found.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
+        messages.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
     if one.lag is not None and one.lag_level:
-        found.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
+        messages.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
     if mistake := known.status.get("configuration"):
         text = f"The apply goes on with the configuration it has, because of a mistake: {mistake}"
-        found.append(Message(text, Level.CRITICAL, lasting="configuration"))
-    return found
+        messages.append(Message(text, Level.CRITICAL, lasting="configuration"))
+    return messages
 
 
 def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list[Message]:
-    found = []
+    messages = []
     if one.not_ready:
         lacking = [TableName.parse(name) for name in one.not_ready]
         what = what_loads(replication.prefix, one.slave, lacking, known.started)
@@ -272,11 +272,11 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
         listed = "; ".join(reasons[:REASONS_SHOWN]).rstrip(".")
         why = f" ({listed}{'; …' if len(reasons) > REASONS_SHOWN else ''})" if reasons else ""
         text = f"{counted(len(lacking), 'table')} not loaded, changes left out{why}. {what}"
-        found.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
-    found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
-    if settle := how_to_settle(one.rejects):
-        found.append(Message(settle, Level.CRITICAL, "rejects", lasting="rejects"))
-    found += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
+        messages.append(Message(text, Level.CRITICAL, "reload", rest) if rest else Message(text, Level.WARNING))
+    messages += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
+    if settling := how_to_settle(one.rejects):
+        messages.append(Message(settling, Level.CRITICAL, "rejects", lasting="rejects"))
+    messages += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
     for outcome, text, level, remedy in (
         ("different", "Not equal to the master by the last comparison", Level.CRITICAL, "repair"),
         ("could not compare", "Could not be compared with the master the last time", Level.WARNING, "verify"),
@@ -285,44 +285,44 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
         if tables:
             named = ", ".join(tables[:REASONS_SHOWN])
             more = f" and {len(tables) - REASONS_SHOWN} more" if len(tables) > REASONS_SHOWN else ""
-            found.append(Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables)))
-    return found
+            messages.append(Message(f"{text}: {named}{more}.", level, remedy, "\n".join(tables)))
+    return messages
 
 
 def master_messages(replication: Replication, known: KnownMaster, now: datetime) -> list[Message]:
     """The master's findings, worst first. `now`: with a time zone."""
-    found = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
-    found += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
+    messages = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
+    messages += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
     if known.items.warning:
-        found.append(Message(known.items.warning, Level.WARNING))
+        messages.append(Message(known.items.warning, Level.WARNING))
     if known.lacks:
         named = listed([lack.what for lack in known.lacks], REASONS_SHOWN, "table")
         remedy = how_to_capture(Prefix(str(replication.prefix)))
-        found.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
+        messages.append(Message(f"{named}. {remedy}", Level.CRITICAL, "reconcile"))
     if replication.master.capture == REDO and (known.redo is None or known.redo.silent(now.timestamp())):
         text = "Nobody reads the master's redo logs. Start the DAG capture_redo, or see what its last run says."
-        found.append(Message(text, Level.CRITICAL, lasting="redo"))
+        messages.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.error:
         text = f"The capture from redo logs has stopped: {known.redo.error}"
-        found.append(Message(text, Level.CRITICAL, lasting="redo"))
+        messages.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.unread:
-        found.append(Message(known.redo.unread, Level.CRITICAL, lasting="redo"))
+        messages.append(Message(known.redo.unread, Level.CRITICAL, lasting="redo"))
     if known.redo and known.redo.watch_error:
-        found.append(Message(known.redo.watch_error, Level.WARNING))
+        messages.append(Message(known.redo.watch_error, Level.WARNING))
     for thread in known.redo.threads if known.redo else ():
         if thread.logs:
             text = f"Redo logs are missing, or will be: {thread.logs.rstrip('.')}."
-            found.append(Message(text, Level.CRITICAL, lasting="redo"))
+            messages.append(Message(text, Level.CRITICAL, lasting="redo"))
         if thread.left_out:
             text = f"Redo thread {thread.thread}: {thread.left_out}"
-            found.append(Message(text, Level.CRITICAL, lasting="redo"))
+            messages.append(Message(text, Level.CRITICAL, lasting="redo"))
         if thread.state == "failed":
             text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
-            found.append(Message(text, Level.CRITICAL, lasting="redo"))
+            messages.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.queue and (level := queue_level(replication, known)):
         text = f"{counted(known.queue.changes, 'change')} wait in ITEMS, {known.queue.bytes / 1e6:,.0f} MB."
-        found.append(Message(text, level, lasting="queue"))
-    return sorted(found, key=lambda message: -message.level)
+        messages.append(Message(text, level, lasting="queue"))
+    return sorted(messages, key=lambda message: -message.level)
 
 
 def queue_level(replication: Replication, known: KnownMaster) -> Level:
@@ -338,10 +338,10 @@ def level_of(value: float, warning: float, critical: float) -> Level:
 def moment(text: object) -> datetime | None:
     """Reads an ISO 8601 time with a time zone; None for anything else."""
     try:
-        found = datetime.fromisoformat(str(text))
+        time = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def clock(time: datetime | None) -> str:
@@ -365,12 +365,12 @@ def _conflicts(replication: Replication, slave: str) -> str:
         return ""
     if config.safe_mode:
         return "none, the slave is always in safe mode"
-    found = {"reject": "are set aside in REJECTS", "overwrite": "are overwritten"}.get(config.on_conflict)
-    parts = [found or _ON_ERROR[config.on_error]]
-    if found is None:
-        for policy, said in _ON_ERROR.items():
+    exception = {"reject": "are set aside in REJECTS", "overwrite": "are overwritten"}.get(config.on_conflict)
+    parts = [exception or _ON_ERROR[config.on_error]]
+    if exception is None:
+        for policy, words in _ON_ERROR.items():
             lines = [str(line.pattern) for line in replication.tables if line.on_error == policy != config.on_error]
-            parts += [f"of {', '.join(lines)}: {said}"] if lines else []
+            parts += [f"of {', '.join(lines)}: {words}"] if lines else []
     parts += [f"of {pattern}: decided by {rule}" for pattern, rule in config.conflict_rules]
     return "; ".join(parts)
 

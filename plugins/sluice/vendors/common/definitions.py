@@ -142,11 +142,11 @@ class Definitions(ABC):
     ) -> list[Lack]:
         """What `complete_indexes` and `complete_constraints` would make, with the statements."""
         wanted, _ = self._lacking_indexes(connection, indexes)
-        found = [
+        lacks = [
             Lack("", f"index {index.name} of {index.table}", "the master has it", statement, Severity.WARNING)
             for index, statement in wanted
         ]
-        return found + [
+        return lacks + [
             Lack("", f"foreign key {each.name} of {each.table}", "the master has it", statement, Severity.NOTE)
             for each, statement in self._lacking_foreign_keys(connection, constraints, replicated)
         ]
@@ -160,26 +160,26 @@ class Definitions(ABC):
     ) -> list[Lack]:
         """Unique values that only the slave keeps."""
         del constraints
-        found = []
+        extra = []
         for own in self.catalog.own_indexes(connection, tables):
             known = any(same_index(own, other) for other in indexes if other.table == own.table)
             if not own.unique or own.primary or known:
                 continue
             drop = self.drop_index_statement(own.table, own.name)
             why = "the master has none, and the apply stops at the first row of the master's that does not meet it"
-            found.append(Lack("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
-        return found
+            extra.append(Lack("", f"unique index {own.name} of {own.table}", why, drop, Severity.WARNING))
+        return extra
 
     # Followed: see `Following`
 
     def present(self, connection: Session, tables: Sequence[TableName]) -> list[Described | Defined]:
-        found: list[Described | Defined] = [
+        definitions: list[Described | Defined] = [
             Defined(DefinedKind.UNIQUE if index.unique else DefinedKind.INDEXES, index.table, index.name, _HERE)
             for index in self.catalog.own_indexes(connection, tables)
             if not index.primary
         ]
         known = set(tables)
-        return found + [
+        return definitions + [
             Defined(DefinedKind.FOREIGN_KEYS, own.key.child, own.name, _HERE)
             for own in self.catalog.foreign_keys(connection, tables)
             if own.key.child in known

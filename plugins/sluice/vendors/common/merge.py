@@ -51,14 +51,14 @@ class RowSet(Generic[T]):
         """The columns that are compared, and where their former values stand: what did not change has no `b`."""
         if not self.compared or self.kind == "inserts":
             return []
-        found = []
+        images = []
         for number, name in enumerate(self.columns, start=1):
             if name in self.key or self.target.column(name).generated:
                 continue
             place = f"b{number}" if f"b{number}" in self.names else f"c{number}"
             if place in self.names:
-                found.append((name, place))
-        return found
+                images.append((name, place))
+        return images
 
     @property
     def changes_unique_values(self) -> bool:

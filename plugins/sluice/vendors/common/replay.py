@@ -74,7 +74,7 @@ class Replayer(ABC, Generic[T]):
                     with self.connection.transaction():
                         self._one(change, done, options)
                 except Conflict as conflict:
-                    done.rejects += self._settle(change, conflict, options)
+                    done.rejects += self._resolve(change, conflict, options)
                 else:
                     done.passed([change])
                 done.changes += 1
@@ -108,7 +108,7 @@ class Replayer(ABC, Generic[T]):
                 done.displaced[each.table, each.key] = each
         self.execute(change, target, safe=options.safe, images=change.table in options.images)
 
-    def _settle(self, change: RowChange, problem: Conflict, options: ReplayOptions) -> list[Rejected]:
+    def _resolve(self, change: RowChange, problem: Conflict, options: ReplayOptions) -> list[Rejected]:
         rule = options.rules.get(change.table)
         slave_row, overwrite = self._slave_row(change), lambda: self._overwritten(change)
         return rejects_of_conflict(change, problem, slave_row, rule, overwrite, reject=options.reject)
@@ -132,11 +132,11 @@ class Replayer(ABC, Generic[T]):
             if not row:
                 continue
             try:
-                found = self.one_row(target, change.key_of(row), names)
+                on_slave = self.one_row(target, change.key_of(row), names)
             except StatementFailed:
                 continue
-            if found is not None:
-                return found
+            if on_slave is not None:
+                return on_slave
         return None
 
 

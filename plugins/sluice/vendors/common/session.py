@@ -10,7 +10,7 @@ from sluice.database.session import Rows, SessionOptions
 from sluice.model.connection import ConnectionInfo
 
 
-class Found:
+class Result:
     """What a statement returned."""
 
     def __init__(self, rows: Sequence[tuple[Any, ...]], rowcount: int):

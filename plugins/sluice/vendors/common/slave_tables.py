@@ -179,15 +179,15 @@ class SlaveTables(KnownTables[T]):
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         wanted = set(tables)
-        found = self.catalog.foreign_keys(self.connection, sorted(wanted))
-        return [own.key for own in found if own.key.child in wanted]
+        keys = self.catalog.foreign_keys(self.connection, sorted(wanted))
+        return [own.key for own in keys if own.key.child in wanted]
 
     def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
         wanted = list(among)
         links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
-        found, more = {table}, True
+        connected, more = {table}, True
         while more:
-            near = {end for link in links if found & set(link) for end in link} & set(wanted)
-            more, found = not near <= found, found | near
-        return found
+            near = {end for link in links if connected & set(link) for end in link} & set(wanted)
+            more, connected = not near <= connected, connected | near
+        return connected

@@ -97,13 +97,13 @@ def run(connection: Session, statements: Iterable[str]) -> None:
         native(connection).run(statement)
 
 
-def mended(connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
+def mended(connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
     """Nothing can be tried, so the account's grants are read; one look finds all that is lacking."""
     session = native(connection)
     kept = [] if made else [create_role(role)]
     session.prepared_account = _account_of(session, role) if made else grants.account(role, ANYWHERE)
     try:
-        return kept + mending(look(), kept)
+        return kept + mending(current_lacks(), kept)
     finally:
         session.prepared_account = None
 
@@ -113,18 +113,18 @@ def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -
     del schema
     session = native(connection)
     own = MySQLTables(session, prefix)
-    there = [prefix.lower + table for table in TABLES if own.has(table)]
-    for table in there:
+    present = [prefix.lower + table for table in TABLES if own.has(table)]
+    for table in present:
         if not table.endswith("locks"):
             session.run(f"DELETE FROM {quoted(table)} WHERE slave = %s", [slave])
     checkpoint = f"{prefix.lower}checkpoint"
-    if checkpoint in there and session.run(f"SELECT 1 FROM {quoted(checkpoint)} LIMIT 1").fetchall():
+    if checkpoint in present and session.run(f"SELECT 1 FROM {quoted(checkpoint)} LIMIT 1").fetchall():
         return
-    staged = session.look_up(
+    staged = session.read_schema(
         sql_files.render("mysql", "relations", names="table_schema = %(database)s AND table_name RLIKE %(stage)s"),
         {"database": session.info.database, "stage": f"^{prefix.lower}stage_[0-9]+_"},
     )
-    for name in [*there, *(name for _, name, _ in staged)]:
+    for name in [*present, *(name for _, name, _ in staged)]:
         session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
 
 

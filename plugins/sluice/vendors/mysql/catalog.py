@@ -41,10 +41,10 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     if not wanted:
         return {}
     condition, values = among(session, wanted)
-    found: dict[TableName, list[Column]] = {}
-    for database, name, *column in session.look_up(sql_files.render("mysql", "columns", tables=condition), values):
-        found.setdefault(names.table_of(session, database, name), []).append(_column(column))
-    return keyed(found, own_indexes(connection, list(found)))
+    columns: dict[TableName, list[Column]] = {}
+    for database, name, *column in session.read_schema(sql_files.render("mysql", "columns", tables=condition), values):
+        columns.setdefault(names.table_of(session, database, name), []).append(_column(column))
+    return keyed(columns, own_indexes(connection, list(columns)))
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
@@ -58,11 +58,11 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
     if not tables:
         return []
     condition, values = among(session, tables)
-    found: dict[tuple[TableName, str], list[tuple[str | None, bool, bool]]] = {}
-    rows = session.look_up(sql_files.render("mysql", "indexes", tables=condition), values)
+    by_index: dict[tuple[TableName, str], list[tuple[str | None, bool, bool]]] = {}
+    rows = session.read_schema(sql_files.render("mysql", "indexes", tables=condition), values)
     for database, name, index, unique, column, part in rows:
         entry = (column, bool(unique), part is not None)
-        found.setdefault((names.table_of(session, database, name), index), []).append(entry)
+        by_index.setdefault((names.table_of(session, database, name), index), []).append(entry)
     made = [
         OwnIndex(
             table,
@@ -72,7 +72,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
             all(column is not None and not prefix for column, _, prefix in parts),
             index == _PRIMARY,
         )
-        for (table, index), parts in found.items()
+        for (table, index), parts in by_index.items()
     ]
     return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
 
@@ -85,12 +85,12 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
     condition, values = among(session, tables)
     referred, _ = among(session, tables, ("referenced_table_schema", "referenced_table_name"))
     statement = sql_files.render("mysql", "foreign_keys", tables=f"({condition} OR {referred})")
-    found: dict[tuple[TableName, str], tuple[TableName, str, str, list[str], list[str]]] = {}
-    for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.look_up(
+    by_name: dict[tuple[TableName, str], tuple[TableName, str, str, list[str], list[str]]] = {}
+    for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.read_schema(
         statement, values
     ):
         child = names.table_of(session, database, name)
-        entry = found.setdefault(
+        entry = by_name.setdefault(
             (child, key),
             (names.table_of(session, other, parent), _ACTIONS[on_update], _ACTIONS[on_delete], [], []),
         )
@@ -98,7 +98,7 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
         entry[4].append(parent_column)
     return [
         OwnForeignKey(key, ForeignKey(child, parent, on_update, on_delete, tuple(columns), tuple(parents)))
-        for (child, key), (parent, on_update, on_delete, columns, parents) in found.items()
+        for (child, key), (parent, on_update, on_delete, columns, parents) in by_name.items()
     ]
 
 

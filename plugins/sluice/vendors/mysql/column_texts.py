@@ -31,13 +31,13 @@ class ColumnTexts:
     @cached_property
     def base(self) -> str:
         """The type without length and attributes."""
-        found = _TYPE.match(self.type.lower())
-        return found["name"] if found else self.type.lower()
+        matched = _TYPE.match(self.type.lower())
+        return matched["name"] if matched else self.type.lower()
 
     @cached_property
     def length(self) -> int:
-        found = _TYPE.match(self.type.lower())
-        inside = found["inside"] if found else None
+        matched = _TYPE.match(self.type.lower())
+        inside = matched["inside"] if matched else None
         return int(inside) if inside and inside.isdigit() else 0
 
     @property

@@ -55,10 +55,10 @@ _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>[^)]*)\))?(?P<rest>.*)", re.DO
 def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
     """What the values of a type are, as COLUMN_TYPE of information_schema writes it. None is of a database's own."""
     del defined
-    found = _TYPE.fullmatch(type_name.lower())
-    if found is None:
+    matched = _TYPE.fullmatch(type_name.lower())
+    if matched is None:
         return LogicalType(Kind.OTHER, name=type_name)
-    name, inside, unsigned = found["name"], found["inside"], "unsigned" in found["rest"]
+    name, inside, unsigned = matched["name"], matched["inside"], "unsigned" in matched["rest"]
     if type_name.lower() == "tinyint(1)":
         return LogicalType(Kind.BOOLEAN)
     if name in _SIZES:

@@ -18,7 +18,7 @@ from pymysql.converters import conversions
 from sluice.database.errors import Contended, DatabaseError, StatementFailed
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.common.session import Found, OwnTransactions, tls_context
+from sluice.vendors.common.session import OwnTransactions, Result, tls_context
 from sluice.vendors.mysql import lock_holders
 from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
 
@@ -28,7 +28,7 @@ SQL_MODE = (
 )
 LOCK_SECONDS, DEFINITION_LOCK_SECONDS = 10, 30
 """How long a statement waits for a row, and for a table's definition. The server's own are 50 s and a day."""
-LOOK_UP_SECONDS, LOOK_UP_PAUSE = 1.0, 0.02
+SCHEMA_SECONDS, SCHEMA_PAUSE = 1.0, 0.02
 SHORT = 250_000
 """Characters of a statement that every server takes: none has less than 1 MiB unless somebody wanted so."""
 LARGEST = 1 << 30
@@ -113,9 +113,9 @@ class MySQLSession(OwnTransactions):
 
     @cached_property
     def version(self) -> tuple[int, int, int]:
-        found = re.search(r"(\d+)\.(\d+)\.(\d+)", self._server.removeprefix("5.5.5-"))
-        assert found is not None
-        return int(found[1]), int(found[2]), int(found[3])
+        matched = re.search(r"(\d+)\.(\d+)\.(\d+)", self._server.removeprefix("5.5.5-"))
+        assert matched is not None
+        return int(matched[1]), int(matched[2]), int(matched[3])
 
     @property
     def collation(self) -> str:
@@ -127,7 +127,7 @@ class MySQLSession(OwnTransactions):
     ) -> Rows:
         return self.run(query if isinstance(query, str) else query.decode(), params)
 
-    def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> Found:
+    def run(self, query: str, params: Sequence[object] | Mapping[str, object] | None = None) -> Result:
         """`execute` of a statement that the vendor's modules have put together."""
         if self._lost:
             raise Contended(f"{self.place}: the server has undone this transaction")
@@ -135,7 +135,7 @@ class MySQLSession(OwnTransactions):
             text = cursor.mogrify(query, _arguments(params))
             self._require_room(text)
             cursor.execute(text)
-            return Found(list(cursor.fetchall()), cursor.rowcount)
+            return Result(list(cursor.fetchall()), cursor.rowcount)
 
     def _require_room(self, text: str) -> None:
         """Raises `StatementFailed` for more than the server takes, which would end the session as a crash does."""
@@ -152,22 +152,22 @@ class MySQLSession(OwnTransactions):
         assert row is not None
         return int(row[0])
 
-    def look_up(self, query: str, params: Mapping[str, object] | None = None) -> Found:
+    def read_schema(self, query: str, params: Mapping[str, object] | None = None) -> Result:
         """A query of information_schema. Raises `Contended` where a definition goes on changing.
 
         Where this session holds locks, the server leaves a table out that another one is changing just now, with a
         warning alone: as if it were not there, or had no keys.
         """
-        until = time.monotonic() + LOOK_UP_SECONDS
+        until = time.monotonic() + SCHEMA_SECONDS
         while True:
-            found = self.run(query, params)
-            result = self.driver._result
-            warned = result is not None and result.warning_count
+            result = self.run(query, params)
+            answer = self.driver._result
+            warned = answer is not None and answer.warning_count
             if not warned or all(code != LEFT_OUT for _, code, _ in self.run("SHOW WARNINGS")):
-                return found
+                return result
             if time.monotonic() > until:
                 raise Contended(f"{self.place}: definitions of tables are being changed just now")
-            time.sleep(LOOK_UP_PAUSE)
+            time.sleep(SCHEMA_PAUSE)
 
     def load(self, statement: str, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
         """LOAD DATA LOCAL with `pieces` for its file: how many rows came in, and how often something was wrong.
@@ -181,10 +181,10 @@ class MySQLSession(OwnTransactions):
             self.driver.sending = None
         result = self.driver._result
         message: Any = result.message if result is not None else None
-        found = _COUNTS.search(message.decode() if message else "")
-        if found is None:
+        matched = _COUNTS.search(message.decode() if message else "")
+        if matched is None:
             return 0, 1
-        records, deleted, skipped, warnings = map(int, found.groups())
+        records, deleted, skipped, warnings = map(int, matched.groups())
         return records, deleted + skipped + warnings
 
     def warnings(self) -> list[str]:

@@ -74,11 +74,11 @@ class Digest(common.Digest):
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
         session, digests = native(connection), []
-        found = session.run(
+        sums = session.run(
             f"SELECT b, COUNT(*), COUNT(h), CAST(COALESCE(SUM(h), 0) AS CHAR) FROM (SELECT {self.block()} AS b, "
             f"{self.row()} AS h FROM {self.source}) AS s GROUP BY b"
         )
-        for block, rows, digested, total in found:
+        for block, rows, digested, total in sums:
             if rows != digested:
                 raise StatementFailed(
                     f"{session.place}: {self.shape.table} has values that are too long for the server's "
@@ -89,19 +89,21 @@ class Digest(common.Digest):
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
         selected = ", ".join([self.row(), *map(self.text, self.key)])
-        found = native(connection).run(f"SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}")
-        return [(int(digest), *texts) for digest, *texts in found]
+        result = native(connection).run(f"SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}")
+        return [(int(digest), *texts) for digest, *texts in result]
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         texts = ", ".join(f"{self.text(column.name)} AS c{place}" for place, column in enumerate(self.columns))
         places = ", ".join(f"c{place}" for place in range(len(self.columns)))
-        found = native(connection).run(
+        result = native(connection).run(
             f"SELECT COUNT(*), {places} FROM (SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}) AS s "
             f"GROUP BY {places}"
         )
-        return [(int(count), *row) for count, *row in found]
+        return [(int(count), *row) for count, *row in result]
 
-    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+    def rows_of_keys(
+        self, connection: Session, keys: Sequence[Texts]
+    ) -> list[tuple[Texts, dict[str, str | None] | None]]:
         wanted = self.names
         texts = ", ".join(map(self.text, wanted)).replace("%", "%%")
         own = [self.own(name) for name in self.key]
@@ -122,10 +124,10 @@ class Digest(common.Digest):
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))
         share = min(1.0, wanted / max(1, rows))
-        found = native(connection).run(
+        result = native(connection).run(
             f"SELECT {texts} FROM {self.source} WHERE RAND() < {share:.10f} ORDER BY RAND() LIMIT {2 * wanted + 100}"
         )
-        return [tuple(row) for row in found]
+        return [tuple(row) for row in result]
 
 
 class Digester(common.Digester):

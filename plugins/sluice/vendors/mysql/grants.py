@@ -35,11 +35,11 @@ def grant(privileges: str, database: str, grantee: str) -> str:
 
 def granted(session: MySQLSession, grantee: str, database: str) -> set[str]:
     """The account's privileges on all tables of a database. Those of roles are not among them."""
-    found: set[str] = set()
+    privileges_found: set[str] = set()
     for pattern, privileges in _granted(session, grantee):
         if pattern == "*" or _covers(pattern, database):
-            found |= {one.strip() for one in privileges.split(",")}
-    return found
+            privileges_found |= {one.strip() for one in privileges.split(",")}
+    return privileges_found
 
 
 def revokes(session: MySQLSession, grantee: str) -> list[str]:

@@ -29,7 +29,7 @@ def sentence(driver: Any) -> str:
             rows = cursor.fetchall()
     except (pymysql.Error, OSError):
         return ""
-    found = [
+    holders = [
         f"session {number} of {user}@{host} since {began:%Y-%m-%d %H:%M:%S} UTC" for number, user, host, began in rows
     ]
-    return f" These transactions were open all the while, and one may hold it: {', '.join(found)}." if found else ""
+    return f" These transactions were open all the while, and one may hold it: {', '.join(holders)}." if holders else ""

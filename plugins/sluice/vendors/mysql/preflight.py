@@ -73,28 +73,28 @@ class Server:
 
 def of_server(server: Server) -> list[Lack]:
     """A pure function."""
-    found = []
+    lacks = []
     oldest = OLDEST[server.mariadb]
     if server.version < oldest:
         name = "MariaDB" if server.mariadb else "MySQL"
         least = ".".join(map(str, oldest[:2]))
         why = f"it is {'.'.join(map(str, server.version))}, and lacks what loaders claim blocks with"
-        found.append(Lack("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
+        lacks.append(Lack("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
     if not server.local_infile:
         why = "rows are loaded, and changes staged, by LOAD DATA LOCAL; nothing is read from a file"
-        found.append(Lack("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
+        lacks.append(Lack("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
     if server.flush_at_commit != 1:
         now = server.flush_at_commit
         why = f"it is {now}: a crash of the machine would undo commits whose changes the master has deleted"
         statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
-        found.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
+        lacks.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
     if server.logs_statements:
         why = "it is STATEMENT: the server refuses what sessions of READ COMMITTED write"
-        found.append(Lack("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
+        lacks.append(Lack("", "binlog_format = MIXED or ROW", why, "SET GLOBAL binlog_format = 'MIXED'"))
     if server.read_only:
         why = "the account may write to a server that is read-only for others only with the right to do so"
-        found.append(Lack("", "a server that takes writes", why, None, Severity.WARNING))
-    return found
+        lacks.append(Lack("", "a server that takes writes", why, None, Severity.WARNING))
+    return lacks
 
 
 def _server(session: MySQLSession) -> Server:
@@ -112,7 +112,7 @@ def _server(session: MySQLSession) -> Server:
 def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
     """Privileges on the databases of replicated tables, the connection's among them."""
     grantee = session.prepared_account or grants.own_account(session)
-    found = []
+    lacks = []
     for database in databases:
         granted = grants.granted(session, grantee, database)
         if {"ALL", "ALL PRIVILEGES"} & granted:
@@ -120,12 +120,12 @@ def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
         if lacking := [privilege for privilege in PRIVILEGES if privilege not in granted]:
             why = "tables are made, loaded and changed there; a role that is not active does not count"
             named = ", ".join(lacking)
-            found.append(Lack("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
+            lacks.append(Lack("", f"{named} on the database {database}", why, grants.grant(named, database, grantee)))
         if "TRIGGER" not in granted:
             why = "without it nobody is told of triggers that act on what is applied"
             statement = grants.grant("TRIGGER", database, grantee)
-            found.append(Lack("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
-    return found
+            lacks.append(Lack("", f"TRIGGER on the database {database}", why, statement, Severity.WARNING))
+    return lacks
 
 
 def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]:
@@ -133,11 +133,11 @@ def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]
     if not tables:
         return []
     condition, values = catalog.among(session, tables, catalog.OF_TRIGGERS)
-    found = []
-    for database, name, trigger in session.look_up(
+    lacks = []
+    for database, name, trigger in session.read_schema(
         sql_files.render("mysql", "triggers", tables=condition), values
     ).fetchall():
         table = names.table_of(session, database, name)
         why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
-        found.append(Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
-    return found
+        lacks.append(Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
+    return lacks

@@ -25,7 +25,7 @@ def tables(connection: Session) -> list[TableName]:
     """Every table of the connection's database, Sluice's own too."""
     session = native(connection)
     statement = sql_files.render("mysql", "relations", names="table_schema = %(here)s AND table_type = 'BASE TABLE'")
-    rows = session.look_up(statement, {"here": session.info.database}).fetchall()
+    rows = session.read_schema(statement, {"here": session.info.database}).fetchall()
     return sorted(names.table_of(session, database, name) for database, name, _ in rows)
 
 
@@ -34,7 +34,7 @@ def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
     if not tables:
         return {}
     condition, values = catalog.among(session, tables)
-    rows = session.look_up(sql_files.render("mysql", "estimates", tables=condition), values).fetchall()
+    rows = session.read_schema(sql_files.render("mysql", "estimates", tables=condition), values).fetchall()
     return {
         names.table_of(session, database, name): Estimate(None if count is None else int(count), int(size))
         for database, name, count, size in rows
@@ -53,29 +53,29 @@ def begin_snapshot(connection: Session, exported: str | None = None) -> None:
 def export_snapshot(connection: Session) -> str:
     """What CHECKPOINT says in this transaction."""
     session = native(connection)
-    found = session.look_up(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
-    checkpoints = [name for (name,) in found]
+    tables_found = session.read_schema(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
+    checkpoints = [name for (name,) in tables_found]
     return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
 def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
     """How often a table without a key has each of these rows."""
     session = native(connection)
-    there = shape(connection, of.table)
-    if there is None:
+    present = shape(connection, of.table)
+    if present is None:
         raise TableChanged(session.place, of.table)
     try:
-        own = [ColumnTexts(column.name, there.column(column.name).type) for column in of.columns]
+        own = [ColumnTexts(column.name, present.column(column.name).type) for column in of.columns]
     except KeyError as error:
         raise TableChanged(session.place, of.table) from error
     match = " AND ".join(f"t.{column.quoted} <=> {column.value(f'%(v{place})s')}" for place, column in enumerate(own))
     query = f"SELECT COUNT(*) FROM {names.place(of.table)} t WHERE {match}"
-    found = []
+    counts = []
     for row in rows:
         values = {f"v{place}": text for place, text in enumerate(row)}
         (count,) = session.run(query, values).fetchone() or (0,)
-        found.append(int(count))
-    return found
+        counts.append(int(count))
+    return counts
 
 
 def whole(connection: Session, table: TableName) -> bool:

@@ -35,10 +35,10 @@ class Wanted:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        found: dict[str, Value] = {}
+        binds: dict[str, Value] = {}
         for number, (owner, name) in enumerate(self.tables):
-            found |= {f"o{number}": owner, f"n{number}": name}
-        return found
+            binds |= {f"o{number}": owner, f"n{number}": name}
+        return binds
 
     def __getitem__(self, place: tuple[str, str]) -> TableName:
         return self.tables.get(place) or TableName(*place)
@@ -52,16 +52,16 @@ def _rows(
     wanted = Wanted(session, tables)
     if not wanted:
         return []
-    found = session.run(sql_files.render("oracle", name, tables=wanted.condition(owner, column)), wanted.values)
-    return [(wanted[of, table], tuple(rest)) for of, table, *rest in found]
+    result = session.run(sql_files.render("oracle", name, tables=wanted.condition(owner, column)), wanted.values)
+    return [(wanted[of, table], tuple(rest)) for of, table, *rest in result]
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
     """The shape of each of `tables` that exists. Of views none."""
-    found: dict[TableName, list[Column]] = {}
+    columns: dict[TableName, list[Column]] = {}
     for table, column in _rows(connection, "columns", list(tables), "c.OWNER", "c.TABLE_NAME"):
-        found.setdefault(table, []).append(_column(column))
-    made = keyed(found, own_indexes(connection, list(found)))
+        columns.setdefault(table, []).append(_column(column))
+    made = keyed(columns, own_indexes(connection, list(columns)))
     redo = native(connection).redo
     if redo is None:
         return made
@@ -77,14 +77,14 @@ def shape(connection: Session, table: TableName) -> TableShape | None:
 
 def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
     """The indexes of `tables`, primary keys' first."""
-    found: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
+    indexes: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
     for table, row in _rows(connection, "indexes", tables, "c.TABLE_OWNER", "c.TABLE_NAME"):
         index, unique, kind, column, constraint = row
         entry = (unique == "UNIQUE", kind in OF_COLUMNS, column, constraint == "P")
-        found.setdefault((table, index), []).append(entry)
+        indexes.setdefault((table, index), []).append(entry)
     made = [
         OwnIndex(table, index, parts[0][0], tuple(part[2] for part in parts), parts[0][1], parts[0][3])
-        for (table, index), parts in found.items()
+        for (table, index), parts in indexes.items()
     ]
     return sorted(made, key=lambda index: (index.table, not index.primary, index.name))
 
@@ -97,11 +97,11 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
         return []
     child, parent = wanted.condition("k.OWNER", "k.TABLE_NAME"), wanted.condition("p.OWNER", "p.TABLE_NAME")
     statement = sql_files.render("oracle", "foreign_keys", tables=f"({child} OR {parent})")
-    found: dict[tuple[TableName, str], tuple[TableName, str, bool, list[str], list[str]]] = {}
+    by_name: dict[tuple[TableName, str], tuple[TableName, str, bool, list[str], list[str]]] = {}
     for owner, name, key, column, of_owner, of_name, of_column, rule, deferrable in session.run(
         statement, wanted.values
     ):
-        entry = found.setdefault(
+        entry = by_name.setdefault(
             (wanted[owner, name], key),
             (wanted[of_owner, of_name], _ACTIONS.get(rule, "a"), deferrable == "DEFERRABLE", [], []),
         )
@@ -109,20 +109,20 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
         entry[4].append(of_column)
     return [
         OwnForeignKey(key, ForeignKey(table, parent, "a", rule, tuple(columns), tuple(parents)), deferrable)
-        for (table, key), (parent, rule, deferrable, columns, parents) in found.items()
+        for (table, key), (parent, rule, deferrable, columns, parents) in by_name.items()
     ]
 
 
 def triggers(connection: Session, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """The triggers of `tables` that fire, with their tables."""
-    found = _rows(connection, "triggers", tables, "t.TABLE_OWNER", "t.TABLE_NAME")
-    return [(table, trigger) for table, (trigger,) in found]
+    rows = _rows(connection, "triggers", tables, "t.TABLE_OWNER", "t.TABLE_NAME")
+    return [(table, trigger) for table, (trigger,) in rows]
 
 
 def policies(connection: Session, tables: Sequence[TableName]) -> list[tuple[TableName, str]]:
     """The policies that may hide rows of `tables`, with their tables."""
-    found = _rows(connection, "policies", tables, "p.OBJECT_OWNER", "p.OBJECT_NAME")
-    return [(table, policy) for table, (policy,) in found]
+    rows = _rows(connection, "policies", tables, "p.OBJECT_OWNER", "p.OBJECT_NAME")
+    return [(table, policy) for table, (policy,) in rows]
 
 
 def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
@@ -138,8 +138,8 @@ def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
 
 def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
     """One entry for each of `tables` that exists, from statistics: nothing is counted."""
-    found = _rows(connection, "estimates", tables, "t.OWNER", "t.TABLE_NAME")
-    return {table: Estimate(None if rows is None else int(rows), int(size)) for table, (rows, size) in found}
+    statistics = _rows(connection, "estimates", tables, "t.OWNER", "t.TABLE_NAME")
+    return {table: Estimate(None if rows is None else int(rows), int(size)) for table, (rows, size) in statistics}
 
 
 def kinds(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:

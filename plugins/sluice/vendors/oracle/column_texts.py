@@ -226,11 +226,11 @@ class ColumnTexts:
         return f"CASE WHEN {self.is_empty(alias)} THEN {mark} ELSE {self.canonical(alias)} END"
 
     @staticmethod
-    def shown(found: str | bytes | None) -> str | None:
+    def shown(value: str | bytes | None) -> str | None:
         """The canonical text of what `text` gave."""
-        if isinstance(found, bytes):
-            return _HEX if found == _EMPTY.encode() else _HEX + found.hex()
-        return "" if found == _EMPTY else found
+        if isinstance(value, bytes):
+            return _HEX if value == _EMPTY.encode() else _HEX + value.hex()
+        return "" if value == _EMPTY else value
 
     @property
     def may_be_empty(self) -> bool:

@@ -56,10 +56,10 @@ _TYPE = re.compile(r"(?P<name>[A-Z0-9_]+(?: RAW)?)(?:\((?P<inside>[^)]*)\))?(?P<
 def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
     """What the values of a type are, as `type_text` writes it. None is of a database's own."""
     del defined
-    found = _TYPE.fullmatch(type_name.upper())
-    if found is None:
+    matched = _TYPE.fullmatch(type_name.upper())
+    if matched is None:
         return LogicalType(Kind.OTHER, name=type_name)
-    name, inside, rest = found["name"], found["inside"], found["rest"]
+    name, inside, rest = matched["name"], matched["inside"], matched["rest"]
     if name == "NUMBER" and inside:
         precision, _, scale = inside.partition(",")
         return LogicalType(Kind.NUMBER, MOST_DIGITS if precision == "*" else int(precision), int(scale or 0))
@@ -80,10 +80,10 @@ def holds(own: str, wanted: str) -> bool:
         return False  # no condition can be put on it
     if own == wanted:
         return True
-    mine, other = logical(own), logical(wanted)
+    type_, other = logical(own), logical(wanted)
     if own.upper().endswith(" BYTE)") and not wanted.upper().endswith(" BYTE)"):
         return False  # so many bytes hold fewer characters
-    return logical_type.holds(mine, other)
+    return logical_type.holds(type_, other)
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
@@ -170,10 +170,10 @@ def _text(length: int | None) -> str:
 
 
 def _key_bytes(wanted: LogicalType, made: ColumnType) -> int:
-    found = _TYPE.fullmatch(made.type)
-    if found is None or found["name"] != "VARCHAR2":
+    matched = _TYPE.fullmatch(made.type)
+    if matched is None or matched["name"] != "VARCHAR2":
         return FIXED_KEY_BYTES
-    return 4 * int((found["inside"] or "1").split()[0])
+    return 4 * int((matched["inside"] or "1").split()[0])
 
 
 def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:

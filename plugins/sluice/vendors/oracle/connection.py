@@ -13,7 +13,7 @@ import oracledb
 
 from sluice.database.session import PLAIN, SessionOptions
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.common.session import Found, tls_context
+from sluice.vendors.common.session import Result, tls_context
 from sluice.vendors.oracle.errors import converted
 from sluice.vendors.oracle.session import EmptyLob, OracleSession, Value, binds_of
 
@@ -52,7 +52,7 @@ class DriverSession(OracleSession):
         with contextlib.suppress(oracledb.Error, OSError):
             self.driver.close()
 
-    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Result:
         with self._classified(), self.driver.cursor() as cursor:
             if first:
                 cursor.prefetchrows, cursor.arraysize = 0, 1
@@ -61,9 +61,9 @@ class DriverSession(OracleSession):
             cursor.setinputsizes(**sizes([values]))
             cursor.execute(query, bound(values))
             if cursor.description is None:
-                return Found([], cursor.rowcount)
+                return Result([], cursor.rowcount)
             rows = [row for row in [cursor.fetchone()] if row is not None] if first else cursor.fetchall()
-            return Found([tuple(map(_read, row)) for row in rows], len(rows))
+            return Result([tuple(map(_read, row)) for row in rows], len(rows))
 
     def stream(self, query: str, values: Mapping[str, Value] | None = None) -> Iterator[list[tuple[Any, ...]]]:
         given = {} if values is None else dict(values)
@@ -125,16 +125,16 @@ class DriverSession(OracleSession):
 def sizes(rows: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
     """What the driver would take for something else: times with a fraction for DATE, long values for LONG, an empty LOB
     for NULL."""
-    found: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for row in rows:
         for name, value in row.items():
             if isinstance(value, datetime):
-                found[name] = oracledb.DB_TYPE_TIMESTAMP
+                types[name] = oracledb.DB_TYPE_TIMESTAMP
             elif value is EmptyLob.TEXT or (isinstance(value, str) and _long(value)):
-                found[name] = oracledb.DB_TYPE_CLOB
+                types[name] = oracledb.DB_TYPE_CLOB
             elif value is EmptyLob.BYTES or (isinstance(value, bytes) and len(value) > RAW_BYTES):
-                found[name] = oracledb.DB_TYPE_BLOB
-    return found
+                types[name] = oracledb.DB_TYPE_BLOB
+    return types
 
 
 def _long(text: str) -> bool:
@@ -144,10 +144,10 @@ def _long(text: str) -> bool:
 def without_and_with_lobs(rows: Sequence[Mapping[str, Value]]) -> list[list[int]]:
     """The places of rows that go together. Where one value of a parameter goes as a LOB all do, each in several
     messages to the server."""
-    found: dict[bool, list[int]] = {False: [], True: []}
+    groups: dict[bool, list[int]] = {False: [], True: []}
     for place, row in enumerate(rows):
-        found[not LOBS.isdisjoint(sizes([row]).values())].append(place)
-    return [places for places in found.values() if places]
+        groups[not LOBS.isdisjoint(sizes([row]).values())].append(place)
+    return [places for places in groups.values() if places]
 
 
 def bound(values: Mapping[str, Value]) -> dict[str, Any]:
@@ -196,11 +196,11 @@ def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> orac
 
     def open_it() -> None:
         try:
-            found = oracledb.connect(user=info.user, password=info.password, mode=mode, **address(info))
+            connection = oracledb.connect(user=info.user, password=info.password, mode=mode, **address(info))
         except BaseException as error:
             made.set_exception(error)
         else:
-            made.set_result(found)
+            made.set_result(connection)
 
     threading.Thread(target=open_it, name="sluice-connect", daemon=True).start()
     seconds = connect_seconds(info)

@@ -87,17 +87,17 @@ class Digest(common.Digest):
     # Answers
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
-        found = native(connection).run(
+        sums = native(connection).run(
             f"{self.functions}SELECT s.b, COUNT(*), TO_CHAR(COALESCE(SUM(s.h), 0)) FROM (SELECT {self.block()} AS b, "
             f"{self.row()} AS h FROM {self.source}) s GROUP BY s.b"
         )
-        return [(int(block), int(rows), str(total)) for block, rows, total in found]
+        return [(int(block), int(rows), str(total)) for block, rows, total in sums]
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
         selected = ", ".join([self.row(), *map(self.text, self.key)])
         text = f"{self.functions}SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}"
-        found = native(connection).run(text)
-        return [(int(digest), *map(ColumnTexts.shown, texts)) for digest, *texts in found]
+        result = native(connection).run(text)
+        return [(int(digest), *map(ColumnTexts.shown, texts)) for digest, *texts in result]
 
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         wanted = self.names
@@ -108,7 +108,9 @@ class Digest(common.Digest):
             counts[tuple(map(ColumnTexts.shown, row))] += 1
         return [(count, *row) for row, count in counts.items()]
 
-    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+    def rows_of_keys(
+        self, connection: Session, keys: Sequence[Texts]
+    ) -> list[tuple[Texts, dict[str, str | None] | None]]:
         wanted = self.names
         own = [self.own(name) for name in self.key]
         match = " AND ".join(f"t.{column.quoted} = {column.value(f':k{place}')}" for place, column in enumerate(own))
@@ -137,11 +139,11 @@ class Digest(common.Digest):
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         texts = ", ".join(map(self.text, self.key))
         share = min(1.0, wanted / max(1, rows))
-        found = native(connection).run(
+        result = native(connection).run(
             f"SELECT {texts} FROM {self.source} WHERE DBMS_RANDOM.VALUE < {share:.10f} ORDER BY DBMS_RANDOM.VALUE "
             f"FETCH FIRST {2 * wanted + 100} ROWS ONLY"
         )
-        return [tuple(ColumnTexts.shown(text) or "" for text in row) for row in found]
+        return [tuple(ColumnTexts.shown(text) or "" for text in row) for row in result]
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,9 @@ class RowsDigest(Digest):
         wanted = self.names
         hidden = [column.logical.kind not in SHOWN for column in self.columns]
         selected = ", ".join([self.block(), *map(self.text, (*wanted, *self.key))])
-        found = native(connection).stream(f"SELECT {selected} FROM {self.source} WHERE {where}")
-        next(found)  # names of columns
-        for rows in found:
+        stream = native(connection).stream(f"SELECT {selected} FROM {self.source} WHERE {where}")
+        next(stream)  # names of columns
+        for rows in stream:
             for block, *values in rows:
                 texts = list(map(ColumnTexts.shown, values))
                 parts = (

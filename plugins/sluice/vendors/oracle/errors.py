@@ -102,13 +102,13 @@ def code_of(text: str, number: int = 0) -> str:
 
     `number`: the server's, which a driver's own code may stand in front of: ORA-03113 comes as DPY-4011.
     """
-    found = [f"{kind}-{int(digits)}" for kind, digits in _CODE.findall(text)]
+    codes = [f"{kind}-{int(digits)}" for kind, digits in _CODE.findall(text)]
     if number:
-        found.insert(0, f"ORA-{number}")
-    for code in found:
+        codes.insert(0, f"ORA-{number}")
+    for code in codes:
         if code not in WRAPPERS:
             return code
-    return found[0] if found else ""
+    return codes[0] if codes else ""
 
 
 def text_of(error: BaseException) -> str:
@@ -141,10 +141,10 @@ def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseErr
         message = f"{place}: {text.rstrip('.')}. The server is down, restarting, full or not reachable from here."
     else:
         message = f"{place}: {text}"
-    found = kind(message)
-    found.place, found.reason = place, text
-    found.__cause__ = Refusal(code, text)
-    return found
+    error = kind(message)
+    error.place, error.reason = place, text
+    error.__cause__ = Refusal(code, text)
+    return error
 
 
 def refusal(error: BaseException) -> Refusal:

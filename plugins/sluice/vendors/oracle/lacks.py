@@ -33,18 +33,18 @@ def of_account(
 ) -> list[Lack]:
     """Which of these system privileges and packages the account lacks; each with what needs it. `itself`: as of
     `granted`."""
-    user, there = account(session), granted(session, itself=itself)
-    found = [
+    user, granted_here = account(session), granted(session, itself=itself)
+    lacks = [
         Lack("", privilege, why, f"GRANT {privilege} TO {user}")
         for privilege, why in privileges.items()
-        if privilege not in there
+        if privilege not in granted_here
     ]
     for package, why in packages.items():
         text = "SELECT COUNT(*) FROM ALL_OBJECTS o WHERE o.OBJECT_NAME = :package AND o.OBJECT_TYPE = 'PACKAGE'"
         seen = session.run(text, {"package": package}).fetchone()
         if not seen or not seen[0]:
-            found.append(Lack("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
-    return found
+            lacks.append(Lack("", f"EXECUTE on {package}", why, f"GRANT EXECUTE ON SYS.{package} TO {user}"))
+    return lacks
 
 
 def account(session: OracleSession) -> str:

@@ -30,7 +30,7 @@ def of_master(connection: Session, replication: Replication, *, light: bool = Fa
     session = native(connection)
     if session.redo is not None:
         return lacks_master.beside_redo(session)
-    return lacks_master.found(session, replication, light=light)
+    return lacks_master.lacks(session, replication, light=light)
 
 
 def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
@@ -54,11 +54,11 @@ def of_slave(
 ) -> list[Lack]:
     """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
     session = native(connection)
-    found = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
-    found += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
+    lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
+    lacks += [*of_server(session), *of_account(session, PRIVILEGES, PACKAGES)]
     if wanted is not None:
-        found += _of_tables(session, [definition.table for definition in wanted.definitions])
-    return found
+        lacks += _of_tables(session, [definition.table for definition in wanted.definitions])
+    return lacks
 
 
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:

@@ -22,8 +22,8 @@ def run(
     session = native(connection)
     session.begin_read_only()
     try:
-        found = session.run(f"SELECT * FROM ({statement.strip().rstrip(';')}\n) WHERE ROWNUM <= {most + 1}")
-        return (), [tuple(_text(value) for value in row) for row in found]
+        result = session.run(f"SELECT * FROM ({statement.strip().rstrip(';')}\n) WHERE ROWNUM <= {most + 1}")
+        return (), [tuple(_text(value) for value in row) for row in result]
     finally:
         session.end_read_only()
 

@@ -190,7 +190,7 @@ class QueuePosition:
         return f"{self.low}:{self.high} as of SCN {self.scn}, {len(self.open)} open"
 
     def _same_history(self, other: Position) -> "QueuePosition":
-        found = QueuePosition.of(other)
-        if found.incarnation != self.incarnation:
-            raise MasterReplaced(found.incarnation, self.incarnation)
-        return found
+        position = QueuePosition.of(other)
+        if position.incarnation != self.incarnation:
+            raise MasterReplaced(position.incarnation, self.incarnation)
+        return position

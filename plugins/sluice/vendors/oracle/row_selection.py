@@ -12,12 +12,12 @@ from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.key_ranges import Match
 from sluice.model.shape import TableShape
+from sluice.vendors.common import row_selection as common
+from sluice.vendors.common.row_selection import condition
 from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.key_order import ordered
 from sluice.vendors.oracle.session import native
-
-_SOME = 5_000
 
 
 def key_of(connection: Session, shape: TableShape, text: str) -> Key:
@@ -40,25 +40,13 @@ def key_of(connection: Session, shape: TableShape, text: str) -> Key:
 
 def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
     """Raises `SelectionInvalid`."""
-    try:
-        native(connection).run(f"SELECT 1 FROM {order.source} t WHERE 1 = 0 AND ({_condition(where)})")
-    except StatementFailed as error:
-        raise SelectionInvalid(
-            f"where: {where!r} is no condition on {order.shape.table} at {place}: {error.reason}"
-        ) from error
+    query = f"SELECT 1 FROM {order.source} t WHERE 1 = 0 AND ({condition(where)})"
+    common.checked(order, where, place, native(connection).run, query)
 
 
 def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
-    """Raises `SelectionInvalid`, without the values that its error would show."""
-    columns = [ColumnTexts(column.name, column.type) for column in order.shape.key]
-    texts = ", ".join(column.text("t") for column in columns)
-    try:
-        rows = native(connection).run(f"SELECT {texts} FROM {order.source} t WHERE ({_condition(where)})").fetchall()
-    except StatementFailed as error:
-        code = refusal(error).code
-        raise SelectionInvalid(f"where: {where!r} cannot be evaluated on {order.shape.table}: {code}") from None
-    for start in range(0, len(rows), _SOME):
-        yield [tuple(ColumnTexts.shown(text) or "" for text in row) for row in rows[start : start + _SOME]]
+    """Raises `SelectionInvalid`."""
+    return common.matching(order, where, native(connection).run, lambda error: refusal(error).code)
 
 
 def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
@@ -67,15 +55,15 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
     texts = ", ".join(column.text("t") for column in columns)
     by = ", ".join(f"t.{column.quoted}" for column in columns)
     query = (
-        f"SELECT CASE WHEN {_condition(where)} THEN 1 ELSE 0 END, {texts} FROM {order.source} t "
+        f"SELECT CASE WHEN {condition(where)} THEN 1 ELSE 0 END, {texts} FROM {order.source} t "
         f"WHERE {order.within(lo, hi)} ORDER BY {by}"
     )
-    found = native(connection).stream(query)
+    stream = native(connection).stream(query)
     begun: Key | None = None
     skipped = 0
     try:
-        next(found)  # names of columns
-        for rows in found:
+        next(stream)  # names of columns
+        for rows in stream:
             for matches, *values in rows:
                 key = tuple(ColumnTexts.shown(text) or "" for text in values)
                 if matches and begun is None:
@@ -115,10 +103,3 @@ def _recast(connection: Session, own: ColumnTexts, value: str, shape: TableShape
     if text is None:
         raise SelectionInvalid(f"{value!r} is no value of {shape.table}.{own.name}, which is {own.type}")
     return text
-
-
-def _condition(where: str) -> str:
-    """Raises `SelectionInvalid` for what could end the statement."""
-    if ";" in where:
-        raise SelectionInvalid(f"where: {where!r} holds a semicolon, which a condition needs none of")
-    return where

@@ -46,8 +46,8 @@ def export_snapshot(connection: Session) -> str:
     session = native(connection)
     if named := blocks.exported(session):
         return named
-    found = session.run(sql_files.render("oracle", "checkpoints"), {"owner": session.schema})
-    checkpoints = [name for (name,) in found]
+    names_of = session.run(sql_files.render("oracle", "checkpoints"), {"owner": session.schema})
+    checkpoints = [name for (name,) in names_of]
     return digest(checkpoints, lambda name: session.run(f"SELECT {COLUMNS} FROM {quoted(name)}").fetchall())
 
 
@@ -56,35 +56,35 @@ def rows_under(
 ) -> list[Texts | None]:
     """For each of `keys` the row under exactly these texts, None where there is none; `alike`: under an equal key."""
     session = native(connection)
-    there = shape(connection, of.table)
-    if there is None or {column.name for column in there.key} != set(of.key):
+    present = shape(connection, of.table)
+    if present is None or {column.name for column in present.key} != set(of.key):
         raise TableChanged(session.place, of.table)
-    about = Digest(there, of.columns, of.key)
+    about = Digest(present, of.columns, of.key)
     try:
-        found = about.found(connection, [tuple(text or "" for text in texts) for texts in keys])
+        rows = about.rows_of_keys(connection, [tuple(text or "" for text in texts) for texts in keys])
     except KeyError as error:
         raise TableChanged(session.place, of.table) from error
-    return digests.rows_under(found, of, alike=alike)
+    return digests.rows_under(rows, of, alike=alike)
 
 
 def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
     """How often a table without a key has each of these rows."""
     session = native(connection)
-    there = shape(connection, of.table)
-    if there is None:
+    present = shape(connection, of.table)
+    if present is None:
         raise TableChanged(session.place, of.table)
     try:
-        own = [ColumnTexts(column.name, there.column(column.name).type) for column in of.columns]
+        own = [ColumnTexts(column.name, present.column(column.name).type) for column in of.columns]
     except KeyError as error:
         raise TableChanged(session.place, of.table) from error
     match = " AND ".join(column.same("t", f":v{place}") for place, column in enumerate(own))
     query = f"SELECT COUNT(*) FROM {names.place(of.table)} t WHERE {match}"
-    found = []
+    counts = []
     for row in rows:
         values = {f"v{place}": column.bind(text) for place, (column, text) in enumerate(zip(own, row, strict=True))}
         (count,) = session.run(query, values).fetchone() or (0,)
-        found.append(int(count))
-    return found
+        counts.append(int(count))
+    return counts
 
 
 def special(
@@ -109,9 +109,9 @@ def special(
     ).fetchone()
     if row is None:
         return None
-    found = next(place for place, holds in enumerate(row) if holds)
+    first = next(place for place, holds in enumerate(row) if holds)
     key = {column.name: ColumnTexts.shown(text) for column, text in zip(keys, row[len(checks) :], strict=True)}
-    return (*checks[found][:2], key)
+    return (*checks[first][:2], key)
 
 
 def whole(connection: Session, table: TableName) -> bool:

@@ -20,7 +20,7 @@ from sluice.database.recorder import RedoStream
 from sluice.database.registry import redo_stream
 from sluice.database.session import Rows, Session, SessionOptions
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.common.session import Found, OwnTransactions
+from sluice.vendors.common.session import OwnTransactions, Result
 
 
 class EmptyLob(Enum):
@@ -55,7 +55,7 @@ class OracleSession(OwnTransactions):
     # What a driver does
 
     @abstractmethod
-    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Found:
+    def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Result:
         """`first`: one row is fetched, and no more are looked at."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class OracleSession(OwnTransactions):
         assert params is None or isinstance(params, Mapping), "parameters have names"
         return self.run(*native_parameters(text, params))
 
-    def run(self, query: str, values: Mapping[str, Value] | None = None) -> Found:
+    def run(self, query: str, values: Mapping[str, Value] | None = None) -> Result:
         """A statement of this package; `values` are those of all its parameters, and no others."""
         first = query.rstrip().endswith(CLAIM)
         with self._alone():
@@ -217,14 +217,14 @@ def native_parameters(text: str, params: Mapping[str, Any] | None) -> tuple[str,
     """A statement that all vendors share, with Oracle's parameters: those that it names. No reserved word is a name."""
     if params is None:
         return text, {}
-    named = {found[1]: params[found[1]] for found in _PARAMETER.finditer(text) if found[1]}
-    converted = _PARAMETER.sub(lambda found: f":p_{found[1]}" if found[1] else "%", text)
+    named = {matched[1]: params[matched[1]] for matched in _PARAMETER.finditer(text) if matched[1]}
+    converted = _PARAMETER.sub(lambda matched: f":p_{matched[1]}" if matched[1] else "%", text)
     return converted, {f"p_{name}": value for name, value in named.items()}
 
 
 def binds_of(query: str) -> list[str]:
     """The parameters that a statement names, once each, in the order in which they first come."""
-    return list(dict.fromkeys(found[1] for found in BIND.finditer(query) if found[1]))
+    return list(dict.fromkeys(matched[1] for matched in BIND.finditer(query) if matched[1]))
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Value]:

@@ -67,15 +67,15 @@ def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
         raise BadAddress("The URL", "it cannot be read", FORM) from None  # the driver's text quotes the URL
     if "password" in given:
         raise PasswordShown(given.get("host", "a server"), PASSWORDS)
-    found = {"port": "5432", **usual, **given}
-    host, port, database, user = (found.pop(name, "") for name in ("host", "port", "dbname", "user"))
+    parts = {"port": "5432", **usual, **given}
+    host, port, database, user = (parts.pop(name, "") for name in ("host", "port", "dbname", "user"))
     if not port.isdecimal():
         raise BadAddress("The URL", "its port is no number", FORM)  # but may be a password
     if "://" not in url or not host or not database:
         raise BadAddress(url, "it needs a host and a database", FORM)
-    if fault := option_fault(found):
+    if fault := option_fault(parts):
         raise BadAddress("The URL", fault.rstrip("."), FORM)
-    return ConnectionInfo("postgres", host, int(port), database, user, "", found)
+    return ConnectionInfo("postgres", host, int(port), database, user, "", parts)
 
 
 def password_used(connection: Session) -> str:
@@ -154,14 +154,14 @@ def run(connection: Session, statements: Iterable[str]) -> None:
         connection.execute(statement.encode())
 
 
-def mended(connection: Session, role: str, made: bool, look: Callable[[], list[Lack]]) -> list[str]:
+def mended(connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
     """See `Accounts`. Runs the statements in a transaction and rolls it back."""
     kept = [] if made else [create_role(role)]
     with native(connection).transaction(force_rollback=True):
         run(connection, kept)
         for _ in range(ROUNDS):
             with _acting_as(connection, role):
-                lacks = look()
+                lacks = current_lacks()
             more = mending(lacks, kept)
             if not more:
                 break
@@ -224,8 +224,8 @@ def revokes(connection: Session, role: str) -> list[str]:
     files = (
         ["revokes", "revokes_settings"] if native(connection).info.server_version >= GRANTABLE_SETTINGS else ["revokes"]
     )
-    found = [connection.execute(sql_files.render("postgres", name), {"role": role}).fetchall() for name in files]
-    return [str(statement) for rows in found for (statement,) in rows]
+    granted = [connection.execute(sql_files.render("postgres", name), {"role": role}).fetchall() for name in files]
+    return [str(statement) for rows in granted for (statement,) in rows]
 
 
 def _one(connection: Session, query: str, *values: object) -> bool:

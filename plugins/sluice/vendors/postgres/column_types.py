@@ -47,8 +47,8 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
     """What the values of a type are."""
     if type_name.endswith("[]"):
         return LogicalType(Kind.ARRAY, element=logical(type_name.removesuffix("[]"), defined), name=type_name)
-    found = _MODIFIERS.search(type_name)
-    first, second = (int(part) if part else None for part in found.groups()) if found else (None, None)
+    matched = _MODIFIERS.search(type_name)
+    first, second = (int(part) if part else None for part in matched.groups()) if matched else (None, None)
     name = _MODIFIERS.sub("", type_name, count=1)
     if name in _PLAIN:
         return _PLAIN[name]

@@ -128,18 +128,18 @@ class Digest:
         PostgreSQL's hash of a bigint, and so of times, folds 64 bits to 32; that of a numeric ignores the sign. So
         their binary forms are hashed, and the texts of other types.
         """
-        found = []
+        names = []
         for place, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
             wanted = each.type
             # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
             scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
             if wanted in NARROW or (self._number() and place == self._place(self.key[0])):
-                found.append(value)
+                names.append(value)
             elif wanted in SENT or scaled:
-                found.append(f"{SENT.get(wanted, 'numeric_send')}({value})")
+                names.append(f"{SENT.get(wanted, 'numeric_send')}({value})")
             else:
-                found.append(f'({value_text(wanted, value)}) COLLATE "C"')
-        return found
+                names.append(f'({value_text(wanted, value)}) COLLATE "C"')
+        return names
 
     def _text(self) -> str:
         """The text of a row, different for different rows, and twice as fast as the text of a record.
@@ -236,7 +236,7 @@ def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
     A block has twelve bytes: two for its number, two for its rows (and eight more for a large number), eight for the
     sum.
     """
-    found = []
+    blocks = []
     at = 0
     while at < len(packed):
         block, rows = _BLOCK.unpack_from(packed, at)
@@ -247,11 +247,11 @@ def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
             at += _NUMBER.size
         (total,) = _NUMBER.unpack_from(packed, at)
         at += _NUMBER.size
-        found.append((block, rows, str(total)))
-    return found
+        blocks.append((block, rows, str(total)))
+    return blocks
 
 
-def found_rows(
+def rows_of_keys(
     connection: Session, digest: Digest, keys: Sequence[Texts]
 ) -> list[tuple[Texts, dict[str, str | None] | None]]:
     """For each of `keys` the key and its row, or None. Raises psycopg's errors."""
@@ -284,10 +284,10 @@ def found_rows(
         f"JOIN {source} ON {match}"
     )
     values = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
-    found: dict[int, dict[str, str | None]] = {}
+    by_place: dict[int, dict[str, str | None]] = {}
     for number, *row in connection.execute(statement.encode(), values).fetchall():
-        found[number - 1] = dict(zip(columns, row, strict=True))
-    return [(key, found.get(place)) for place, key in enumerate(keys)]
+        by_place[number - 1] = dict(zip(columns, row, strict=True))
+    return [(key, by_place.get(place)) for place, key in enumerate(keys)]
 
 
 def hashed(method: Method, text: str, seed: int) -> str:
@@ -334,7 +334,7 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     sample = f"SELECT {name} AS k FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})"
     if shape.key[0].type in WHOLE and wanted >= _BLOCKS_A_STRETCH * 8:
         # Where bigints use all of their range, the distance is no bigint, and all of them are in one block.
-        found = connection.execute(
+        result = connection.execute(
             f"WITH s AS MATERIALIZED ({sample}), "
             f"e AS (SELECT min(k)::bigint AS a, max(k) AS z, "
             f"ceil((max(k)::numeric - min(k) + 1) / {wanted}) AS step FROM s), "
@@ -343,7 +343,7 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
             f"t AS (SELECT sum(n) AS n FROM b GROUP BY b / {_BLOCKS_A_STRETCH}) "
             f"SELECT a, z, step, (SELECT sum(n) FROM b), (SELECT max(n) FROM b), (SELECT max(n) FROM t) FROM e".encode()
         ).fetchone()
-        even = _even_bounds(found, wanted) if found is not None and found[0] is not None else []
+        even = _even_bounds(result, wanted) if result is not None and result[0] is not None else []
         if even:
             return even
     quantiles = f"SELECT s.k, ntile({wanted}) OVER (ORDER BY s.k) AS n FROM ({sample}) AS s"
@@ -356,13 +356,13 @@ def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     return list(dict.fromkeys(row[0] or ()))
 
 
-def _even_bounds(found: Sequence[Any], wanted: int) -> list[str]:
+def _even_bounds(values: Sequence[Any], wanted: int) -> list[str]:
     """Bounds at equal distances, where these divide the rows evenly enough; else none.
 
-    `found`: first key, last key, distance, number of sampled keys, and how many of them the fullest block and the
+    `values`: first key, last key, distance, number of sampled keys, and how many of them the fullest block and the
     fullest stretch of `_BLOCKS_A_STRETCH` have.
     """
-    first, last, step, keys, block, stretch = map(int, found)
+    first, last, step, keys, block, stretch = map(int, values)
     if block * wanted > keys * _UNEVEN_BLOCK or stretch * wanted > keys * _BLOCKS_A_STRETCH * _UNEVEN_STRETCH:
         return []
     return [str(end) for end in range(first + step, last + 1, step)]
@@ -408,10 +408,10 @@ def _pages(part: tuple[int, int | None] | None) -> str:
 
 def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending numbers as stretches (first, last) without a gap."""
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if stretches and stretches[-1][1] == number - 1:
+            stretches[-1] = (stretches[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            stretches.append((number, number))
+    return stretches

@@ -31,15 +31,17 @@ class TableDigest(digest.Digest):
     def copies(self, connection: Session, blocks: Collection[int]) -> list[Copies]:
         return connection.execute(self.counts(blocks).encode()).fetchall()
 
-    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
-        return digest.found_rows(connection, self, keys)
+    def rows_of_keys(
+        self, connection: Session, keys: Sequence[Texts]
+    ) -> list[tuple[Texts, dict[str, str | None] | None]]:
+        return digest.rows_of_keys(connection, self, keys)
 
     def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
         text = self.as_compared(name, "v")
-        found = connection.execute(
+        result = connection.execute(
             f"SELECT {text} FROM unnest(%s::text[]) WITH ORDINALITY AS u (v, n) ORDER BY n".encode(), [list(texts)]
         )
-        return [value for (value,) in found.fetchall()]
+        return [value for (value,) in result.fetchall()]
 
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         return digest.drawn(connection, self, rows, wanted)

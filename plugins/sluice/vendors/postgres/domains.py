@@ -25,7 +25,7 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
     """Checks that only one side has, or that the sides define differently."""
     on_slave = {(own.schema, own.domain, own.name): own for own in slave}
     wanted = {(one.schema, one.domain, one.name): one for one in master}
-    found = []
+    lacks = []
     for place in sorted(on_slave.keys() | wanted.keys()):
         own, one = on_slave.get(place), wanted.get(place)
         if own and one and own.definition == one.definition:
@@ -37,7 +37,7 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
             *([f"{alter} ADD {constraint} {one.definition}"] if one else []),
         ]
         why = "the master has it" if one and not own else "the master has another" if one else "the master has none"
-        found.append(
+        lacks.append(
             Lack("", f"check {name} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
         )
-    return found
+    return lacks

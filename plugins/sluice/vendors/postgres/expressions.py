@@ -163,9 +163,9 @@ class Examiner:
                 "CREATE RULE sluice AS ON DELETE TO pg_temp.sluice_expression DO ALSO "
                 f"UPDATE pg_temp.sluice_expression AS {quoted(name or 'sluice_row')} SET {value} = ({text})".encode()
             )
-            found = self.connection.execute(sql_files.render("postgres", "expression_tree")).fetchone()
-            assert found is not None
-            tree = str(found[0])
+            first = self.connection.execute(sql_files.render("postgres", "expression_tree")).fetchone()
+            assert first is not None
+            tree = str(first[0])
             if len(re.findall(r"\{(?:QUERY|TARGETENTRY) ", tree)) != 2:
                 return "it is more than one expression"
             return self._of_tree(tree, set(), default=default)

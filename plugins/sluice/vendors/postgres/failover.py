@@ -20,7 +20,7 @@ from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
-from sluice.vendors.postgres.lacks import found
+from sluice.vendors.postgres.lacks import lack
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
@@ -137,7 +137,7 @@ def sequence_values(connection: Session, prefix: Prefix, tables: Sequence[TableN
     return tuple(behind + called)
 
 
-def clock(connection: Session) -> str:
+def server_time(connection: Session) -> str:
     """The server's clock, ISO 8601, UTC."""
     row = connection.execute(
         """SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -156,7 +156,7 @@ def sheet(connection: Session, prefix: Prefix, place: str, tables: Sequence[Tabl
     ]
     return Sheet(
         place,
-        clock(connection),
+        server_time(connection),
         definitions(connection, prefix, tables),
         sequence_values(connection, prefix, tables),
         tuple(others),
@@ -244,7 +244,7 @@ def _right(kind: str, name: str, schema: str, role: str, automatic: Sequence[Dif
             why = f"settings of {'roles in this database' if of_roles else 'it'} are not made"
             made = [one for one in automatic if one.kind == "setting" and _of_role(one) == of_roles]
         statements = [statement.strip(" ;") for one in made for statement in one.statements]
-    return found(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
+    return lack(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
 
 
 def _on_schema(difference: Difference) -> bool:
@@ -265,7 +265,7 @@ def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
     return constraints.untrusted(examiner, TableName(wanted.schema, wanted.name), wanted.expressions)
 
 
-def take_back(connection: Session, store: FailoverTable, made: Made) -> None:
+def undo(connection: Session, store: FailoverTable, made: Made) -> None:
     """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
     with connection.transaction():
         limit_lock_waits(connection, LOCK_SECONDS)
@@ -325,8 +325,8 @@ def follow(connection: Session, prefix: Prefix, schema: str, slave: str, start: 
     with connection.transaction():
         be_durable(connection)
         store.ensure()
-        found = store.read(lock=True)
-        if found is not None and found.state is SlaveState.NORMAL and _follows(found.position, start):
+        record = store.read(lock=True)
+        if record is not None and record.state is SlaveState.NORMAL and _follows(record.position, start):
             return
         connection.execute(
             sql_files.render("postgres", "checkpoint_follow", prefix=prefix.lower, schema=quoted(schema)),
@@ -344,7 +344,7 @@ def _follows(position: Position | None, start: Position) -> bool:
     return reached.origin.system == begun.origin.system and position.covers_all_of(start)
 
 
-def validate(connection: Session, tables: Sequence[TableName]) -> list[str]:
+def validate_constraints(connection: Session, tables: Sequence[TableName]) -> list[str]:
     """Checks the rows of constraints that were made without, while the application goes on; those that rows violate,
     and how."""
     violated = []

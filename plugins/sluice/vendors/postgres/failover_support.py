@@ -5,17 +5,17 @@
 from sluice.vendors.postgres.failover import (
     FailoverStore,
     changed_since,
-    clock,
     definitions,
     follow,
     make,
     rights_lacking,
     sequence_values,
+    server_time,
     sessions_of,
     set_sequence,
     sheet,
-    take_back,
-    validate,
+    undo,
+    validate_constraints,
 )
 from sluice.vendors.postgres.source.write_guard import Guard
 

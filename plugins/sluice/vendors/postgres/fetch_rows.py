@@ -23,8 +23,8 @@ def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike
     psycopg's errors, `TableChanged`.
     """
     wanted = [tuple(text or "" for text in texts) for texts in keys]
-    found = digest.found_rows(connection, _digest(connection, of), wanted)
-    return digests.rows_under(found, of, alike=alike)
+    rows_found = digest.rows_of_keys(connection, _digest(connection, of), wanted)
+    return digests.rows_under(rows_found, of, alike=alike)
 
 
 def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> list[int]:
@@ -40,8 +40,8 @@ def copies(connection: Session, of: ComparedTable, rows: Sequence[Texts]) -> lis
         'COLLATE "C" GROUP BY w.n'
     )
     values = {name: array_literal([row[place] for row in rows]) for place, name in enumerate(names)}
-    found = dict(connection.execute(statement.encode(), values).fetchall())
-    return [found.get(place, 0) for place in range(1, len(rows) + 1)]
+    counts = dict(connection.execute(statement.encode(), values).fetchall())
+    return [counts.get(place, 0) for place in range(1, len(rows) + 1)]
 
 
 def _digest(connection: Session, of: ComparedTable) -> Digest:

@@ -70,11 +70,11 @@ class KeyOrder:
         Walks that many entries of the key's index. Raises psycopg's errors.
         """
         texts = ", ".join(value_text(column.type, f"t.{quoted(column.name)}") for column in self.shape.key)
-        found = connection.execute(
+        result = connection.execute(
             f"SELECT {texts} FROM (SELECT {self.by} FROM {self.source} WHERE {self.within(lo, hi)} "
             f"ORDER BY {self.by} OFFSET {rows} LIMIT 1) AS t".encode()
         ).fetchone()
-        return None if found is None else tuple(found)
+        return None if result is None else tuple(result)
 
     def _condition(self, condition: RowCondition) -> str:
         column = self.shape.column(condition.column)

@@ -22,7 +22,7 @@ SHOWN = 8
 """The most names that a sentence lists."""
 
 
-def found(
+def lack(
     what: str,
     why: str,
     statement: str | None = None,
@@ -52,19 +52,19 @@ def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list
     """
     lacks = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
     if account.superuser or account.powers:
-        lacks.append(superuser_found(account, allow_superuser))
+        lacks.append(superuser_lack(account, allow_superuser))
     return lacks
 
 
 def _of_server(account: Account) -> Iterator[Lack]:
     if account.version < OLDEST:
-        yield found(
+        yield lack(
             f"PostgreSQL {OLDEST // 10000} or later",
             f"the server is PostgreSQL {account.version // 10000}",
             remedy="Upgrade the server.",
         )
     if account.standby:
-        yield found(
+        yield lack(
             "a server that can be written to",
             "it is in recovery: a standby",
             remedy="Let the Airflow connection name the primary server, or promote this one.",
@@ -73,15 +73,15 @@ def _of_server(account: Account) -> Iterator[Lack]:
 
 def _of_rights(account: Account) -> Iterator[Lack]:
     if not account.may_connect:
-        yield connect_lacking(account.database, account.role)
+        yield connect_lack(account.database, account.role)
     if account.may_use_plpgsql is not True:
         statement = "CREATE EXTENSION plpgsql"
         if account.may_use_plpgsql is False:
             statement = f"GRANT USAGE ON LANGUAGE plpgsql TO {account.role}"
-        yield found("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement)
+        yield lack("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement)
     if account.functions_lacking:
         functions = ", ".join(f"pg_catalog.{signature}" for signature in account.functions_lacking)
-        yield found(
+        yield lack(
             f"EXECUTE on {functions}",
             "positions are taken and secured with PostgreSQL's own functions, which everybody may execute unless "
             "that was revoked",
@@ -93,7 +93,7 @@ def _of_rights(account: Account) -> Iterator[Lack]:
 def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
     needed = loaders + BESIDE_LOADERS
     if account.room < needed:
-        yield found(
+        yield lack(
             f"{needed} free connections",
             f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with "
             f"{counted(loaders, 'loader')} and the apply use up to {needed}, and wait for one where there is none",
@@ -102,7 +102,7 @@ def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
         )
     if abs(account.ahead) > CLOCKS_APART + account.uncertain:
         direction = "ahead of" if account.ahead > 0 else "behind"
-        yield found(
+        yield lack(
             "the right time",
             f"the server's clock is {abs(account.ahead):.0f} s {direction} this machine's: ages and lags are shown "
             "wrong by as much",
@@ -111,11 +111,11 @@ def _of_limits(account: Account, loaders: int) -> Iterator[Lack]:
         )
 
 
-def superuser_found(account: Account, allowed: bool) -> Lack:
+def superuser_lack(account: Account, allowed: bool) -> Lack:
     """The account is a superuser, or may become a similar role."""
     what = "is a superuser" if account.superuser else f"may become {listed(account.powers)}"
     remedy = "Make an account that has just what is needed (docs/privileges.md), and let the Airflow connection name it"
-    return found(
+    return lack(
         "an account that is no superuser",
         f"{account.role} {what}: SQL that somebody gets run with its rights, by a stolen password or a mistake, "
         "reaches all databases of the server, its files and its programs",
@@ -126,9 +126,9 @@ def superuser_found(account: Account, allowed: bool) -> Lack:
     )
 
 
-def connect_lacking(database: str, role: str) -> Lack:
+def connect_lack(database: str, role: str) -> Lack:
     """The account may not connect to the database; both quoted."""
-    return found(
+    return lack(
         f"CONNECT on the database {database}",
         "nothing can be done there without",
         f"GRANT CONNECT ON DATABASE {database} TO {role}",
@@ -147,7 +147,7 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
         if missing:
             privileges = ", ".join(missing)
             lacks.append(
-                found(
+                lack(
                     f"{privileges} on the schema {schema.quoted}",
                     "; ".join(dict.fromkeys(missing.values())),
                     f"GRANT {privileges} ON SCHEMA {schema.quoted} TO {account.role}",
@@ -157,9 +157,9 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
     return lacks
 
 
-def schema_absent(role: str, schema: Schema, why: str) -> Lack:
+def schema_lack(role: str, schema: Schema, why: str) -> Lack:
     """A schema that does not exist and that the account `role` may not create."""
-    return found(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
+    return lack(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
 
 
 def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
@@ -167,7 +167,7 @@ def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
     lacks = []
     if former := [each for each in objects if each.owned_by_superuser and each.kind in _OWNABLE]:
         lacks.append(
-            found(
+            lack(
                 f"the ownership of {listed([each.quoted for each in former])}",
                 f"these are Sluice's own and belong to {_owners(former)}; {role} upgrades and replaces them",
                 ";\n".join(_owned_by(role, former)),
@@ -175,7 +175,7 @@ def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
         )
     if others := [each for each in objects if each not in former]:
         lacks.append(
-            found(
+            lack(
                 f"the ownership of {listed([each.quoted for each in others])}",
                 f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
                 # A prepared object stays dangerous under any owner, by its triggers and privileges.
@@ -200,7 +200,7 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
     if not tables:
         return []
     return [
-        found(
+        lack(
             f"BYPASSRLS for {account.role}",
             f"row level security hides rows of {listed(tables)} from it: {why}",
             f"ALTER ROLE {account.role} BYPASSRLS",
@@ -208,7 +208,7 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
     ]
 
 
-def sequences_lacking(
+def sequences_lack(
     sequences: Iterable[SequenceDefinition | FreeSequence], privileges: str, why: str, role: str
 ) -> list[Lack]:
     """`privileges` that the account lacks on sequences, grouped by owner."""
@@ -216,7 +216,7 @@ def sequences_lacking(
     for each in sequences:
         groups.setdefault(each.owner, {})[quoted_name(each)] = None
     return [
-        found(
+        lack(
             f"{privileges} on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
             why,
             f"GRANT {privileges} ON SEQUENCE {', '.join(names)} TO {role}",
@@ -227,7 +227,7 @@ def sequences_lacking(
     ]
 
 
-def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
+def silence_lack(account: Account, keys: Sequence[str]) -> Lack:
     """The account may not switch off triggers for its own session; `keys`: foreign keys that blocks would violate."""
     without = (
         "the apply then cannot switch off the slave's triggers and foreign keys in its session: they act on every "
@@ -235,7 +235,7 @@ def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
     )
     if keys:
         without = f"foreign keys {listed(keys)} would be violated while blocks are loaded in any order; and {without}"
-    return found(
+    return lack(
         "SET on the parameter session_replication_role",
         without,
         silence_statement(account.role, account.database, account.version),
@@ -246,5 +246,5 @@ def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
     """The server, or a proxy, refuses the account; `reason` is a sentence."""
     if "permission denied for database" in reason:
-        return connect_lacking(quoted(info.database), quoted(info.user))
-    return found("a connection", reason.rstrip("."), remedy="")
+        return connect_lack(quoted(info.database), quoted(info.user))
+    return lack("a connection", reason.rstrip("."), remedy="")

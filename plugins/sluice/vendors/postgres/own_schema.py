@@ -18,7 +18,7 @@ from sluice.model.lack import MASTER, Lack, slave_side
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import privileges
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.lacks import found, listed, of_foreign, schema_absent
+from sluice.vendors.postgres.lacks import lack, listed, of_foreign, schema_lack
 
 _USED = "an object that they make under one of Sluice's names would be used as its own, with the rights of {role}"
 
@@ -106,7 +106,7 @@ def expect_owned(connection: Session, own: OwnSchema) -> None:
         raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
 
 
-def expect_here(connection: Session, own: OwnSchema) -> None:
+def expect_not_elsewhere(connection: Session, own: OwnSchema) -> None:
     """Checks that the side is not installed in another schema. Call it where this schema has nothing.
 
     Raises `InstalledElsewhere`.
@@ -177,7 +177,7 @@ def _make(connection: Session, own: OwnSchema, absent: privileges.Schema) -> Non
             connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice schema'))")
             connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
     except psycopg.errors.InsufficientPrivilege:
-        lack = schema_absent(privileges.role(connection), absent, "Sluice's own objects are made there")
+        lack = schema_lack(privileges.role(connection), absent, "Sluice's own objects are made there")
         raise SchemaUnsafe(own, [lack.at(own.side, "")]) from None
 
 
@@ -211,7 +211,7 @@ def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
             f"administrator may run instead: {inline}."
         )
     return [
-        found(
+        lack(
             f"a schema {own.quoted} in which nobody else may CREATE",
             f"{names} may: {_USED.format(role=role)}",
             None if shared else mend,

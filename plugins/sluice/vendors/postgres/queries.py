@@ -27,12 +27,12 @@ def run(
             entered()
         declared = f"DECLARE sluice_query NO SCROLL CURSOR FOR {statement}"
         psycopg.RawCursor(native(connection)).execute(declared.encode(), binary=True)
-        found = native(connection).execute(f"FETCH {most + 1} FROM sluice_query".encode()).pgresult
-        assert found is not None
-        columns = tuple(_text(found.fname(column)) for column in range(found.nfields))
+        result = native(connection).execute(f"FETCH {most + 1} FROM sluice_query".encode()).pgresult
+        assert result is not None
+        columns = tuple(_text(result.fname(column)) for column in range(result.nfields))
         rows = [
-            tuple(_text(found.get_value(row, column)) for column in range(found.nfields))
-            for row in range(found.ntuples)
+            tuple(_text(result.get_value(row, column)) for column in range(result.nfields))
+            for row in range(result.ntuples)
         ]
     return columns, rows
 

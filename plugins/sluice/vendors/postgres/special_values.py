@@ -41,9 +41,9 @@ def example(
     ).fetchone()
     if row is None:
         return None
-    found = next(place for place, holds in enumerate(row) if holds)
+    first = next(place for place, holds in enumerate(row) if holds)
     names = [column.name for column in table.key]
-    return (*checks[found][:2], dict(zip(names, row[len(checks) :], strict=True)))
+    return (*checks[first][:2], dict(zip(names, row[len(checks) :], strict=True)))
 
 
 def _condition(column: Column, special: Special, made: ColumnType) -> str:

@@ -19,12 +19,12 @@ def quoted_name(wanted: TypeDefinition) -> str:
     return quoted(wanted.schema, wanted.name)
 
 
-def creation(wanted: TypeDefinition) -> str:
+def create_statement(wanted: TypeDefinition) -> str:
     """The statement that makes it."""
     return f"CREATE {'DOMAIN' if wanted.kind == 'd' else 'TYPE'} {quoted_name(wanted)} {wanted.ddl}"
 
 
-def collation_creation(wanted: CollationDefinition) -> str:
+def collation_statement(wanted: CollationDefinition) -> str:
     """The statement that makes it where it is absent."""
     if wanted.provider == "c":
         options = [f"provider = libc, lc_collate = {literal(wanted.collate)}, lc_ctype = {literal(wanted.ctype)}"]
@@ -40,8 +40,8 @@ def collation_creation(wanted: CollationDefinition) -> str:
 def needed(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
     """The types that columns of `tables` need, each after those it is made of."""
     names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
-    found = defined(connection, names)
-    return [found[schema, name] for schema, name in names]
+    definitions = defined(connection, names)
+    return [definitions[schema, name] for schema, name in names]
 
 
 def defined(connection: Session, names: Sequence[tuple[object, ...]]) -> dict[tuple[str, str], TypeDefinition]:
@@ -65,7 +65,7 @@ def collations(connection: Session, tables: Sequence[TableName]) -> list[Collati
 
 
 @dataclass(frozen=True)
-class Gap:
+class TypeGap:
     """Why the slave cannot have a type of the master."""
 
     sentence: str
@@ -78,37 +78,37 @@ def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[st
     return [gap.sentence for gap in gaps(connection, types)]
 
 
-def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[Gap]:
+def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
     """The same, with what mends it."""
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
-    found = []
+    lacks = []
     for wanted in types:
         own, name = existing.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
                 if wanted.extension not in available:
-                    found.append(
-                        Gap(
+                    lacks.append(
+                        TypeGap(
                             f"type {name} belongs to extension {wanted.extension}, which is not installed on "
                             "the slave's machine: install its package there"
                         )
                     )
             elif wanted.ddl is None:
-                found.append(Gap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
+                lacks.append(TypeGap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
         elif own.kind != wanted.kind or own.extension != wanted.extension:
-            found.append(Gap(f"type {name} is another kind of type on the slave than the master's {kind}"))
+            lacks.append(TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}"))
         elif wanted.labels is not None:
             lacking = [label for label in wanted.labels if label not in (own.labels or ())]
             if lacking:
                 # ALTER TYPE cannot take more than one at a time.
                 added = [f"ALTER TYPE {name} ADD VALUE {literal(label)}" for label in lacking]
                 named = ", ".join(map(repr, lacking))
-                found.append(Gap(f"enum {name} lacks on the slave: {named}", ";\n".join(added)))
+                lacks.append(TypeGap(f"enum {name} lacks on the slave: {named}", ";\n".join(added)))
         elif own.comparable != wanted.comparable:
-            found.append(Gap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
-    return found
+            lacks.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
+    return lacks
 
 
 def index_extensions(connection: Session, tables: Sequence[TableName]) -> dict[str, str]:
@@ -127,7 +127,7 @@ def extensions_absent(connection: Session, names: Iterable[str]) -> dict[str, bo
     return dict(rows)
 
 
-def untrusted(connection: Session, extensions: Iterable[str]) -> set[str]:
+def needing_superuser(connection: Session, extensions: Iterable[str]) -> set[str]:
     """Those of `extensions` that this database lacks, could have, and only a superuser may make."""
     rows = connection.execute(
         "SELECT DISTINCT v.name::text FROM pg_available_extension_versions v "
@@ -171,7 +171,7 @@ def create(
         create_schema(connection, name) for name in dict.fromkeys(one.extension_schema or one.schema for one in absent)
     ]
     for collation in collations:
-        ran += [create_schema(connection, collation.schema), collation_creation(collation)]
+        ran += [create_schema(connection, collation.schema), collation_statement(collation)]
         connection.execute(ran[-1].encode())
     extensions = dict.fromkeys((wanted.extension, wanted.extension_schema) for wanted in absent if wanted.extension)
     for extension, where in extensions:
@@ -182,7 +182,7 @@ def create(
     for wanted in absent:
         if not wanted.extension:
             name = quoted_name(wanted)
-            ran.append(creation(wanted))
+            ran.append(create_statement(wanted))
             connection.execute(ran[-1].encode())
             # Nothing of it has run: no value is of this type yet.
             reason = Examiner(connection, trusted=trusted).types([name])

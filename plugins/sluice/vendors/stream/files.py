@@ -111,17 +111,17 @@ class Index:
             return self.header.time
         with self.file.open("rb") as opened:
             opened.seek(commit.front)
-            found = parsed(self.file, commit.line, opened.readline())
-        return found.time if isinstance(found, Commit) else ""
+            line = parsed(self.file, commit.line, opened.readline())
+        return line.time if isinstance(line, Commit) else ""
 
     def tables(self, number: int) -> dict[TableName, TableDefinition]:
         """The tables of the stream after the change `number`."""
-        found: dict[TableName, TableDefinition] = {}
+        tables: dict[TableName, TableDefinition] = {}
         for since, table, definition in self.definitions:
             if since > number:
                 break
-            follow(found, table, definition)
-        return found
+            follow(tables, table, definition)
+        return tables
 
 
 def follow(tables: dict[TableName, TableDefinition], table: TableName, definition: TableDefinition | None) -> None:
@@ -142,12 +142,12 @@ class Files:
     def names(self) -> list[Path]:
         """The names of the files in their order. Raises `StreamUnreachable` without any."""
         try:
-            found = sorted(entry.name for entry in os.scandir(self.folder) if _NAME.match(entry.name))
+            names = sorted(entry.name for entry in os.scandir(self.folder) if _NAME.match(entry.name))
         except OSError as error:
             raise StreamUnreachable(self.folder, f"cannot be read: {error.strerror}") from error
-        if not found:
+        if not names:
             raise StreamUnreachable(self.folder, "holds no file of a stream")
-        return [self.folder / name for name in found]
+        return [self.folder / name for name in names]
 
     def index(self, file: Path, names: list[Path]) -> Index:
         """The index of `file`, one of `names`, as far as it is written now. Raises `StreamDamaged`, `OtherStream`,
@@ -192,18 +192,18 @@ class Files:
 
     def head(self, file: Path) -> dict[TableName, TableDefinition]:
         """The tables that a file describes before its changes. Raises `StreamDamaged`, `StreamUnreachable`."""
-        found: dict[TableName, TableDefinition] = {}
+        tables: dict[TableName, TableDefinition] = {}
         try:
             with file.open("rb") as opened:
                 for line, raw in enumerate(opened, start=1):
                     described = parsed(file, line, raw) if raw.endswith(b"\n") else None
                     if isinstance(described, TableDefinition):
-                        found[described.table] = described
+                        tables[described.table] = described
                     elif not isinstance(described, Header):
                         break
         except OSError as error:
             raise StreamUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
-        return found
+        return tables
 
     def _begin(self, file: Path, line: bytes, inode: int) -> Index | None:
         if not line.endswith(b"\n"):
@@ -237,23 +237,23 @@ class Files:
             if raw.startswith(_OF_ROWS):
                 number += 1  # Looked at when it is read.
             else:
-                found = parsed(index.file, line, raw)
-                if isinstance(found, Header):
+                parsed_line = parsed(index.file, line, raw)
+                if isinstance(parsed_line, Header):
                     raise StreamDamaged(index.file, line, "is a second head of the file")
-                if isinstance(found, TableDefinition):
+                if isinstance(parsed_line, TableDefinition):
                     if number > index.header.after:
                         raise StreamDamaged(
                             index.file,
                             line,
-                            f"describes {found.table} behind changes: write a create line, or a new file",
+                            f"describes {parsed_line.table} behind changes: write a create line, or a new file",
                         )
-                    waiting.append((number, found.table, found))
-                elif isinstance(found, Change):
+                    waiting.append((number, parsed_line.table, parsed_line))
+                elif isinstance(parsed_line, Change):
                     number += 1
-                    if found.defines:
-                        waiting.append((number, found.table, found.definition))
+                    if parsed_line.defines:
+                        waiting.append((number, parsed_line.table, parsed_line.definition))
                 else:
-                    self._commit(index, found, line, number)
+                    self._commit(index, parsed_line, line, number)
                     index.definitions += waiting
                     for one in places:
                         index.add(one)

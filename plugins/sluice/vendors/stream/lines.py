@@ -343,12 +343,12 @@ def _list(value: object, name: str) -> Sequence[object]:
 
 
 def _pairs(value: object, name: str) -> list[tuple[int, str]]:
-    found = []
+    pairs = []
     for pair in _list(value, name):
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or not isinstance(pair[1], str):
             raise Malformed(f"has {name} with {pair!r}: write [number, text]")
-        found.append((pair[0], pair[1]))
-    return found
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -410,10 +410,10 @@ def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None
     if row.keys() != set(names):
         lacking = [name for name in names if name not in row]
         strange = [name for name in row if name not in names]
-        said = "; ".join(
-            f"{word} {', '.join(map(repr, found))}" for word, found in (("lacks", lacking), ("has", strange)) if found
+        problems = "; ".join(
+            f"{word} {', '.join(map(repr, each))}" for word, each in (("lacks", lacking), ("has", strange)) if each
         )
-        raise Malformed(f"{what}: {said}, against the table's definition")
+        raise Malformed(f"{what}: {problems}, against the table's definition")
     return {name: row[name] for name in names}
 
 

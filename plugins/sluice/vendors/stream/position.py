@@ -43,10 +43,10 @@ class StreamPosition:
         return f"change {self.commit} of the stream {self.stream}"
 
     def _other(self, other: Position) -> "StreamPosition":
-        found = StreamPosition.of(other)
-        if found.stream != self.stream:
+        position = StreamPosition.of(other)
+        if position.stream != self.stream:
             raise OtherSource(other, f"the stream {self.stream}")
-        return found
+        return position
 
     @classmethod
     def of(cls, position: Position) -> "StreamPosition":

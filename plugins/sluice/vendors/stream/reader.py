@@ -167,16 +167,16 @@ class Reader:
                 while offset < end:
                     raw = opened.readline()
                     offset, line = offset + len(raw), line + 1
-                    found = parsed(index.file, line, raw)
-                    if isinstance(found, Commit):
+                    parsed_line = parsed(index.file, line, raw)
+                    if isinstance(parsed_line, Commit):
                         begins = number
-                    if not isinstance(found, Change):
+                    if not isinstance(parsed_line, Change):
                         continue
                     number += 1
                     if number > floor:
-                        yield _item(index.file, line, number, begins + 1, found, tables)
-                    if found.defines:
-                        follow(tables, found.table, found.definition)
+                        yield _item(index.file, line, number, begins + 1, parsed_line, tables)
+                    if parsed_line.defines:
+                        follow(tables, parsed_line.table, parsed_line.definition)
         except OSError as error:
             raise StreamUnreachable(index.file.parent, f"{index.file.name}: {error.strerror}") from error
 

@@ -101,15 +101,15 @@ class Recorder:
 
     def _windows(self, stop: threading.Event) -> Iterator[Position]:
         with self._session() as session, self._reader() as reader, self._begin(session) as (writer, seen):
-            said = time.monotonic()
+            reported_at = time.monotonic()
             while not stop.is_set():
                 end = writer.end.position
-                idle = time.monotonic() - said < IDLE_SECONDS
+                idle = time.monotonic() - reported_at < IDLE_SECONDS
                 seen = self._window(session, reader, writer, seen, unless_empty=idle)
                 if writer.end.position == end:
                     stop.wait(POLL_SECONDS)
                 if not idle or writer.end.position != end:
-                    said = time.monotonic()
+                    reported_at = time.monotonic()
                 yield seen
 
     def _session(self) -> Session:

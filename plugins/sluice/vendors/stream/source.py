@@ -138,15 +138,15 @@ class StreamChanges:
         place = max(StreamPosition.of(seen).commit, above)
         files = files_of(connection)
         names = files.names()
-        found: dict[TableName, TableShape] = {}
+        shapes: dict[TableName, TableShape] = {}
         at = names.index(files.containing(place, names))
-        there = files.index(names[at], names).tables(place)
+        tables_there = files.index(names[at], names).tables(place)
         for later in [None, *names[at + 1 :]]:
-            there = there if later is None else files.head(later)
-            found = {**{table: there[table].shape for table in tables if table in there}, **found}
-            if len(found) == len(set(tables)):
+            tables_there = tables_there if later is None else files.head(later)
+            shapes = {**{table: tables_there[table].shape for table in tables if table in tables_there}, **shapes}
+            if len(shapes) == len(set(tables)):
                 break
-        return found
+        return shapes
 
     def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
         """Does nothing: the stream itself has all changes of definitions."""

@@ -78,5 +78,5 @@ class Alterer(alter.Alterer[SlaveTable]):
             return 0
         match = " AND ".join(f"{own.quoted} = {own.value(f'%(k{place})s')}" for place, own in enumerate(key))
         text = f"DELETE FROM {target.place} WHERE {match}"
-        found = (self.session.run(text, {f"k{place}": value for place, value in enumerate(each)}) for each in keys)
-        return sum(result.rowcount for result in found)
+        results = (self.session.run(text, {f"k{place}": value for place, value in enumerate(each)}) for each in keys)
+        return sum(result.rowcount for result in results)

@@ -54,7 +54,7 @@ class MySQLTables:
 
     def has(self, table: str) -> bool:
         name = self._prefix + table
-        rows = self.session.look_up(
+        rows = self.session.read_schema(
             sql_files.render("mysql", "relations", names="table_schema = %(database)s AND table_name = %(name)s"),
             {"database": self.session.info.database, "name": name},
         ).fetchall()
@@ -63,7 +63,7 @@ class MySQLTables:
                 raise NotATable(self.session.place, name, what)
         return bool(rows)
 
-    def expect_here(self) -> None:
+    def expect_not_elsewhere(self) -> None:
         """They are nowhere else."""
 
     def make(self) -> None:

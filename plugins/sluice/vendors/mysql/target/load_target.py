@@ -44,19 +44,19 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
     session = native(connection)
     if not tables:
         return {}
-    found = {table: fault for table in tables if (fault := names.fault(session, table))}
+    faults = {table: fault for table in tables if (fault := names.fault(session, table))}
     condition, values = catalog.among(session, tables)
-    for database, name, kind in session.look_up(sql_files.render("mysql", "relations", names=condition), values):
+    for database, name, kind in session.read_schema(sql_files.render("mysql", "relations", names=condition), values):
         if kind != "BASE TABLE":
-            found[names.table_of(session, database, name)] = f"a {kind.lower()}"
+            faults[names.table_of(session, database, name)] = f"a {kind.lower()}"
     folded: dict[tuple[str, str], TableName] = {}
     row = session.run("SELECT @@lower_case_table_names").fetchone()
     for table in tables if row and row[0] else ():
         other = folded.setdefault((table.schema.lower(), table.name.lower()), table)
         if other != table:
-            found[table] = f"the same as {other} to the server, which folds the case of names,"
-    found |= {table: f"{fault}, so it cannot be" for table, fault in _texts_merged(session, tables).items()}
-    return found
+            faults[table] = f"the same as {other} to the server, which folds the case of names,"
+    faults |= {table: f"{fault}, so it cannot be" for table, fault in _texts_merged(session, tables).items()}
+    return faults
 
 
 def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName, str]:

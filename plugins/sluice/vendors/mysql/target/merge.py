@@ -193,14 +193,16 @@ class Merger(common.Merger[_Set]):
             return self._drift(each, trouble.count)
         if isinstance(error, UniqueViolation):
             there = self._already_there(sets, each) if each.kind == "inserts" and each.key and not safe else None
-            return there or Collision(table, self._said(each, error), unique=True)
+            return there or Collision(table, self._shown_reason(each, error), unique=True)
         if refusal(error).number in OF_ROWS:
-            return ValueUnfit(table, self._said(each, error))
+            return ValueUnfit(table, self._shown_reason(each, error))
         return error
 
-    def _said(self, each: _Set, error: DatabaseError) -> str:
-        said = refusal(error)
-        return f"error {said.number}; its text may hold values of masked columns" if each.target.hidden else said.text
+    def _shown_reason(self, each: _Set, error: DatabaseError) -> str:
+        refused = refusal(error)
+        if each.target.hidden:
+            return f"error {refused.number}; its text may hold values of masked columns"
+        return refused.text
 
     def _already_there(self, sets: Sequence[_Set], each: _Set) -> Drift | None:
         """The row that an insert found in its place, which no earlier step would have taken."""

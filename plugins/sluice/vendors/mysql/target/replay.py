@@ -99,22 +99,22 @@ class Replayer(replay.Replayer[SlaveTable]):
         if not change.new:
             return []
         key = change.key_of(change.new)
-        mine = change.key_of(change.old) if change.old else key
-        found: dict[Texts, DisplacedRow] = {}
+        old_key = change.key_of(change.old) if change.old else key
+        displaced: dict[Texts, DisplacedRow] = {}
         for index in target.uniques_beside(change.key):
             if any(change.new.get(name) is None for name in index.columns):
                 continue
             words = _Words(target)
             equal = words.equal({name: change.new[name] for name in index.columns})
-            other = f"NOT ({words.equal(key)}) AND NOT ({words.equal(mine)})"
+            other = f"NOT ({words.equal(key)}) AND NOT ({words.equal(old_key)})"
             text = f"SELECT {_texts(target, change.key)} FROM {_place(target)} t WHERE {equal} AND {other}"
             for row in self.session.run(text, words.values).fetchall():
                 shown = tuple(target.column(name).shown(text) for name, text in zip(change.key, row, strict=True))
-                found[shown] = DisplacedRow(change, shown)
-        for each in found.values():
+                displaced[shown] = DisplacedRow(change, shown)
+        for each in displaced.values():
             statement = _delete(target, each.row, counted=False)
             self.session.run(statement.text, statement.values)
-        return list(found.values())
+        return list(displaced.values())
 
     def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
         words = _Words(target)
@@ -126,10 +126,10 @@ class Replayer(replay.Replayer[SlaveTable]):
     ) -> dict[str, str | None] | None:
         words = _Words(target)
         text = f"SELECT {_texts(target, names)} FROM {_place(target)} t WHERE {words.equal(key)} LIMIT 1"
-        found = self.session.run(text, words.values).fetchone()
-        if found is None:
+        row = self.session.run(text, words.values).fetchone()
+        if row is None:
             return None
-        return {name: target.column(name).shown(text) for name, text in zip(names, found, strict=True)}
+        return {name: target.column(name).shown(text) for name, text in zip(names, row, strict=True)}
 
     def differing(
         self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
@@ -138,10 +138,10 @@ class Replayer(replay.Replayer[SlaveTable]):
         same = {name: words.equal({name: text}) for name, text in former.items()}
         selected = ", ".join(f"{_texts(target, [name])}, NOT ({condition})" for name, condition in same.items())
         text = f"SELECT {selected} FROM {_place(target)} t WHERE {words.equal(key)}"
-        found = self.session.run(text, words.values).fetchone()
+        row = self.session.run(text, words.values).fetchone()
         values: dict[str, tuple[str | None, str | None]] = {}
         for number, name in enumerate(former):
-            now, differs = found[2 * number : 2 * number + 2] if found else (None, False)
+            now, differs = row[2 * number : 2 * number + 2] if row else (None, False)
             if differs:
                 values[name] = (target.column(name).shown(now), former[name])
         return values
@@ -154,15 +154,17 @@ class Replayer(replay.Replayer[SlaveTable]):
             raise self._refused(change, target, error) from None
 
     def _refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
-        said = refusal(error)
-        reason = f"error {said.number}; its text may hold values of masked columns" if target.hidden else said.text
+        refused = refusal(error)
+        reason = (
+            f"error {refused.number}; its text may hold values of masked columns" if target.hidden else refused.text
+        )
         if isinstance(error, UniqueViolation):
             if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
                 return Drift(change.table, change.shown, str(change.action), "none", "one")
             return ValueTaken(change, reason)
-        if said.number in _REFUSED:
+        if refused.number in _REFUSED:
             return ChangeRefused(change, reason)
-        return ValueUnfit(change.table, reason) if said.number in OF_ROWS else error
+        return ValueUnfit(change.table, reason) if refused.number in OF_ROWS else error
 
 
 def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:

@@ -41,7 +41,7 @@ class SlaveTables(slave_tables.SlaveTables[SlaveTable]):
     ) -> Iterable[SlaveTable]:
         session = native(self.connection)
         condition, values = catalog.among(session, list(shapes), catalog.OF_TRIGGERS)
-        triggers = session.look_up(sql_files.render("mysql", "triggers", tables=condition), values).fetchall()
+        triggers = session.read_schema(sql_files.render("mysql", "triggers", tables=condition), values).fetchall()
         watched = {names.table_of(session, database, name) for database, name, _ in triggers}
         for table, shape in shapes.items():
             columns = tuple(SlaveColumn(each.name, each.type, each.generated, each.collation) for each in shape.columns)

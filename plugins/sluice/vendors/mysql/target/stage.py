@@ -80,7 +80,7 @@ def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
     """Drops the stage tables of epochs under `below`; how many."""
     session = native(connection)
     begin = f"{prefix.lower}stage_"
-    rows = session.look_up(
+    rows = session.read_schema(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
         "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
         {"here": session.info.database, "begin": begin},
@@ -121,5 +121,5 @@ def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: Slave
     name = (changes.key if letter == "k" else changes.columns)[number - 1]
     value = rows.column(found["column"])[int(found["row"]) - 1].as_py() if int(found["row"]) <= rows.num_rows else None
     shown = None if name in target.hidden else value
-    said = "its text may hold values of masked columns" if target.hidden else unfit.reason
-    return ValueUnfit(target.table, said, column=name, value=shown)
+    reason = "its text may hold values of masked columns" if target.hidden else unfit.reason
+    return ValueUnfit(target.table, reason, column=name, value=shown)

@@ -110,8 +110,8 @@ def connect(info: ConnectionInfo) -> Disks:
     """Of the ASM instance that `info` names, as an administrator (SYSASM)."""
 
     def connected() -> Connection:
-        found: Connection = opened(info, oracledb.AUTH_MODE_SYSASM)
-        return found
+        connection: Connection = opened(info, oracledb.AUTH_MODE_SYSASM)
+        return connection
 
     return Disks(connected, info.place)
 
@@ -123,8 +123,8 @@ def _pieces(cursor: Cursor, handle: int, size: int, block: int, count: int) -> I
         length, data = cursor.var(int), cursor.var(oracledb.DB_TYPE_RAW, LARGEST_RAW)
         length.setvalue(0, min(PIECE, (end - block) * size))
         _run(cursor, "asm_read", {"handle": handle, "block": block, "length": length, "data": data})
-        found: bytes = data.getvalue() or b""
-        whole = found[: int(length.getvalue()) // size * size]
+        content: bytes = data.getvalue() or b""
+        whole = content[: int(length.getvalue()) // size * size]
         if not whole:
             return
         yield whole

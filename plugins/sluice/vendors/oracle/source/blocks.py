@@ -63,13 +63,13 @@ def reading(
     session = native(connection)
     if lock_seconds is not None:
         raise NoSharedLocks(session.place)
-    found = catalog.shape(connection, table.table)
-    if found is None:
+    shape = catalog.shape(connection, table.table)
+    if shape is None:
         raise TableGone(session.place, table)
     taken = positions.moment(connection, prefix, schema)
     with _as_of(session, taken.scn):
-        yield Block(taken.position, found, session)
-    if catalog.shape(connection, table.table) != found:
+        yield Block(taken.position, shape, session)
+    if catalog.shape(connection, table.table) != shape:
         raise SnapshotGone(f"{table.table} was altered while it was read")
 
 
@@ -77,12 +77,12 @@ def reading(
 def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Block]:
     """The same as of the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
     session = native(connection)
-    found = catalog.shape(connection, table.table)
-    if found is None:
+    shape = catalog.shape(connection, table.table)
+    if shape is None:
         raise SnapshotGone(f"{table.table} was dropped or renamed since")
     with _as_of(session, _scn(exported)):
-        yield Block(marker, found, session)
-    if catalog.shape(connection, table.table) != found:
+        yield Block(marker, shape, session)
+    if catalog.shape(connection, table.table) != shape:
         raise SnapshotGone(f"{table.table} was altered while it was read")
 
 

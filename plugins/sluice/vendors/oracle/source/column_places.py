@@ -14,14 +14,14 @@ def with_places(now: TableDefinition, before: TableDefinition) -> TableDefinitio
     A column that has its name is the same one. Where there are as many columns as before, one with a new name is taken
     for the one that stood at its place and is gone: it was renamed. All others are new.
     """
-    former, there = before.shape.columns, now.shape.columns
-    names = {column.name for column in there}
+    former, present = before.shape.columns, now.shape.columns
+    names = {column.name for column in present}
     places = {column.name: column.position for column in former}
     gone = {column.position for column in former if column.name not in names}
-    renamed = len(former) == len(there)
+    renamed = len(former) == len(present)
     last = max([column.position for column in former], default=0)
     columns = []
-    for column in there:
+    for column in present:
         place = places.get(column.name)
         if place is None and renamed and column.position in gone:
             place = column.position

@@ -30,15 +30,15 @@ def of_changes(
     """The definition of each of `tables` under which its next change after `seen`, above `above`, was captured."""
     del schema
     # In this order: a change of definition that commits in between is found by the second look.
-    found = catalog.shapes(connection, tables)
+    shapes = catalog.shapes(connection, tables)
     former: dict[TableName, str | None] = {}
     for change in _unseen(connection, prefix, seen, above):
         former.setdefault(change.table, change.before)
     for table in tables:
         text = former.get(table)
         if text is not None:
-            found[table] = table_definition.parse(text).shape
-    return found
+            shapes[table] = table_definition.parse(text).shape
+    return shapes
 
 
 def joining(connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:

@@ -24,7 +24,7 @@ def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName
     """Of each of `tables` that cannot be captured why, and what to do."""
     shapes = catalog.shapes(session, tables)
     kinds = catalog.kinds(session, tables)
-    found: dict[TableName, str] = {}
+    faults: dict[TableName, str] = {}
     for table in tables:
         reasons = []
         if table not in shapes:
@@ -37,26 +37,26 @@ def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName
             if kinds.get(table):
                 reasons.append(f"is {kinds[table]}")
         if reasons:
-            found[table] = f"{'; it '.join(reasons)}: {_REMEDY}"
-    return found
+            faults[table] = f"{'; it '.join(reasons)}: {_REMEDY}"
+    return faults
 
 
 def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[str]:
     """What stands in the way of capturing a table with these columns and types, each the end of `the table …`."""
-    found = []
+    faults = []
     for name, kind in columns:
         if kind in UNREAD:
             if not key:
                 why = "which no trigger can read, and no key to look for it by"
-                found.append(f"has column {name} of type {kind}, {why}")
+                faults.append(f"has column {name} of type {kind}, {why}")
         elif name in key and kind.startswith("INTERVAL "):
-            found.append(f"has column {name} of type {kind} in its key")
+            faults.append(f"has column {name} of type {kind} in its key")
         elif not _CAPTURED.fullmatch(kind):
-            found.append(f"has column {name} of type {kind}, which is not replicated")
+            faults.append(f"has column {name} of type {kind}, which is not replicated")
     size = sum(key_bytes(kind) for name, kind in columns if name in key)
     if size > KEY_BYTES:
-        found.append(f"has a key that may take {size:,} bytes as a text; {KEY_BYTES:,} is the most")
-    return found
+        faults.append(f"has a key that may take {size:,} bytes as a text; {KEY_BYTES:,} is the most")
+    return faults
 
 
 def key_bytes(kind: str) -> int:

@@ -45,7 +45,7 @@ _OF_ROWS = _VIEWS | {"GV$SESSION": "SYS.GV_$SESSION"}
 """The same beside redo: which transactions its stream lacks, and whose they are."""
 
 
-def found(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
+def lacks(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
     """`light`: only privileges."""
     lacks = [Lack("", "a proof on an Oracle server", NEVER_RAN, None, Severity.WARNING)]
     tables = []
@@ -108,13 +108,13 @@ def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
 
 def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Lack]:
     """Those that the account may not read."""
-    user, found = account(session), []
+    user, lacks = account(session), []
     for view, needed in views.items():
         try:
             session.run(f"SELECT 1 FROM {view} WHERE 1 = 0")
         except (DatabaseRefused, StatementFailed):
-            found.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
-    return found
+            lacks.append(Lack("", f"SELECT on {view}", why, f"GRANT SELECT ON {needed} TO {user}"))
+    return lacks
 
 
 def _sentence(text: str) -> str:

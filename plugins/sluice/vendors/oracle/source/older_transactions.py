@@ -19,7 +19,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Look:
+class Observation:
     """What runs on a master."""
 
     older: Mapping[int, int]
@@ -41,7 +41,7 @@ class Owner:
     program: str
 
 
-def look(master: Running, begins: int) -> Look:
+def observe(master: Running, begins: int) -> Observation:
     """`begins`: the SCN with which the stream begins.
 
     - Once every instance has come to `begins`, no transaction begins below it any more.
@@ -59,7 +59,7 @@ def look(master: Running, begins: int) -> Look:
     seen = running(master)
     scn = max(master.scns())
     expect_steady(threads, master.threads())
-    return Look({xid: began for xid, began in seen.items() if began < begins}, scn)
+    return Observation({xid: began for xid, began in seen.items() if began < begins}, scn)
 
 
 class OlderTransactions(Transient):

@@ -40,7 +40,7 @@ def first_transaction(
     if first is None:
         return []
     chosen = Condition(window, "i.TRANS_KEY = :transaction", {"transaction": first[0]})
-    found: dict[TableName, Counter[str]] = {}
+    by_table: dict[TableName, Counter[str]] = {}
     for _, _, owner, name, _, action, *_ in session.run(chosen.statement("queue_items", prefix), chosen.binds):
-        found.setdefault(TableName(owner, name), Counter())[action] += 1
-    return [WaitingTable(table, actions.total(), tuple(sorted(actions))) for table, actions in sorted(found.items())]
+        by_table.setdefault(TableName(owner, name), Counter())[action] += 1
+    return [WaitingTable(table, actions.total(), tuple(sorted(actions))) for table, actions in sorted(by_table.items())]

@@ -10,7 +10,7 @@ from sluice.model.position import Moment, Position
 from sluice.vendors.oracle.queue_position import QueuePosition
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.source import position
-from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, look
+from sluice.vendors.oracle.source.older_transactions import OlderTransactions, StreamBehind, ThreadsUnread, observe
 from sluice.vendors.oracle.source.server import Server
 
 
@@ -39,20 +39,20 @@ def moment(connection: Session, prefix: Prefix, schema: str, previous: Position 
 def _of_redo(server: Server, redo: RedoStream) -> Moment:
     """Only while all open redo threads are in the stream, and once every transaction that it lacks has ended: from
     which SCN on that is so, the stream keeps."""
-    found = redo.moment(server.incarnation().resetlogs)
+    moment = redo.moment(server.incarnation().resetlogs)
     if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
         raise ThreadsUnread(server.session.place, unread)
     complete_from = redo.complete_from()
     if complete_from is None:
         begins = redo.begins()
-        seen = look(server, begins)
+        seen = observe(server, begins)
         if seen.older:
             raise OlderTransactions(server.session.place, begins, seen.older, server.owners())
         complete_from = seen.scn
         redo.keep_complete_from(complete_from)
-    if found.scn < complete_from:
-        raise StreamBehind(server.session.place, complete_from, found.scn)
-    return found
+    if moment.scn < complete_from:
+        raise StreamBehind(server.session.place, complete_from, moment.scn)
+    return moment
 
 
 def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:

@@ -102,12 +102,12 @@ def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, 
 
 def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
     """Up to where each feed has read, by feed and table."""
-    found = [
+    entries = [
         (name.removeprefix(_FEED).partition(" "), value)
         for name, value in _info(connection, prefix).all()
         if name.startswith(_FEED)
     ]
-    return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in found]
+    return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in entries]
 
 
 def note_feed(connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:

@@ -185,12 +185,12 @@ class Reader:
         above, left = window.above, most
         while left > 0:
             wanted = min(left, _SURVEYED)
-            found = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": wanted}))
-            for key, characters, changes_key in found:
+            rows = self._rows("queue_survey", Condition(window.between(above, window.up_to), values={"most": wanted}))
+            for key, characters, changes_key in rows:
                 yield int(key), int(characters), int(changes_key)
-            if len(found) < wanted:
+            if len(rows) < wanted:
                 return
-            above, left = int(found[-1][0]), left - wanted
+            above, left = int(rows[-1][0]), left - wanted
 
     def _cuts(self, window: Window, last: int | None) -> tuple[Cut, ...]:
         if last is None:
@@ -206,9 +206,9 @@ class Reader:
         unread: dict[int, UnreadChange] = {}  # by place, changes whose content lacks values
         size = 0
         with self._connected() as session:
-            found = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
-            next(found)  # names of columns
-            for batch in found:
+            stream = session.stream(chosen.statement("queue_items", self.prefix), chosen.binds)
+            next(stream)  # names of columns
+            for batch in stream:
                 for row in batch:
                     item = _item(row)
                     if item.action in (Action.INSERT, Action.UPDATE) and is_partial(item.content or ""):

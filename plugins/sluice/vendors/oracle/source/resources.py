@@ -59,9 +59,9 @@ class ResourcesOutdated(Terminal):
 class ResourcesNewer(Terminal):
     """A newer release installed the resources; this one must not touch them."""
 
-    def __init__(self, prefix: Prefix, found: int):
+    def __init__(self, prefix: Prefix, version: int):
         super().__init__(
-            f"{prefix}: the DbResources have version {found}, this release knows up to {len(STEPS)}. "
+            f"{prefix}: the DbResources have version {version}, this release knows up to {len(STEPS)}. "
             "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
         )
 
@@ -98,11 +98,11 @@ def digest() -> str:
 def units(name: str, prefix: Prefix) -> list[str]:
     """The statements and blocks of a file, each as the server takes it."""
     text = _COMMAND.sub("", sql_files.render("oracle", name, prefix=str(prefix)))
-    found = []
+    statements = []
     for part in re.split(r"^/$", text, flags=re.MULTILINE):
         block = re.match(r"\s*(?:DECLARE|BEGIN|CREATE OR REPLACE NONEDITIONABLE (?:PACKAGE|TRIGGER))\b", part)
-        found += [part.strip()] if block else [each.strip() for each in part.split(";\n")]
-    return [each for each in found if each not in ("", "COMMIT")]
+        statements += [part.strip()] if block else [each.strip() for each in part.split(";\n")]
+    return [each for each in statements if each not in ("", "COMMIT")]
 
 
 def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
@@ -199,11 +199,11 @@ def remove(connection: Session, prefix: Prefix, schema: str) -> None:
 def _names(session: OracleSession, prefix: Prefix) -> set[str]:
     """Names of the prefix's resources that the account's schema has something under."""
     wanted = {f"{prefix}{name}" for name in RESOURCES}
-    found = session.run(
+    rows = session.run(
         "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
         {"beginning": str(prefix)},
     )
-    return wanted & {str(name) for (name,) in found}
+    return wanted & {str(name) for (name,) in rows}
 
 
 def _may_trigger(session: OracleSession) -> bool:

@@ -35,9 +35,9 @@ class RowStream:
                 yield piece
 
     def _pieces(self) -> Iterator[bytes]:
-        found = self._session.stream(self._query)
-        lines, size = list(map(record, next(found))), 0
-        for rows in found:
+        stream = self._session.stream(self._query)
+        lines, size = list(map(record, next(stream))), 0
+        for rows in stream:
             self.rows += len(rows)
             for row in rows:
                 line = record(row)

@@ -152,11 +152,11 @@ def row_counts(connection: Session, tables: Iterable[TableName]) -> dict[TableNa
     """How many rows each of `tables` has: counted where they are few, else as of the last statistics."""
     session, wanted = native(connection), list(tables)
     sizes = catalog.estimates(connection, wanted)
-    found = {}
+    counts = {}
     for table in wanted:
         text = f"SELECT COUNT(*) FROM (SELECT 1 FROM {names.place(table)} WHERE ROWNUM <= {COUNTED + 1})"
         ((counted,),) = session.run(text)
         estimated = sizes[table].rows if table in sizes else None
         exact = int(counted) <= COUNTED
-        found[table] = Rows(int(counted) if exact else max(int(counted), estimated or 0), exact)
-    return found
+        counts[table] = Rows(int(counted) if exact else max(int(counted), estimated or 0), exact)
+    return counts

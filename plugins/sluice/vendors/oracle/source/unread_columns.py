@@ -44,25 +44,25 @@ def completed(session: OracleSession, prefix: Prefix, changes: Iterable[UnreadCh
     A row that is gone has none: an INSERT brings empty ones, which go with the row; of an UPDATE the columns stay
     unchanged. What the last change of a row brings is kept in LONGS_TABLE: it stays true when the row is changed later.
     """
-    found: dict[int, str] = {}
+    contents: dict[int, str] = {}
     kept: dict[tuple[TableName, Key], int] = {}
     by_table: dict[TableName, list[UnreadChange]] = {}
     for change in changes:
         by_table.setdefault(change.table, []).append(change)
-    for table, mine in by_table.items():
+    for table, changes_of_table in by_table.items():
         shape = catalog.shape(session, table)
         columns = [] if shape is None or not shape.key else [each for each in shape.columns if _own(each).unread]
-        rows = {change.repl_key: dict(content.parse(change.content)) for change in mine}
+        rows = {change.repl_key: dict(content.parse(change.content)) for change in changes_of_table}
         key = [] if shape is None else [column.name for column in shape.key]
         keys = {number: tuple(row.get(name) for name in key) for number, row in rows.items()}
         values = _read(session, table, key, columns, sorted(set(keys.values()), key=repr), scn) if columns else {}
-        for change in mine:
-            there = values.get(keys[change.repl_key])
-            if there is not None:
+        for change in changes_of_table:
+            row = values.get(keys[change.repl_key])
+            if row is not None:
                 kept[table, keys[change.repl_key]] = change.repl_key
-            found[change.repl_key] = _complete(change, columns, there)
-    _keep(session, prefix, {number: found[number] for number in kept.values()})
-    return found
+            contents[change.repl_key] = _complete(change, columns, row)
+    _keep(session, prefix, {number: contents[number] for number in kept.values()})
+    return contents
 
 
 def _own(column: Column) -> ColumnTexts:
@@ -78,13 +78,13 @@ def _read(
     with suppress(SnapshotTooOld, Contended):
         session.see(scn)
         try:
-            return _found(session, of, keys)
+            return _rows_by_key(session, of, keys)
         finally:
             session.see_now()
-    return _found(session, of, keys)
+    return _rows_by_key(session, of, keys)
 
 
-def _found(session: OracleSession, of: ComparedTable, keys: list[Key]) -> Mapping[Key, Values]:
+def _rows_by_key(session: OracleSession, of: ComparedTable, keys: list[Key]) -> Mapping[Key, Values]:
     rows = row_source.rows_under(session, of, keys, alike=True)
     return {each: row for each, row in zip(keys, rows, strict=True) if row is not None}
 

@@ -54,7 +54,7 @@ class OracleTables:
             raise NotATable(self.session.place, name.name, what)
         return what is not None
 
-    def expect_here(self) -> None:
+    def expect_not_elsewhere(self) -> None:
         """They are nowhere else."""
 
     def make(self) -> None:

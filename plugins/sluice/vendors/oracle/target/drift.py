@@ -15,10 +15,10 @@ def differing(
     for name, text in former.items():
         own, words = target.column(name), Words(target)
         query = f"SELECT {own.text('t')} FROM {target.place} t WHERE {words.equal(key)}"
-        there = own.bind(text) is not None
-        query += f" AND NOT {words.equal({name: text})}" if there else f" AND t.{own.quoted} IS NOT NULL"
+        present = own.bind(text) is not None
+        query += f" AND NOT {words.equal({name: text})}" if present else f" AND t.{own.quoted} IS NOT NULL"
         row = session.run(query, words.values).fetchone()
-        if row is None and there:
+        if row is None and present:
             # A comparison with NULL is neither true nor false.
             words = Words(target)
             query = f"SELECT NULL FROM {target.place} t WHERE {words.equal(key)} AND t.{own.quoted} IS NULL"

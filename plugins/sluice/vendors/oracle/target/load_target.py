@@ -46,9 +46,9 @@ log = logging.getLogger(__name__)
 
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Names of `tables` that are used for something else, or that no table can have here."""
-    found = {table: fault for table in tables if (fault := names.fault(table))}
-    used = catalog.relations(connection, [table for table in tables if table not in found])
-    return found | {table: f"a {what.lower()}" for table, what in used.items() if what != "TABLE"}
+    faults = {table: fault for table in tables if (fault := names.fault(table))}
+    used = catalog.relations(connection, [table for table in tables if table not in faults])
+    return faults | {table: f"a {what.lower()}" for table, what in used.items() if what != "TABLE"}
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:

@@ -23,7 +23,7 @@ from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, binds_of, native
 from sluice.vendors.oracle.target import stage
 from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, found_under, unfit
+from sluice.vendors.oracle.target.slave_tables import SlaveColumn, SlaveTable, SlaveTables, count_under, unfit
 from sluice.vendors.oracle.target.stage import OracleStaged, Row
 
 
@@ -185,8 +185,8 @@ class Merger(common.Merger[_Set]):
     def _meaning(self, each: _Set, error: StatementFailed, part: Sequence[Row]) -> Exception:
         table = each.target.table
         if isinstance(error, UniqueViolation | ForeignKeyViolation):
-            return Collision(table, each.target.said(error), unique=isinstance(error, UniqueViolation))
-        return unfit(table, each.target.said(error)) if refusal(error).of_row else error
+            return Collision(table, each.target.reason_shown(error), unique=isinstance(error, UniqueViolation))
+        return unfit(table, each.target.reason_shown(error)) if refusal(error).of_row else error
 
     def _drift(self, each: _Set, row: Row, count: int) -> Drift:
         table, action, mask = each.target.table, common.ACTIONS[each.kind], self.targets.mask
@@ -194,7 +194,7 @@ class Merger(common.Merger[_Set]):
             return Drift(table, {}, action, rows_found(int(row["copies"] or 0)), rows_found(count))
         key = each.key_of(row, each.key_places)
         shown = mask.row(table, key)
-        if found_under(self.session, each.target, key) != 1 or not each.images:
+        if count_under(self.session, each.target, key) != 1 or not each.images:
             return Drift(table, shown, action, "one", rows_found(count))
         former = {name: _text(row[place]) for name, place in each.images}
         return Drift.of_values(table, shown, action, differing(self.session, each.target, key, former), mask)

@@ -27,7 +27,7 @@ from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, native
 from sluice.vendors.oracle.target.drift import differing
-from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, found_under, unfit
+from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, count_under, unfit
 
 
 @dataclass
@@ -62,35 +62,35 @@ class Replayer(replay.Replayer[SlaveTable]):
         if not change.new:
             return []
         key = change.key_of(change.new)
-        mine = change.key_of(change.old) if change.old else key
-        found: dict[Texts, DisplacedRow] = {}
+        old_key = change.key_of(change.old) if change.old else key
+        displaced: dict[Texts, DisplacedRow] = {}
         for index in target.uniques_beside(change.key):
             values = {name: change.new.get(name) for name in index.columns}
             if not any(values.values()):
                 continue  # of a unique index too, NULL in all columns is not there
             words = Words(target)
             texts = ", ".join(target.column(name).text("t") for name in change.key)
-            where = f"{words.equal(values)} AND NOT ({words.equal(key)}) AND NOT ({words.equal(mine)})"
+            where = f"{words.equal(values)} AND NOT ({words.equal(key)}) AND NOT ({words.equal(old_key)})"
             for row in self.session.run(f"SELECT {texts} FROM {target.place} t WHERE {where}", words.values).fetchall():
                 key_texts = tuple(map(ColumnTexts.shown, row))
-                found[key_texts] = DisplacedRow(change, key_texts)
-        for each in found.values():
+                displaced[key_texts] = DisplacedRow(change, key_texts)
+        for each in displaced.values():
             statement = _delete(target, each.row, counted=False)
             self.session.run(statement.text, statement.values)
-        return list(found.values())
+        return list(displaced.values())
 
     def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
-        return found_under(self.session, target, row)
+        return count_under(self.session, target, row)
 
     def one_row(
         self, target: SlaveTable, key: Mapping[str, str | None], names: Sequence[str]
     ) -> dict[str, str | None] | None:
         words, texts = Words(target), ", ".join(target.column(name).text("t") for name in names)
         text = f"SELECT {texts} FROM {target.place} t WHERE {words.equal(key)}"
-        found = self.session.run(text, words.values).fetchone()
-        if found is None:
+        row = self.session.run(text, words.values).fetchone()
+        if row is None:
             return None
-        return {name: ColumnTexts.shown(text) for name, text in zip(names, found, strict=True)}
+        return {name: ColumnTexts.shown(text) for name, text in zip(names, row, strict=True)}
 
     def differing(
         self, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
@@ -100,23 +100,23 @@ class Replayer(replay.Replayer[SlaveTable]):
     def _do(self, statement: Statement, change: RowChange, target: SlaveTable) -> int:
         """How many rows the statement touched. Raises `Conflict`."""
         try:
-            found = self.session.run(statement.text, statement.values)
-            if statement.otherwise is not None and found.rowcount == 0:
+            result = self.session.run(statement.text, statement.values)
+            if statement.otherwise is not None and result.rowcount == 0:
                 self.session.run(statement.otherwise.text, statement.otherwise.values)
         except StatementFailed as error:
             raise self._refused(change, target, error) from None
-        return found.rowcount
+        return result.rowcount
 
     def _refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
-        reason = target.said(error)
+        reason = target.reason_shown(error)
         if isinstance(error, UniqueViolation):
             if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
                 return Drift(change.table, change.shown, str(change.action), "none", "one")
             return ValueTaken(change, reason)
-        found = refusal(error)
-        if isinstance(error, ForeignKeyViolation) or found.code == "ORA-2290" or found.of_trigger:
+        refused = refusal(error)
+        if isinstance(error, ForeignKeyViolation) or refused.code == "ORA-2290" or refused.of_trigger:
             return ChangeRefused(change, reason)
-        return unfit(change.table, reason) if found.of_row else error
+        return unfit(change.table, reason) if refused.of_row else error
 
 
 def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:

@@ -48,10 +48,10 @@ class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
         """Whether a row may be deleted and inserted in place of an update."""
         return not self.watched and not self.referred
 
-    def said(self, error: BaseException) -> str:
+    def reason_shown(self, error: BaseException) -> str:
         """What the server says, without values that are masked."""
-        found = refusal(error)
-        return f"{found.code}; its text may hold values of masked columns" if self.hidden else found.text
+        reason = refusal(error)
+        return f"{reason.code}; its text may hold values of masked columns" if self.hidden else reason.text
 
 
 class Words:
@@ -88,7 +88,7 @@ class Words:
         return f":{place}"
 
 
-def found_under(session: OracleSession, target: SlaveTable, key: Mapping[str, str | None], most: int = 2) -> int:
+def count_under(session: OracleSession, target: SlaveTable, key: Mapping[str, str | None], most: int = 2) -> int:
     """How many rows have these values, `most` at most."""
     words = Words(target)
     text = f"SELECT COUNT(*) FROM {target.place} t WHERE {words.equal(key)} AND ROWNUM <= {most}"

@@ -74,10 +74,10 @@ def read(connection: Session, prefix: Prefix, schema: str, id_: int | None, numb
         sql_files.render("postgres", "statements_read", prefix=prefix.lower, schema=quoted(schema)),
         {"id": id_, "number": number},
     ).fetchall()
-    found = []
+    broadcasts = []
     for number_, statement, slaves, asked_by, asked_at, texts in rows:
         texts = json.loads(texts) if isinstance(texts, str) else texts
         answers = {place: Answer.parse(text) for place, text in texts.items()}
         of_slaves = {slave: answers.get(slave) for slave in slaves}
-        found.append(Broadcast(number_, statement, asked_by, asked_at, answers.get(""), of_slaves))
-    return found
+        broadcasts.append(Broadcast(number_, statement, asked_by, asked_at, answers.get(""), of_slaves))
+    return broadcasts

@@ -26,12 +26,12 @@ def pending(connection: Session, prefix: Prefix, schema: str, applied: Position)
 def rows(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
     """How many rows each of `tables` has, counted up to `COUNTED`, otherwise estimated. Raises psycopg's errors."""
     sizes = estimates.read(connection, tables)
-    found = {}
+    counts = {}
     for table in tables:
         name = quoted(table.schema, table.name)
         counting = f"SELECT count(*) FROM (SELECT FROM {name} LIMIT {COUNTED + 1}) AS few"
         row = connection.execute(counting.encode()).fetchone()
         counted = int(row[0]) if row else 0
         estimated = sizes[table].rows if table in sizes else None
-        found[table] = Rows(counted, True) if counted <= COUNTED else Rows(max(counted, estimated or 0), False)
-    return found
+        counts[table] = Rows(counted, True) if counted <= COUNTED else Rows(max(counted, estimated or 0), False)
+    return counts

@@ -16,13 +16,13 @@ from sluice.vendors.postgres import catalog, own_schema, privileges, sequences
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
     by_owner,
-    found,
+    lack,
     listed,
     of_account,
     of_row_security,
     of_schemas,
-    schema_absent,
-    sequences_lacking,
+    schema_lack,
+    sequences_lack,
 )
 from sluice.vendors.postgres.privileges import Account, Relation
 from sluice.vendors.postgres.source import resources, schema_diff
@@ -68,7 +68,7 @@ class _Master:
         yield from self.lines
         own = self.schemas[self.replication.master.schema]
         if own.owner is None and not self.account.may_create:
-            yield schema_absent(self.account.role, own, _RESOURCES)
+            yield schema_lack(self.account.role, own, _RESOURCES)
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         yield from of_tables(self.account, self.relations, self._wanted())
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
@@ -89,7 +89,7 @@ class _Master:
         try:
             return [resolved.table for resolved in self.replication.resolve(existing)]
         except Terminal as wrong:
-            self.lines.append(found("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
+            self.lines.append(lack("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
         rules = ((table, self.replication.rule(table)) for table in existing)
         return [table for table, rule in rules if rule is not None and rule.replicate]
 
@@ -106,12 +106,12 @@ class _Master:
         try:
             installation = resources.installed(self.connection, prefix, schema)
         except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
-            yield found("resources of this release", str(other).rstrip("."))
+            yield lack("resources of this release", str(other).rstrip("."))
             return
         if installation is None:
             if taken := resources.taken(self.connection, prefix, schema):
                 error = resources.NamesTaken(prefix, schema, taken)
-                yield found("names for Sluice's own objects", str(error).rstrip("."))
+                yield lack("names for Sluice's own objects", str(error).rstrip("."))
             return
         names = {"prefix": prefix.lower, "schema": quoted(schema)}
         rows = self.connection.execute(sql_files.render("postgres", "preflight_capture", **names)).fetchall()
@@ -121,7 +121,7 @@ class _Master:
         for owner, pairs in groups.items():
             functions = [function for function, _ in pairs]
             tables = list(dict.fromkeys(table for _, table in pairs))
-            yield found(
+            yield lack(
                 f"EXECUTE on {listed(functions)} for {owner}",
                 f"{owner}, who owns {listed(tables)}, cannot make or attach partitions without it",
                 f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {owner}",
@@ -130,7 +130,7 @@ class _Master:
                 remedy="The DAGs install_resources and reconcile_tables, one after the other, grant it as well.",
             )
         if not self.light and not schema_diff.has_event_triggers(self.connection, prefix, schema):
-            yield found(
+            yield lack(
                 "event triggers",
                 "without them changes of definitions and of partitions are found by comparison, a moment later "
                 "(docs/capture.md has the limits)",
@@ -144,7 +144,7 @@ class _Master:
     def _of_options(self) -> Iterator[Lack]:
         throttle = self.replication.initial.throttle
         if (throttle.active_sessions, throttle.replica_lag) != (None, None) and not self.account.sees_others:
-            yield found(
+            yield lack(
                 "membership of pg_read_all_stats",
                 "initial.throttle limits active_sessions or replica_lag, which are other accounts' affairs",
                 f"GRANT pg_read_all_stats TO {self.account.role}",
@@ -153,7 +153,7 @@ class _Master:
             for owner in sorted({each.owner for each in self.relations if not each.owned}):
                 tables = [each.quoted for each in self.relations if each.owner == owner]
                 by_superuser = any(each.owner == owner and each.owned_by_superuser for each in self.relations)
-                yield found(
+                yield lack(
                     f"the rights of {owner}, who owns {listed(tables)}",
                     "master.cascade passes on what other replications apply: their triggers must fire always, which "
                     "only the owner of a table can say",
@@ -161,7 +161,7 @@ class _Master:
                     remedy="Give the tables to a role that is no superuser first." if by_superuser else "",
                 )
         if self.account.encoding == "SQL_ASCII":
-            yield found(
+            yield lack(
                 "an encoding",
                 "the database is SQL_ASCII, which takes any bytes: texts that are no UTF-8 cannot be replicated",
                 severity=Severity.WARNING,
@@ -186,7 +186,7 @@ class _Master:
             what = " and ".join(
                 word for word, lacking in (("tables", each.tables), ("sequences", each.sequences)) if lacking
             )
-            yield found(
+            yield lack(
                 f"default privileges on {what} that {each.owner} will make in the schema {each.quoted}",
                 "new tables and partitions there could not be read or given triggers, and reconcile_tables would fail",
                 ";\n".join(statements),
@@ -206,7 +206,7 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
         if missing:
             groups.setdefault((relation.owner, missing), []).append(relation.quoted)
     for (owner, missing), tables in groups.items():
-        yield found(
+        yield lack(
             f"{', '.join(missing)} on {listed(tables)}",
             " and ".join(wanted[privilege] for privilege in missing),
             f"GRANT {', '.join(missing)} ON TABLE {', '.join(tables)} TO {account.role}",
@@ -219,11 +219,11 @@ def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]
     return _sequences_unreadable(connection, sequences.read(connection, tables))
 
 
-def _sequences_unreadable(connection: Session, found: Iterable[SequenceDefinition | FreeSequence]) -> list[Lack]:
-    unreadable = [each for each in found if not each.readable]
+def _sequences_unreadable(connection: Session, sequences: Iterable[SequenceDefinition | FreeSequence]) -> list[Lack]:
+    unreadable = [each for each in sequences if not each.readable]
     role = privileges.role(connection) if unreadable else ""
     why = "they cannot be set on the slaves, where the first insert after a failover would draw a number that is in use"
-    return [lack.at(MASTER, "") for lack in sequences_lacking(unreadable, "SELECT", why, role)]
+    return [lack.at(MASTER, "") for lack in sequences_lack(unreadable, "SELECT", why, role)]
 
 
 def _filled(placeholder: str, value: str) -> str:

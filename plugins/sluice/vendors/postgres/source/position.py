@@ -59,8 +59,8 @@ def _prove(connection: Session, former: Origin, now: Origin) -> None:
     history = None
     if readable:
         statement = sql_files.render("postgres", "position_history")
-        found = connection.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
-        history = found[0] if found else None
+        first = connection.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
+        history = first[0] if first else None
     left = server_identity.switches(history) if history is not None else None
     server_identity.prove(former, now, left, server_identity.place(replayed) if replayed else None)
     log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)

@@ -118,8 +118,8 @@ def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition
     rows = connection.execute(
         f"SELECT name, value FROM {info} WHERE starts_with(name, %s) ORDER BY name", [_FEED]
     ).fetchall()
-    found = [(name.removeprefix(_FEED).partition(" "), value) for name, value in rows]
-    return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in found]
+    entries = [(name.removeprefix(_FEED).partition(" "), value) for name, value in rows]
+    return [FeedPosition(feed, table, positions.parse(value)) for (feed, _, table), value in entries]
 
 
 def note_feed(connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:

@@ -121,18 +121,18 @@ class Reader:
         size.
         """
         chosen = Condition.of(window)
-        found = self._survey(chosen, _ENDLESS if limit is None else limit)
-        if max_bytes is None or found.bytes <= max_bytes:
-            return found
+        survey = self._survey(chosen, _ENDLESS if limit is None else limit)
+        if max_bytes is None or survey.bytes <= max_bytes:
+            return survey
         # Running sums are the slowest part, so they are computed only where needed.
-        filled = self._rows("queue_fill", chosen, limit=str(found.changes), bytes=str(int(max_bytes)))
+        filled = self._rows("queue_fill", chosen, limit=str(survey.changes), bytes=str(int(max_bytes)))
         return self._survey(chosen, filled.column("changes")[0].as_py())
 
     def _survey(self, chosen: Condition, limit: int) -> Survey:
         # There are never more changes than REPL_KEYs.
         limited = "true" if chosen.ceiling - chosen.floor > limit else "false"
-        found = self._rows("queue_survey", chosen, limit=str(int(limit)), ceiling=str(chosen.ceiling), limited=limited)
-        row = found.to_pylist()[0]
+        rows = self._rows("queue_survey", chosen, limit=str(int(limit)), ceiling=str(chosen.ceiling), limited=limited)
+        row = rows.to_pylist()[0]
         cuts = tuple(
             Cut(repl_key, transaction, action, TableName(schema, table))
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
@@ -251,11 +251,11 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
     return pa.Table.from_batches(batches, reader.schema)
 
 
-def taken_over(found: pa.Table) -> pa.Table:
+def taken_over(items: pa.Table) -> pa.Table:
     """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
-    place = found.column_names.index("trans_key")
-    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in found.column(place).chunks if len(chunk)]
-    return found.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+    place = items.column_names.index("trans_key")
+    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
+    return items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
 
 
 def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:

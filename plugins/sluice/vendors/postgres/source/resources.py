@@ -139,7 +139,7 @@ def installed(connection: Session, prefix: Prefix, schema: str) -> Installation 
     own_schema.expect_owned(connection, place)
     info = place.table("info")
     if not own_schema.has(connection, info):
-        own_schema.expect_here(connection, place)
+        own_schema.expect_not_elsewhere(connection, place)
         return None
     values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
     version = int(values.get("version", 0))

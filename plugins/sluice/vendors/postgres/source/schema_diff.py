@@ -75,11 +75,11 @@ def definitions(
 ) -> dict[TableName, TableShape]:
     """For each of `tables` the definition at its next change after `seen`, above the REPL_KEY `above`."""
     # The catalogue is read first: the second statement finds a definition that changes in between.
-    found = catalog.shapes(connection, tables)
+    shapes = catalog.shapes(connection, tables)
     for table, text in former(connection, prefix, schema, tables, seen, above).items():
         if text is not None:
-            found[table] = table_definition.parse(text).shape
-    return found
+            shapes[table] = table_definition.parse(text).shape
+    return shapes
 
 
 def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool:

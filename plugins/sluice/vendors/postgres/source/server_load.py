@@ -25,10 +25,10 @@ def number(connection: Session, query: str) -> float:
         raise NoNumber("it returns nothing")
     rows = cursor.fetchmany(2)
     if len(rows) != 1 or len(rows[0]) != 1:
-        found = "no row" if not rows else "more than one row" if len(rows) > 1 else counted(len(rows[0]), "column")
-        raise NoNumber(f"it returns {found} instead of one number")
+        result = "no row" if not rows else "more than one row" if len(rows) > 1 else counted(len(rows[0]), "column")
+        raise NoNumber(f"it returns {result} instead of one number")
     (value,) = rows[0]
     if isinstance(value, bool | int | float | Decimal) and value == value:  # not NaN
         return float(value)
-    found = "NULL" if value is None else f"{value!r:.80}"
-    raise NoNumber(f"it returns {found} instead of a number")
+    result = "NULL" if value is None else f"{value!r:.80}"
+    raise NoNumber(f"it returns {result} instead of a number")

@@ -58,17 +58,17 @@ def _regular(pattern: TablePattern) -> str:
 
 def regular_expression(wildcard: str) -> str:
     """A file name pattern with `*`, `?` and `[…]` as a regular expression of PostgreSQL."""
-    found, place = "", 0
+    expression, place = "", 0
     while place < len(wildcard):
         letter = wildcard[place]
         place += 1
         end = _end_of_set(wildcard, place) if letter == "[" else -1
         if end >= 0:
-            found += _set(wildcard[place:end])
+            expression += _set(wildcard[place:end])
             place = end + 1
         else:
-            found += {"*": ".*", "?": "."}.get(letter) or escaped(letter)
-    return f"^{found}$"
+            expression += {"*": ".*", "?": "."}.get(letter) or escaped(letter)
+    return f"^{expression}$"
 
 
 def escaped(text: str) -> str:

@@ -44,9 +44,9 @@ class Guard:
         """Claims the master. Returns the claim in force: this one, or that of an earlier failover."""
         claim = json.dumps({"id": failover_id, "slave": slave, "phase": "guarded"}, ensure_ascii=False)
         self._execute("failover_claim", claim=claim)
-        found = self.claimed()
-        assert found is not None
-        return found
+        claimed = self.claimed()
+        assert claimed is not None
+        return claimed
 
     def claimed(self) -> Claim | None:
         """The failover that has the master."""

@@ -119,7 +119,11 @@ def strict(change: RowChange, target: SlaveTable, *, images: bool, cascades: boo
         return [_delete(change, target, old)]
     if _sets_identity(change, target):
         # Only the database itself may update such a column; an insert may bring any value.
-        refused = [_found(change, target, change.key_of(old), _IDENTITY)] if _stays(change, target, cascades) else []
+        refused = (
+            [_refuse_if_found(change, target, change.key_of(old), _IDENTITY)]
+            if _stays(change, target, cascades)
+            else []
+        )
         return [*refused, _delete(change, target, old), _insert(target, change.new)]
     if cascades:
         # A foreign key may already have set columns that this change leaves alone; their change follows.
@@ -170,25 +174,27 @@ def safe(change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, ca
         if not _sets_identity(change, target):
             return [_update_or_insert(change, target)]
         if _stays(change, target, cascades):
-            return [_found(change, target, change.old, _IDENTITY), _insert(target, change.new)]
+            return [_refuse_if_found(change, target, change.old, _IDENTITY), _insert(target, change.new)]
         return [_delete(change, target, change.old, counted=False), _insert(target, change.new)]
     new_key = change.key_of(change.new)
     guarded = cascades and target.watched
     if change.partial:
         return _safe_partial(change, target, new_key, guarded=guarded)
-    found = [_displace(change, target, unique, guarded=guarded) for unique in uniques if not unique.is_key(change.key)]
+    statements = [
+        _displace(change, target, unique, guarded=guarded) for unique in uniques if not unique.is_key(change.key)
+    ]
     for name, value in change.new.items():
         if name not in change.key and target.column(name).identity == "a":
             which = {**new_key, name: value}
             if _stays(change, target, cascades):
-                found.append(_found(change, target, which, _IDENTITY, unless=name))
+                statements.append(_refuse_if_found(change, target, which, _IDENTITY, unless=name))
             else:
-                found.append(_delete(change, target, which, counted=False, unless=name))
+                statements.append(_delete(change, target, which, counted=False, unless=name))
     old_key = change.key_of(change.old) if change.old else new_key
     if old_key != new_key:
-        found += _rename(change, target, old_key, new_key, guarded=guarded)
+        statements += _rename(change, target, old_key, new_key, guarded=guarded)
     return [
-        *found,
+        *statements,
         _update(change, target, change.new, new_key, counted=False),
         _insert_absent(target, change.new, new_key),
     ]
@@ -353,7 +359,9 @@ def _delete(
     return parameters.done(f"DELETE FROM {target.only} t WHERE {where}", counted=counted)
 
 
-def _found(change: RowChange, target: SlaveTable, which: Row, refuses: str, *, unless: str | None = None) -> Statement:
+def _refuse_if_found(
+    change: RowChange, target: SlaveTable, which: Row, refuses: str, *, unless: str | None = None
+) -> Statement:
     """Finds a row that must not be deleted; where there is one, the change is refused."""
     parameters = Parameters(target)
     where = _unless(change, parameters, which, unless)

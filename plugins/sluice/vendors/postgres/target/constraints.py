@@ -136,17 +136,17 @@ def lacking(
 ) -> list[Lack]:
     """What `complete_indexes` and `complete_constraints` would make, with the statements; makes nothing."""
     known = set(replicated)
-    found: list[tuple[Index | Constraint, list[str]]] = [
+    lacks: list[tuple[Index | Constraint, list[str]]] = [
         (wanted, index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
     ]
-    found += [
+    lacks += [
         (wanted, constraint_statements(wanted, own))
         for wanted, own in _lacking_constraints(connection, constraints_of_master)
         if wanted.kind != "f" or wanted.parent in known
     ]
     return [
         Lack("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)
-        for wanted, statements in found
+        for wanted, statements in lacks
     ]
 
 

@@ -27,8 +27,8 @@ class PostgresTables:
     def has(self, table: str) -> bool:
         return own_schema.has(self.connection, f"{self._names['schema']}.{self._names['prefix']}{table}")
 
-    def expect_here(self) -> None:
-        own_schema.expect_here(self.connection, self._own)
+    def expect_not_elsewhere(self) -> None:
+        own_schema.expect_not_elsewhere(self.connection, self._own)
 
     def make(self) -> None:
         own_schema.expect_owned(self.connection, self._own)
@@ -63,7 +63,7 @@ class PostgresTables:
     def _installed(self) -> bool:
         if self.has("checkpoint"):
             return True
-        self.expect_here()
+        self.expect_not_elsewhere()
         return False
 
     def _is_current(self) -> bool:

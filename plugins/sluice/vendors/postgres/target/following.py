@@ -122,10 +122,10 @@ def drop_statement(connection: Session, defined: Defined) -> str:
     return f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"
 
 
-def _in_order(found: list[View]) -> list[View]:
+def _in_order(views: list[View]) -> list[View]:
     """The views, each after those that it reads."""
-    names = {view.name for view in found}
-    return replicated(found, {read for view in found for read in view.reads} - names)
+    names = {view.name for view in views}
+    return replicated(views, {read for view in views for read in view.reads} - names)
 
 
 def _is_index(connection: Session, defined: Defined) -> bool:

@@ -18,14 +18,14 @@ from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
     by_owner,
-    found,
+    lack,
     listed,
     of_account,
     of_row_security,
     of_schemas,
-    schema_absent,
-    sequences_lacking,
-    silence_lacking,
+    schema_lack,
+    sequences_lack,
+    silence_lack,
 )
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.target import tables
@@ -98,7 +98,7 @@ class _Slave:
             self.account, self.replication.initial.parallel, allow_superuser=self.slave.allow_superuser
         )
         if not self.account.may_make_temporary:
-            yield found(
+            yield lack(
                 f"TEMPORARY on the database {self.account.database}",
                 "the apply joins large windows with the tables by way of temporary tables",
                 f"GRANT TEMPORARY ON DATABASE {self.account.database} TO {self.account.role}",
@@ -106,7 +106,7 @@ class _Slave:
             )
         own = self.schemas[self.slave.schema]
         if own.owner is None and not self.account.may_create:
-            yield schema_absent(self.account.role, own, _OWN)
+            yield schema_lack(self.account.role, own, _OWN)
         yield from self._of_creation()
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
@@ -118,7 +118,7 @@ class _Slave:
         yield from self._of_tables()
         if not session_settings.may_silence(self.connection):
             keys = tables.foreign_keys(self.connection, list(self.existing)) if self.existing and not self.light else []
-            yield silence_lacking(self.account, [str(key) for key in keys if key.child_loaded])
+            yield silence_lack(self.account, [str(key) for key in keys if key.child_loaded])
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()
@@ -131,7 +131,7 @@ class _Slave:
 
     def _of_place(self, place: OwnSchema) -> Iterator[Lack]:
         if schemas := own_schema.elsewhere(self.connection, place):
-            yield found(
+            yield lack(
                 "the schema of CHECKPOINT",
                 own_schema.elsewhere_reason(place, schemas),
                 remedy=own_schema.elsewhere_remedy(place, schemas),
@@ -163,11 +163,11 @@ class _Slave:
             for each in self.wanted.types
             if each.extension and (each.schema, each.name) not in self.existing_types
         }
-        untrusted = set() if self.account.superuser else types.untrusted(self.connection, list(extensions))
+        untrusted = set() if self.account.superuser else types.needing_superuser(self.connection, list(extensions))
         absent = [each for each in self.schemas.values() if each.owner is None and each.name != self.slave.schema]
         for extension in sorted(untrusted):
             schema = quoted(str(extensions[extension]))
-            yield found(
+            yield lack(
                 f"the extension {extension}",
                 "columns have types of it, and PostgreSQL lets only a superuser make it",
                 f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}",
@@ -175,7 +175,7 @@ class _Slave:
         trusted = sorted(set(extensions) - untrusted)
         made = [f"schema {each.quoted}" for each in absent] + [f"extension {name}" for name in trusted]
         if made and not self.account.may_create:
-            yield found(
+            yield lack(
                 f"CREATE on the database {self.account.database}",
                 f"these are to be made there: {listed(made)}",
                 f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
@@ -188,7 +188,7 @@ class _Slave:
         needed = {name: schema for name, schema in self.wanted.index_extensions.items() if name not in made}
         for extension, available in types.extensions_absent(self.connection, needed).items():
             schema = quoted(needed[extension])
-            yield found(
+            yield lack(
                 f"the extension {extension}",
                 "indexes and exclusion constraints of the master's need it, and are left out here without it",
                 f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}"
@@ -201,7 +201,7 @@ class _Slave:
     def _of_captures(self) -> Iterator[Lack]:
         """Captures in the slave's own database that would queue what is applied to it."""
         for items, account in privileges.captures(self.connection):
-            yield found(
+            yield lack(
                 f"membership in {account}",
                 f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
                 "where the replication goes both ways",
@@ -222,7 +222,7 @@ class _Slave:
             why = "their rows are loaded, compared and changed"
             if severity is Severity.WARNING:
                 why = "a TRUNCATE on the master would stop the apply"
-            yield found(
+            yield lack(
                 f"{', '.join(missing)} on {listed(names)}",
                 why,
                 f"GRANT {', '.join(missing)} ON TABLE {', '.join(names)} TO {role}",
@@ -238,7 +238,7 @@ class _Slave:
             if self.light and not any(each.owned_by_superuser for each in strange):
                 # Applications may rely on who owns them: they may write here, or will.
                 statements = [f"GRANT {owner} TO {role}" for owner in sorted({each.owner for each in strange})]
-            yield found(
+            yield lack(
                 f"the ownership of {listed(names)}",
                 "only the owner can follow ALTER TABLE, make indexes and constraints, and gather statistics: changes "
                 "of the definition on the master would stop the apply",
@@ -247,7 +247,7 @@ class _Slave:
             )
         for each in self.relations:
             if each.old_values_wanted:
-                yield found(
+                yield lack(
                     f"a replica identity of {each.quoted}",
                     "a publication of the slave's has it, and PostgreSQL changes no rows of such a table without",
                     f"ALTER TABLE {each.quoted} REPLICA IDENTITY FULL",
@@ -258,7 +258,7 @@ class _Slave:
         own, sent = self.account.encoding, self.wanted.encoding
         if not sent or own in (sent, "UTF8"):
             return
-        yield found(
+        yield lack(
             "an encoding that holds the master's texts",
             f"the master's is {sent}, the slave's {own}: characters that it lacks cannot be stored",
             severity=Severity.WARNING if own == "SQL_ASCII" else Severity.ERROR,
@@ -268,7 +268,7 @@ class _Slave:
     def _of_types(self) -> Iterator[Lack]:
         what = "types as on the master"
         for gap in types.gaps(self.connection, self.wanted.types):
-            yield found(
+            yield lack(
                 what,
                 gap.sentence,
                 gap.statement,
@@ -278,7 +278,7 @@ class _Slave:
         made = [each for each in self.wanted.definitions if each.table not in self.existing]
         used = [column.collation for each in made for column in each.shape.columns if column.collation]
         for name in types.collations_lacking(self.connection, used, self.wanted.collations):
-            yield found(
+            yield lack(
                 f"the collation {name}",
                 "the slave's server has no such collations (built without ICU?)",
                 remedy="Make the tables that use it yourself there, with another collation.",
@@ -297,13 +297,13 @@ class _Slave:
 
     def _of_shapes(self) -> Iterator[Lack]:
         for table, other in tables.not_tables(self.connection, self.tables).items():
-            yield found(
+            yield lack(
                 f"the name {table}",
                 f"it is {other} on the slave, and a table of the master's",
                 remedy="Drop or rename it there.",
             )
         if self.existing and self.slave.existing_tables == "refuse" and not self.part:
-            yield found(
+            yield lack(
                 f"a slave without {listed([str(table) for table in self.existing])}",
                 "its configuration says existing_tables: refuse",
                 remedy="Drop these tables, or say empty or keep.",
@@ -312,7 +312,7 @@ class _Slave:
         for definition in () if self.part else self.wanted.definitions:
             if definition.table in self.existing:
                 for sentence in differences(definition.shape, self.existing[definition.table], holds):
-                    yield found(
+                    yield lack(
                         "a table like the master's",
                         sentence,
                         remedy="Mend it on the slave, or drop the table there: it is made anew.",
@@ -320,7 +320,7 @@ class _Slave:
 
     def _of_disk(self) -> Iterator[Lack]:
         if self.wanted.bytes >= 1_000_000_000:
-            yield found(
+            yield lack(
                 f"{self.wanted.bytes / 1e9:.1f} GB on the disk, and as much as their indexes take",
                 "the tables take that on the master; PostgreSQL does not say how much is free here",
                 severity=Severity.NOTE,
@@ -343,4 +343,4 @@ def of_sequences(connection: Session, tables: Sequence[TableName], strange: Coll
         "they cannot be set past the master's values, and the first insert after a failover would draw a number that "
         "is in use"
     )
-    return [lack.at("slave", "") for lack in sequences_lacking(fixed, "SELECT, UPDATE", why, role)]
+    return [lack.at("slave", "") for lack in sequences_lack(fixed, "SELECT, UPDATE", why, role)]

@@ -370,7 +370,7 @@ class Merger:
         shown = list(step.rows.names[:-1]) if keyless else step.key_places
         names = step.columns if keyless else step.key
         match = merge_statements.same_row(step.target, step.columns) if keyless else step.same_key
-        text = merge_statements.found(step.target, shown, source.sql, match, copies=keyless)
+        text = merge_statements.mismatches(step.target, shown, source.sql, match, copies=keyless)
         row = self._raw.execute(text, source.parameters).fetchone()
         if row is not None:
             expected = "more copies" if keyless else "one"

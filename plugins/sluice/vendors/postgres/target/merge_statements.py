@@ -102,7 +102,7 @@ def same_value(column: SlaveColumn, value: str) -> str:
     return f"(({present} {column.equals} {value}) IS TRUE OR {present} IS NULL AND {value} IS NULL)"
 
 
-def found(target: SlaveTable, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
+def mismatches(target: SlaveTable, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
     """A query for rows of the source that match another number of rows than expected. With copies: fewer only."""
     return sql_files.render(
         "postgres",

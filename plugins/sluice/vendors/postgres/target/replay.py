@@ -175,7 +175,7 @@ class Replayer:
                 self._batch(changes, work)
                 work.done.changes += len(changes)
             for each in work.waiting:
-                self._settle(each.change, each.problem, work)
+                self._resolve(each.change, each.problem, work)
         except Terminal:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
             raise
@@ -219,7 +219,7 @@ class Replayer:
                 work.done.passed([change])
                 return True
             if not isinstance(problem, ReferenceRefused):
-                self._settle(change, problem, work)
+                self._resolve(change, problem, work)
                 return False
         problem = problem or ReferenceRefused(change, "an earlier change of the row waits")
         work.waiting.append(_Waiting(change, statements, problem, tuple(former)))
@@ -233,7 +233,7 @@ class Replayer:
             done = [self._in_turn(each.change, each.statements, work, each.former) for each in again]
             progress = any(done) and bool(work.waiting)
 
-    def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
+    def _resolve(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
         rule, reject = work.options.rules.get(change.table), work.options.reject
         slave_row, overwrite = self._slave_row(change), lambda: self._overwritten(change, work)
         work.done.rejects += rejects_of_conflict(change, problem, slave_row, rule, overwrite, reject=reject)

@@ -98,7 +98,7 @@ class SlaveTables(KnownTables[SlaveTable]):
         links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
         for key in foreign_keys.read(self.connection, wanted):
             links[key.child].append(key)
-        found: dict[TableName, list[SlaveColumn]] = {}
+        columns: dict[TableName, list[SlaveColumn]] = {}
         flags: dict[TableName, tuple[bool, bool]] = {}
         for schema, name, partitioned, watched, *values in rows:
             table = TableName(schema, name)
@@ -106,13 +106,13 @@ class SlaveTables(KnownTables[SlaveTable]):
             follows = any(
                 values[0] in key.columns and (key.follows_updates or key.follows_deletes) for key in links[table]
             )
-            found.setdefault(table, []).extend([SlaveColumn(*(*values, follows))] if values[0] is not None else [])
+            columns.setdefault(table, []).extend([SlaveColumn(*(*values, follows))] if values[0] is not None else [])
         for table in wanted:
-            if table not in found:
+            if table not in columns:
                 raise SlaveTableMissing(table)
             owned = any(key.takes_along for key in links[table])
-            hidden = self.hidden(table, found[table])
-            self._known[table] = SlaveTable(table, tuple(found[table]), *flags[table], owned, hidden)
+            hidden = self.hidden(table, columns[table])
+            self._known[table] = SlaveTable(table, tuple(columns[table]), *flags[table], owned, hidden)
             self._foreign_keys[table] = links[table]
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:

@@ -183,13 +183,13 @@ def put(connection: Session, changes: NetChanges, target: SlaveTable, schema: st
 
 def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
     """Drops a prefix's stage tables of epochs under `below`. Returns how many. The caller commits."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relkind = 'r' AND c.relpersistence = 'u' AND starts_with(c.relname, %s)",
         [schema, f"{prefix.lower}stage_"],
     ).fetchall()
     pattern = re.compile(re.escape(f"{prefix.lower}stage_") + r"(\d+)_")
-    names = [name for (name,) in found if (m := pattern.match(name)) and int(m[1]) < below]
+    names = [name for (name,) in rows if (m := pattern.match(name)) and int(m[1]) < below]
     for name in names:
         connection.execute(f"DROP TABLE IF EXISTS {quoted(schema, name)}")
     return len(names)

@@ -96,21 +96,21 @@ class Definitions:
             if payload.op == "ddl":
                 yield from self._ddl(self._name(_parsed(schema)), payload.sql, thread)
                 continue
-            found = self._reader(schema, unit)
-            if isinstance(found, str):
-                yield from self._differs(self._name(_parsed(schema)), found)
+            reader = self._reader(schema, unit)
+            if isinstance(reader, str):
+                yield from self._differs(self._name(_parsed(schema)), reader)
                 continue
-            table = found.table
-            if (self.ddl.altered or self._last.get(table) is not found) and self._misread(table, found, thread):
+            table = reader.table
+            if (self.ddl.altered or self._last.get(table) is not reader) and self._misread(table, reader, thread):
                 if table not in misread:  # Said anew with each transaction: it may have been loaded since.
                     misread.add(table)
                     log.warning("%s: %s", table, MISREAD)
                     yield Change(Action.DIFFER, table, reason=MISREAD)
                 continue
-            if self._last.get(table) is not found:
-                yield from self._describe(table, found)
+            if self._last.get(table) is not reader:
+                yield from self._describe(table, reader)
             try:
-                change = found.change(payload)
+                change = reader.change(payload)
             except Unfit as reason:
                 yield from self._differs(table, str(reason))
                 continue
@@ -119,14 +119,14 @@ class Definitions:
 
     def new_tables(self, schemas: Iterable[bytes], unit: str) -> list[TableDefinition]:
         """The schema messages of tables that the stream does not describe yet, and that no DDL created."""
-        found: dict[TableName, TableDefinition] = {}
+        tables: dict[TableName, TableDefinition] = {}
         for text in schemas:
             reader = self._reader(text, unit)
             if isinstance(reader, TableReader):
                 table = reader.table
                 if table not in self.tables and str(table) not in self.ddl.created:
-                    found.setdefault(table, reader.definition)
-        return list(found.values())
+                    tables.setdefault(table, reader.definition)
+        return list(tables.values())
 
     def describe(self, definition: TableDefinition) -> None:
         """Adds a table, which is known from here on."""
@@ -136,19 +136,19 @@ class Definitions:
         return TableName(self.naming(schema["owner"]), self.naming(schema["table"]))
 
     def _reader(self, text: bytes, unit: str) -> TableReader | str:
-        found = self._readers.get((text, unit))
-        if found is None:
+        reader = self._readers.get((text, unit))
+        if reader is None:
             schema = _parsed(text)
             try:
                 key = self.keys.get((schema["owner"], schema["table"]), ())
-                found = TableReader(schema, key, self.naming, unit)
-                if found.imprecise:
-                    columns = ", ".join(found.imprecise)
-                    log.warning("%s: OpenLogReplicator prints six significant digits of %s", found.table, columns)
+                reader = TableReader(schema, key, self.naming, unit)
+                if reader.imprecise:
+                    columns = ", ".join(reader.imprecise)
+                    log.warning("%s: OpenLogReplicator prints six significant digits of %s", reader.table, columns)
             except Unfit as reason:
-                found = str(reason)
-            self._readers[text, unit] = found
-        return found
+                reader = str(reason)
+            self._readers[text, unit] = reader
+        return reader
 
     def _describe(self, table: TableName, reader: TableReader) -> Iterator[Change]:
         """Handles a description that differs from that of the table's last change, or is the first."""
@@ -237,16 +237,16 @@ def _digest(definition: TableDefinition) -> str:
 
 def _parsed(schema: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(schema)
+        values = json.loads(schema)
     except ValueError as error:
         raise Unfit(f"is no JSON: {error}") from None
     if (
-        not isinstance(found, dict)
-        or not isinstance(found.get("owner"), str)
-        or not isinstance(found.get("table"), str)
+        not isinstance(values, dict)
+        or not isinstance(values.get("owner"), str)
+        or not isinstance(values.get("table"), str)
     ):
         raise Unfit("names no table: format.schema must be 7 for OpenLogReplicator")
-    return found
+    return values
 
 
 def _placed(former: TableDefinition, now: TableDefinition) -> TableDefinition:

@@ -48,11 +48,11 @@ class ThreadTooLate(Terminal):
     """A thread joins whose transactions should already have been merged."""
 
     def __init__(self, thread: str, since: int | None, released: int):
-        said = (
+        reason = (
             f"is complete from SCN {since} on" if since is not None else "does not say from which SCN on it is complete"
         )
         super().__init__(
-            f"Thread {thread} joins and {said}, but the stream has all transactions up to SCN {released} without it. "
+            f"Thread {thread} joins and {reason}, but the stream has all transactions up to SCN {released} without it. "
             f'Write {{"since": …}} into {thread}/thread.json where that SCN is a later one; else begin a new stream in '
             "another folder."
         )

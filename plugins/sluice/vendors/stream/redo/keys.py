@@ -28,7 +28,7 @@ class SchemaCheckpoint:
 def newest(folder: Path) -> SchemaCheckpoint | None:
     """The newest one with tables; None without one. Raises `OutputDamaged`, `OutputUnreachable`."""
     try:
-        names = [(int(found[1]), entry) for entry in folder.iterdir() if (found := _NAME.match(entry.name))]
+        names = [(int(matched[1]), entry) for entry in folder.iterdir() if (matched := _NAME.match(entry.name))]
         for scn, file in sorted(names, reverse=True):
             text = file.read_text("utf-8")
             try:

@@ -63,8 +63,8 @@ class Released:
 
     def add(self, transaction: Transaction) -> None:
         """Adds the next transaction."""
-        mine = (transaction.thread, transaction.xid)
-        self.last = self.last | {mine} if transaction.scn == self.scn else frozenset({mine})
+        own = (transaction.thread, transaction.xid)
+        self.last = self.last | {own} if transaction.scn == self.scn else frozenset({own})
         self.scn = transaction.scn
 
     def holds(self, transaction: Transaction) -> bool:

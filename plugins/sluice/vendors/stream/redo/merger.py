@@ -116,7 +116,7 @@ class Merger:
         if state is None and (end.position or end.source is not None):
             raise RecordedElsewhere(self.folder)
         outputs = {thread: ThreadOutput(path, thread) for thread, path in folders(self.root).items()}
-        checkpoints = [found for output in outputs.values() if (found := output.checkpoint()) is not None]
+        checkpoints = [checkpoint for output in outputs.values() if (checkpoint := output.checkpoint()) is not None]
         if not checkpoints:
             raise NoKeys(self.root)
         state = state or State(Released(), {}, DdlSeen(), max(each.scn for each in checkpoints))
@@ -154,8 +154,8 @@ class _Merging:
         self._shown = state.shown if state.threads else state.begins - 1
         """The SCN up to which, by the last commit, everything is in the stream."""
         self._freed: dict[ThreadId, str] = {}
-        self._said = time.monotonic()
-        self._waits_for: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
+        self._reported_at = time.monotonic()
+        self._waits_for: tuple[tuple[ThreadId, int] | None, float] = (None, self._reported_at)
         self._lost: dict[ThreadId, str] = {}
         """Why threads cannot be read any further; everything read before is merged."""
 
@@ -177,9 +177,9 @@ class _Merging:
         for thread, path in folders(self.merger.root).items():
             if thread not in self.outputs:
                 joining = ThreadOutput(path, thread)
-                if (found := joining.checkpoint()) is not None:
-                    self.merge.incarnate(_incarnations([found], {**self.outputs, thread: joining}))
-                    self.definitions.keys |= found.keys
+                if (checkpoint := joining.checkpoint()) is not None:
+                    self.merge.incarnate(_incarnations([checkpoint], {**self.outputs, thread: joining}))
+                    self.definitions.keys |= checkpoint.keys
                 log.info("%s: thread %s joins", self.merger.prefix, thread)
                 self.join(thread, joining, None)
         news = False
@@ -225,7 +225,7 @@ class _Merging:
         if written:
             return True
         lost = "; ".join(self._lost.values()) or None
-        due = time.monotonic() - self._said > IDLE_SECONDS and self._state().text() != self._saved
+        due = time.monotonic() - self._reported_at > IDLE_SECONDS and self._state().text() != self._saved
         if due or lost != self.writer.end.lost:
             self._commit(None, lost)
         return False
@@ -256,11 +256,11 @@ class _Merging:
         for transaction in group:
             unit = self.outputs[transaction.thread].description.timestamp
             schemas |= dict.fromkeys(sorted(transaction.schemas - schemas.keys()), unit)
-        found = [table for text, unit in schemas.items() for table in self.definitions.new_tables([text], unit)]
-        for definition in found:
+        tables = [table for text, unit in schemas.items() for table in self.definitions.new_tables([text], unit)]
+        for definition in tables:
             self.definitions.describe(definition)
-        if found:
-            self.writer.describe(found)
+        if tables:
+            self.writer.describe(tables)
 
     def _changes(self, transaction: Transaction) -> Iterator[Change | RowChange]:
         output = self.outputs[transaction.thread]
@@ -276,16 +276,16 @@ class _Merging:
     def _commit(self, last: Transaction | None, lost: str | None = None) -> None:
         """Ends a transaction of the stream. `last`: its last transaction of the master; None if nothing changed up to
         the position of all threads. `lost`: why nothing can follow."""
-        found = self._state()
-        state = found.text()
+        merge_state = self._state()
+        state = merge_state.text()
         if last is not None:
             moment = self._moment(last.thread, last.time)
         else:
             moment = "" if self.merge.waiting else min(self._times.values(), default="")
         self.writer.commit(max(moment, self.writer.end.time), state, lost)
-        self._saved, self._said, self._shown = state, time.monotonic(), found.shown
+        self._saved, self._reported_at, self._shown = state, time.monotonic(), merge_state.shown
         if self.merger.options.frees:
-            self._free(found)
+            self._free(merge_state)
 
     def _free(self, state: State) -> None:
         """Deletes the files that no merge needs any more: the commit that says so is on disk."""
@@ -318,7 +318,9 @@ class _Merging:
         return State(self.merge.released, threads, self.definitions.ddl, self.begins, self.merge.through)
 
 
-def _incarnations(found: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, ThreadOutput]) -> set[tuple[int, int]]:
+def _incarnations(
+    checkpoints: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, ThreadOutput]
+) -> set[tuple[int, int]]:
     """The incarnations of the master that have a thread."""
     present = {thread.resetlogs for thread in outputs}
-    return {each for checkpoint in found for each in checkpoint.incarnations if each[0] in present}
+    return {each for checkpoint in checkpoints for each in checkpoint.incarnations if each[0] in present}

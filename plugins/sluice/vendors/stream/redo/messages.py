@@ -105,7 +105,7 @@ def schema_of(raw: bytes, begin: int = 0) -> tuple[int, int] | None:
     begin += len(SCHEMA)
     end = raw.find(_BEHIND[0], begin)
     if end < 0:
-        end = min((found for each in _BEHIND[1:] if (found := raw.find(each, begin)) >= 0), default=-1)
+        end = min((place for each in _BEHIND[1:] if (place := raw.find(each, begin)) >= 0), default=-1)
     return (begin, end + 1) if end >= 0 else None
 
 
@@ -114,16 +114,16 @@ def payload_of(raw: bytes) -> Payload:
     if b"\\u" in raw:
         raw = _ESCAPE.sub(_character, raw)
     try:
-        found = _decoded(raw)
+        payload = _decoded(raw)
     except msgspec.DecodeError:
         whole = raw[head(raw).begins :].rstrip()
         try:
-            found = _decoded(_BARE.sub(_quoted, _CONTROL.sub(_escaped, whole)))
+            payload = _decoded(_BARE.sub(_quoted, _CONTROL.sub(_escaped, whole)))
         except msgspec.DecodeError as error:
             raise Unfit(f"is no JSON: {error}") from None
-    if len(found) != 1:
+    if len(payload) != 1:
         raise Unfit("has not one payload: format.message must be 2 for OpenLogReplicator")
-    return found[0]
+    return payload[0]
 
 
 def _decoded(raw: bytes) -> list[Payload]:
@@ -147,9 +147,9 @@ def _quoted(match: re.Match[bytes]) -> bytes:
 
 def _reason(raw: bytes) -> str:
     try:
-        found = json.loads(raw)
+        values = json.loads(raw)
     except ValueError as error:
         return f"is no JSON: {error}"
-    if not isinstance(found, dict) or "c_scn" not in found:
+    if not isinstance(values, dict) or "c_scn" not in values:
         return "has no c_scn: this is no message of OpenLogReplicator 1.9.0"
     return "is a message of another format than docs/redo.md asks for"

@@ -74,14 +74,14 @@ class Request:
     @classmethod
     def decode(cls, body: bytes) -> "Request":
         """Raises `NotTheProtocol`."""
-        found = _fields(body)
+        fields = _fields(body)
         try:
-            code = RequestCode(_whole(found, 1) or 0)
+            code = RequestCode(_whole(fields, 1) or 0)
         except ValueError as error:
             raise NotTheProtocol(f"a request has the code {error}") from None
-        name = found.get(2, b"")
+        name = fields.get(2, b"")
         database = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
-        return cls(code, database, _whole(found, 3), _whole(found, 8), _whole(found, 9))
+        return cls(code, database, _whole(fields, 3), _whole(fields, 8), _whole(fields, 9))
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Response:
     @classmethod
     def decode(cls, body: bytes) -> "Response":
         """Raises `NotTheProtocol`."""
-        found = _fields(body)
+        fields = _fields(body)
         try:
-            code = ResponseCode(_whole(found, 1) or 0)
+            code = ResponseCode(_whole(fields, 1) or 0)
         except ValueError as error:
             raise NotTheProtocol(f"an answer has the code {error}") from None
-        return cls(code, _whole(found, 2), _whole(found, 10) or 0, _whole(found, 11) or 0)
+        return cls(code, _whole(fields, 2), _whole(fields, 10) or 0, _whole(fields, 11) or 0)
 
 
 def frame(body: bytes) -> bytes:
@@ -167,25 +167,25 @@ def _whole(fields: dict[int, int | bytes], field: int) -> int | None:
 
 def _fields(body: bytes) -> dict[int, int | bytes]:
     """The last value of each field of a protobuf message."""
-    found: dict[int, int | bytes] = {}
+    fields: dict[int, int | bytes] = {}
     at = 0
     try:
         while at < len(body):
             tag, at = _read(body, at)
             field, kind = tag >> 3, tag & 7
             if kind == _VARINT:
-                found[field], at = _read(body, at)
+                fields[field], at = _read(body, at)
                 continue
             if kind not in (_BYTES, _FIXED32, _FIXED64):
                 raise NotTheProtocol(f"a message has a field of the kind {kind}")
             length, at = _read(body, at) if kind == _BYTES else (4 if kind == _FIXED32 else 8, at)
             if at + length > len(body):
                 raise IndexError
-            found[field] = body[at : at + length]
+            fields[field] = body[at : at + length]
             at += length
     except IndexError:
         raise NotTheProtocol("a message ends within a field") from None
-    return found
+    return fields
 
 
 def _read(body: bytes, at: int) -> tuple[int, int]:

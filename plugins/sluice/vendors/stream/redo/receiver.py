@@ -180,8 +180,8 @@ class Receiver:
 
     def _note(self, line: bytes) -> None:
         """Handles a checkpoint or DDL. Its words may also be in a value."""
-        if (found := _CHECKPOINT.match(line)) is not None:
-            self.time, self.sequence = int(found[1]) / 1e9, int(found[2])
+        if (matched := _CHECKPOINT.match(line)) is not None:
+            self.time, self.sequence = int(matched[1]) / 1e9, int(matched[2])
         elif (ddl := _DDL.match(line)) is not None:
             self._keep_ddl(int(ddl[1]))
 

@@ -46,8 +46,8 @@ class Recorded:
         stream, end, state = self._end()
         if end.lost is not None:
             raise ChangesLost(self._folder, end.lost)
-        if resetlogs != (mine := max(thread.resetlogs for thread in state.threads)):
-            raise OtherIncarnation(self._folder, mine, resetlogs)
+        if resetlogs != (incarnation := max(thread.resetlogs for thread in state.threads)):
+            raise OtherIncarnation(self._folder, incarnation, resetlogs)
         if state.through is None or not state.shows(state.through):
             raise BetweenCommits(self._folder)
         return Moment(StreamPosition(stream, end.position, end.time), state.through)
@@ -93,9 +93,9 @@ class Recorded:
 
     def keys(self) -> Mapping[TableName, tuple[str, ...]]:
         """Raises `NoKeys`, and what reading schema checkpoints and `Files` raise."""
-        found = sorted(self._threads.glob("*/*-chkpt-*.json"))
-        if found != self._captured[0]:
-            self._captured = (found, self._of_checkpoints())
+        checkpoints = sorted(self._threads.glob("*/*-chkpt-*.json"))
+        if checkpoints != self._captured[0]:
+            self._captured = (checkpoints, self._of_checkpoints())
         files = self._session.files
         names = files.names()
         end = files.index(names[-1], names)
@@ -119,7 +119,7 @@ class Recorded:
         checkpoints = [read for folder in folders(self._threads).values() if (read := newest(folder)) is not None]
         if not checkpoints:
             raise NoKeys(self._threads)
-        found: dict[TableName, tuple[str, ...]] = {}
+        keys: dict[TableName, tuple[str, ...]] = {}
         for each in sorted(checkpoints, key=lambda checkpoint: checkpoint.scn):
-            found |= {TableName(*table): each.keys.get(table, ()) for table in each.tables}
-        return found
+            keys |= {TableName(*table): each.keys.get(table, ()) for table in each.tables}
+        return keys

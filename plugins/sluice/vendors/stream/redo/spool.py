@@ -49,9 +49,9 @@ class Spool:
 
     def add(self, line: bytes) -> None:
         """Adds a message, given without its line end."""
-        found = _PLACE.search(line)
-        if found is not None:
-            self._received = int(found[1]), int(found[2])
+        matched = _PLACE.search(line)
+        if matched is not None:
+            self._received = int(matched[1]), int(matched[2])
         try:
             self._file.write(line)
             self._file.write(b"\n")
@@ -86,8 +86,8 @@ class Spool:
 
 def files(folder: Path) -> list[Path]:
     """The files in the order in which they were written."""
-    found = [entry for entry in folder.iterdir() if _NAME.match(entry.name)] if folder.is_dir() else []
-    return sorted(found, key=lambda entry: int(entry.stem))
+    entries = [entry for entry in folder.iterdir() if _NAME.match(entry.name)] if folder.is_dir() else []
+    return sorted(entries, key=lambda entry: int(entry.stem))
 
 
 def last_place(folder: Path) -> tuple[int, int] | None:

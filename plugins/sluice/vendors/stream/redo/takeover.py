@@ -57,10 +57,10 @@ def _ends(files: Files, file: Path, names: list[Path]) -> Iterator[Commit]:
                 at += len(raw)
                 if at > end:
                     return
-                found = parsed(file, line, raw) if line == 1 or raw.startswith(_COMMIT) else None
-                if isinstance(found, Header) and found.source is not None:
-                    yield Commit(found.after, found.time, found.source)
-                elif isinstance(found, Commit):
-                    yield found
+                parsed_line = parsed(file, line, raw) if line == 1 or raw.startswith(_COMMIT) else None
+                if isinstance(parsed_line, Header) and parsed_line.source is not None:
+                    yield Commit(parsed_line.after, parsed_line.time, parsed_line.source)
+                elif isinstance(parsed_line, Commit):
+                    yield parsed_line
     except OSError as error:
         raise StreamUnreachable(files.folder, f"{file.name} cannot be read: {error.strerror}") from error

@@ -61,10 +61,12 @@ def folders(root: Path) -> dict[ThreadId, Path]:
         entries = [entry for entry in root.iterdir() if entry.is_dir()]
     except OSError as error:
         raise OutputUnreachable(root, f"cannot be read: {error.strerror}") from error
-    found = {ThreadId(int(named[1]), int(named[2])): entry for entry in entries if (named := _FOLDER.match(entry.name))}
-    if not found:
+    by_thread = {
+        ThreadId(int(named[1]), int(named[2])): entry for entry in entries if (named := _FOLDER.match(entry.name))
+    }
+    if not by_thread:
         raise OutputUnreachable(root, "holds no folder of a thread")
-    return dict(sorted(found.items()))
+    return dict(sorted(by_thread.items()))
 
 
 class ThreadOutput:
@@ -189,22 +191,22 @@ class ThreadOutput:
                 if not raw.endswith(b"\n"):
                     return
                 try:
-                    found = self._line(raw)
+                    message = self._line(raw)
                 except Unfit as reason:
                     raise OutputDamaged(file, self._offset, str(reason)) from None
                 self._offset += len(raw)
-                if found is not None:
-                    yield found
+                if message is not None:
+                    yield message
 
     def _note_schema(self, raw: bytes, begin: int) -> None:
         """Records the description of the table of a message that begins at this place in its line."""
         assert self._open is not None
         # Mostly it is that of the message before it.
         if not self._schema or raw.find(self._named, begin) < 0:
-            found = schema_of(raw, begin)
-            if found is None:
+            place = schema_of(raw, begin)
+            if place is None:
                 return
-            schema = raw[found[0] : found[1]]
+            schema = raw[place[0] : place[1]]
             self._schema, self._named = self._schemas.setdefault(schema, schema), SCHEMA + schema
         self._open.schemas.add(self._schema)
 

@@ -45,7 +45,7 @@ Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
-class SlaveLook:
+class SlaveData:
     """Read from the slave's database."""
 
     checkpoint: Checkpoint | None = None
@@ -67,7 +67,7 @@ class MasterTable:
 
 
 @dataclass(frozen=True)
-class MasterLook:
+class MasterData:
     """Read from the master's database."""
 
     version: int | None = None
@@ -78,7 +78,7 @@ class MasterLook:
 
 
 @dataclass(frozen=True)
-class Looked(Generic[Seen]):
+class LastAnswer(Generic[Seen]):
     """The last answer, its time, and why there is no newer one."""
 
     seen: Seen | None
@@ -89,64 +89,64 @@ class Looked(Generic[Seen]):
 @dataclass
 class _Place(Generic[Seen]):
     lock: threading.Lock = field(default_factory=threading.Lock)
-    looked: Looked[Seen] = field(default_factory=lambda: Looked(None, None))
+    answer: LastAnswer[Seen] = field(default_factory=lambda: LastAnswer(None, None))
     read_at: float = float("-inf")
 
 
-class Looks:
+class Databases:
     """Queries databases, and remembers their last answers."""
 
     def __init__(self) -> None:
-        self._slaves: dict[tuple[str, str], _Place[SlaveLook]] = {}
-        self._masters: dict[str, _Place[MasterLook]] = {}
+        self._slaves: dict[tuple[str, str], _Place[SlaveData]] = {}
+        self._masters: dict[str, _Place[MasterData]] = {}
         self._queries: dict[str, _Place[list[Broadcast]]] = {}
 
-    async def slave(self, replication: Replication, name: str) -> Looked[SlaveLook]:
+    async def slave(self, replication: Replication, name: str) -> LastAnswer[SlaveData]:
         place = self._slaves.setdefault((str(replication.prefix), name), _Place())
         return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
 
-    async def master(self, replication: Replication) -> Looked[MasterLook]:
+    async def master(self, replication: Replication) -> LastAnswer[MasterData]:
         """The state of a master's database; empty for a recorded stream, which has none."""
         if replication.master.stream:
-            return Looked(None, None)
+            return LastAnswer(None, None)
         place = self._masters.setdefault(str(replication.prefix), _Place())
         return await in_thread(lambda: _again(place, lambda: _master(replication)))
 
-    async def queries(self, replication: Replication) -> Looked[list[Broadcast]]:
+    async def queries(self, replication: Replication) -> LastAnswer[list[Broadcast]]:
         """The last queries of all databases, with their answers."""
         place, master = self._queries.setdefault(str(replication.prefix), _Place()), replication.master
 
-        def look() -> list[Broadcast]:
+        def read() -> list[Broadcast]:
             return broadcast.recent(replication, _short(master.conn_id, master.vendor, replication), QUERIES_SHOWN)
 
-        return await in_thread(lambda: _again(place, look))
+        return await in_thread(lambda: _again(place, read))
 
 
-def _again(place: _Place[Seen], look: Callable[[], Seen]) -> Looked[Seen]:
+def _again(place: _Place[Seen], query: Callable[[], Seen]) -> LastAnswer[Seen]:
     with place.lock:
         if time.monotonic() - place.read_at >= FRESH_SECONDS:
             try:
-                place.looked = Looked(look(), datetime.now(UTC))
+                place.answer = LastAnswer(query(), datetime.now(UTC))
             except SluiceError as failure:
-                place.looked = replace(place.looked, trouble=str(failure))
+                place.answer = replace(place.answer, trouble=str(failure))
             place.read_at = time.monotonic()
-        return place.looked
+        return place.answer
 
 
-def _slave(replication: Replication, name: str) -> SlaveLook:
+def _slave(replication: Replication, name: str) -> SlaveData:
     place = replication.slave(name)
     info = _short(place.conn_id, place.vendor, replication)
     pair = Pair(replication, place, info, info)
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint = CheckpointStore.of(Update.named(pair, "monitor"), session).read()
         if checkpoint is None:
-            return SlaveLook()
+            return SlaveData()
         loading = None
         if checkpoint.state is SlaveState.INITIAL or checkpoint.loading:
             loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
         store = RejectStore.of(pair, session)
         rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []
-        return SlaveLook(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
+        return SlaveData(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
 
 
 def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
@@ -163,19 +163,19 @@ def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
         return {}
 
 
-def _master(replication: Replication) -> MasterLook:
+def _master(replication: Replication) -> MasterData:
     place, vendor = replication.master, vendor_of(replication.master.vendor)
     with reach(_short(place.conn_id, place.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
         have = vendor.capture.installed(session, replication.prefix, place.schema)
         if have is None:
-            return MasterLook()
+            return MasterData()
         captured = vendor.changes.captured(session, replication.prefix, place.schema)
         faults = not_captured(replication, vendor.rows.tables(session), captured)
         tables = sorted({*captured, *faults})
         sizes = vendor.rows.estimates(session, tables)
         backlog = vendor.changes.backlog(session, replication.prefix, place.schema)
-    found = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
-    return MasterLook(have.version, have.current, tuple(found), backlog)
+    master_tables = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
+    return MasterData(have.version, have.current, tuple(master_tables), backlog)
 
 
 def _short(conn_id: str, vendor: str, replication: Replication) -> ConnectionInfo:
