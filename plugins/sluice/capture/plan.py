@@ -1,4 +1,4 @@
-"""Plans the steps that bring TABLES to what the configuration says; pure, without a database."""
+"""Plans the steps that change TABLES to the configuration. No I/O."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sluice.model.registration import RegisteredTable
 
 @dataclass(frozen=True)
 class Add:
-    """Register the table and make its triggers."""
+    """Register the table and create its triggers."""
 
     table: TableName
     actions: frozenset[str]
@@ -59,7 +59,7 @@ class Reorder:
 
 @dataclass(frozen=True)
 class Remove:
-    """End the capture of the table. Slaves keep theirs; ITEMS stays."""
+    """End the capture of the table. The slaves' tables and ITEMS stay."""
 
     table: TableName
 
@@ -71,10 +71,10 @@ Step = Add | Alter | Repair | Reorder | Remove
 
 
 def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTable]) -> list[Step]:
-    """The steps from `registered` to `configured`, in the order in which they are to be taken.
+    """The steps from `registered` to `configured`, in their order.
 
-    Plans nothing for a table that needs no change. A registered table keeps the name of its trigger unless the
-    configuration gives another one.
+    There are none for a table that needs no change. A registered table keeps the name of its trigger unless the
+    configuration has another one.
     """
     wanted = list(configured)
     have = {entry.table: entry for entry in registered}
@@ -97,7 +97,7 @@ def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTab
 
 
 def _in_load_order(wanted: list[ResolvedTable], have: dict[TableName, RegisteredTable]) -> list[ResolvedTable]:
-    """By sequence; within one the registered in their present order, then the new, which moves the fewest tables."""
+    """By sequence; within one, registered tables in their present order, then new ones: so few tables are moved."""
     return sorted(
         wanted,
         key=lambda entry: (

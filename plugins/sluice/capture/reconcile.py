@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class TablesBusy(Terminal):
-    """Writers never left these tables for long enough to make a trigger; `tables` lists them."""
+    """These tables were never without writers for long enough to create a trigger; `tables` lists them."""
 
     def __init__(self, prefix: Prefix, tables: Iterable[TableName], see_locks: str):
         self.tables = tuple(tables)
@@ -32,7 +32,7 @@ class TablesBusy(Terminal):
 
 @dataclass(frozen=True)
 class ReconcileReport:
-    """What a run planned, and what it noticed. `steps` is empty when everything was as it should be."""
+    """The plan of a run, and what it noticed. `steps` is empty if nothing had to be done."""
 
     prefix: Prefix
     steps: tuple[Step, ...]
@@ -77,10 +77,10 @@ def apply_plan(
     schema: str,
     steps: Iterable[Step],
 ) -> None:
-    """Takes the steps, each in its own transaction, so that no lock outlives the table it is for.
+    """Takes the steps, each in its own transaction, so that no lock is held longer than for its table.
 
-    A table whose writers do not let go is tried again after the others. Raises `TablesBusy`
-    when that did not help; what is done stays done, and a new run goes on from there.
+    A table whose writers do not end is tried again after the others. Raises `TablesBusy` if that did not help;
+    completed steps stay, and a new run continues.
     """
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)

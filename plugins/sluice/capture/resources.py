@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InstallReport:
-    """What an installation did; `files` is empty when there was nothing to do."""
+    """The result of an installation; `files` is empty if there was nothing to do."""
 
     prefix: Prefix
     schema: str
@@ -30,12 +30,12 @@ class InstallReport:
 
 
 def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()) -> InstallReport:
-    """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
+    """Updates the DbResources of `prefix` in `schema` to this release's version, in one transaction.
 
-    `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
-    made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
-    any table. Where a lock is held, it begins anew. Raises `Terminal` where a newer release installed it, names are
-    taken, the schema is unsafe, or it is installed in another one.
+    `cascade`: the replications that apply to this database and whose changes are captured, too; triggers with another
+    setting are outdated, and are created again by reconciling. A second run changes nothing and takes no lock on any
+    table. If a lock is held, it begins again. Raises `Terminal` if a newer release installed it, names are taken, the
+    schema is unsafe, or it is installed in another one.
     """
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)

@@ -1,6 +1,6 @@
-"""Removes what a replication has in its databases.
+"""Removes a replication from its databases.
 
-A failover makes the slave the master, and with `reverse` the master a slave. So each database is cleared of both.
+A failover makes the slave the master, and with `reverse` the master a slave. So each database is cleared of both roles.
 """
 
 import logging
@@ -32,10 +32,8 @@ class FailoverGuards(Terminal):
 
 
 def leave_master(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> bool:
-    """Removes the DbResources, and what the database keeps as one of `slaves`; False when nothing was installed.
-
-    Raises as `uninstall`.
-    """
+    """Removes the DbResources, and what the database has as one of `slaves`; False if nothing was installed. Raises as
+    `uninstall`."""
     done = uninstall(connection, prefix, schema)
     if VENDORS[connection.vendor].fails_over:
         accounts = vendor_of(connection.vendor).accounts
@@ -63,7 +61,7 @@ def expect_free(connection: Session, prefix: Prefix, schema: str) -> None:
 
 
 def guard_of(connection: Session, prefix: Prefix, schema: str) -> MasterGuard | None:
-    """What a failover may have put on the tables; None where nothing is installed, or the vendor fails not over."""
+    """The guard of a failover on the tables; None if nothing is installed, or the vendor does not support failovers."""
     vendor = vendor_of(connection.vendor)
     if not VENDORS[connection.vendor].fails_over or vendor.capture.installed(connection, prefix, schema) is None:
         return None

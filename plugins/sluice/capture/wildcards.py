@@ -1,6 +1,7 @@
-"""Which tables join as soon as the application makes them, where the master tells of them in the transaction that does.
+"""Decides which tables are captured as soon as the application creates them, if the master reports them in that
+transaction.
 
-All others join by reconcile_tables, which looks first at what could stop a slave: there nobody looks.
+All others join by `reconcile_tables`, which first checks what could stop a slave; here nothing is checked.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Columns as Arrow: which type a column has there, and its values made of their texts."""
+"""Columns as Arrow: the Arrow type of a column, and the conversion of its texts."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from sluice.errors import Terminal
 from sluice.model.logical_type import Kind, LogicalType, digits
 
 MOST_DIGITS = 38
-"""Of a decimal, in Arrow's 128 bits and in Spark."""
+"""The highest number of digits of a decimal, in Arrow's 128 bits and in Spark."""
 _TRUE = pa.array(["t", "true", "1"], pa.large_string())
 
 
@@ -25,7 +25,7 @@ class ValueDoesNotFit(Terminal):
 
 
 def arrow_type(logical: LogicalType) -> pa.DataType:
-    """What a column becomes. Kinds that Spark has no exact type for are texts, as the master writes them."""
+    """The Arrow type of a column. Kinds for which Spark has no exact type are texts, as the master writes them."""
     kind, precision, scale = logical.kind, logical.precision, logical.scale or 0
     if kind is Kind.INTEGER:
         bits = precision or 64
@@ -49,7 +49,8 @@ def arrow_type(logical: LogicalType) -> pa.DataType:
 
 
 def schema(columns: Sequence[LogicalColumn], texts: Sequence[str] = ()) -> pa.Schema:
-    """Of `columns`; those named in `texts` (`*` for all) as texts. Raises `Terminal` for a name that is no column."""
+    """The Arrow schema of `columns`; those in `texts` (`*` for all) are texts. Raises `Terminal` for a name that is no
+    column."""
     names = {column.name for column in columns}
     if strange := sorted(set(texts) - names - {"*"}):
         raise Terminal(f"option texts: there is no column {strange[0]!r}. The columns are {', '.join(sorted(names))}.")

@@ -20,12 +20,12 @@ from sluice.model.purging import lost
 from sluice.model.window import Window
 
 PARTITION_KEYS = 100_000
-"""REPL_KEYs that one partition spans; keys of changes that others made in between count."""
+"""The number of REPL_KEYs of one partition, including keys of changes of others."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a window, as it travels."""
+    """A part of a window, as sent to an executor."""
 
     begin: str
     end: str
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True)
 class ChangeRead:
-    """What is read of changes; carried to where partitions are read."""
+    """A read of changes; sent to where partitions are read."""
 
     master: Master
     schema: ChangeSchema
@@ -64,7 +64,7 @@ def schema_of(master: Master, session: Session, table: TableName | None, texts: 
 
 
 def spans(begin: Position, end: Position, keys: int = PARTITION_KEYS) -> list[Span]:
-    """The window `(begin, end]` in parts, none where it can hold no change. Pure."""
+    """The window `(begin, end]` in parts; none if it can have no change. No I/O."""
     if end.covers_all_of(begin) and begin.covers_all_of(end):
         return []
     low, high = begin.floor(end), end.high
@@ -77,7 +77,7 @@ def spans(begin: Position, end: Position, keys: int = PARTITION_KEYS) -> list[Sp
 
 
 def begun(master: Master, session: Session, feed: str, table: str) -> Position:
-    """Up to where a feed has read `table`. One that had not begun begins now: it holds the purge from here on."""
+    """The position up to which a feed has read `table`. A new feed begins now: from here on it holds the purge."""
     queue = master.queue
     for read in queue.feeds(session, master.prefix, master.schema):
         if (read.feed, read.table) == (feed, table):
@@ -90,7 +90,7 @@ def begun(master: Master, session: Session, feed: str, table: str) -> Position:
 
 
 def expect_held(master: Master, session: Session, begin: Position) -> None:
-    """Raises `ChangesPurged` where changes after `begin` may be gone."""
+    """Raises `ChangesPurged` if changes after `begin` may be deleted."""
     if lost(begin, master.queue.purged(session, master.prefix, master.schema)):
         raise ChangesPurged(f"{master.prefix} from {begin} on")
 

@@ -23,15 +23,15 @@ HEAD = pa.schema(
         ("position", pa.string()),
     ]
 )
-"""Of each change: its number, within which a row's changes are in order; its transaction; its table; what it did; and
-the end of the window that it came with."""
+"""The columns of each change: its number, in whose order a row's changes are; its transaction; its table; its action;
+and the end of its window."""
 TEXTS = pa.map_(pa.string(), pa.string())
 """A row of any table: its columns' texts by name."""
 _BATCH = 16_384
 
 
 class UnknownColumn(Terminal):
-    """A change brings a column that the reader's schema lacks."""
+    """A change has a column that the reader's schema lacks."""
 
     def __init__(self, table: TableName, name: str):
         super().__init__(
@@ -42,7 +42,7 @@ class UnknownColumn(Terminal):
 
 @dataclass(frozen=True)
 class ChangeSchema:
-    """What a reader gets of each change. Without `columns`, changes of all tables, their rows as maps of texts."""
+    """The schema of changes for a reader. Without `columns`: changes of all tables, their rows as maps of texts."""
 
     table: TableName | None
     columns: tuple[LogicalColumn, ...]
@@ -137,7 +137,7 @@ def _by_name(rows: Sequence[Mapping[str, str | None]]) -> dict[str, pa.Array]:
 def _structs(
     parts: Sequence[tuple[Sequence[int], Mapping[str, pa.Array]]], rows: int, wanted: ChangeSchema
 ) -> pa.Array:
-    """One struct a change, null where none of `parts` has its place."""
+    """One struct for each change, null if none of `parts` has its place."""
     assert wanted.table is not None
     schema = arrow_columns.schema(wanted.columns, wanted.texts)
     known = set(schema.names)

@@ -39,11 +39,11 @@ class NotAFeed(Terminal):
 
 @dataclass(frozen=True)
 class Master:
-    """Where a reader reads. It travels to Spark's executors, the password included; never log it whole."""
+    """The master that a reader reads. It is sent to Spark's executors with the password; never log it whole."""
 
     prefix: Prefix
     schema: str
-    """Of the resources."""
+    """The schema of the resources."""
     info: ConnectionInfo
     feeds: tuple[str, ...] = ()
     """The named readers that the replication has."""
@@ -78,7 +78,7 @@ class Master:
             opened.close()
 
     def shape(self, session: Session, table: TableName) -> TableShape:
-        """Of a table whose changes are captured. Raises `NotReplicated`."""
+        """The shape of a captured table. Raises `NotReplicated`."""
         captured = self.queue.registered(session, self.prefix, self.schema)
         shape = self.vendor.rows.shape(session, table) if table in captured else None
         if shape is None:

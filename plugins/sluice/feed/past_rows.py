@@ -1,7 +1,7 @@
-"""Rows as they were at a position, made of rows that were read later and of the changes in between. Pure.
+"""Rows as of a position, computed from rows that were read later and the changes in between. No I/O.
 
-Each change is taken back: what it left is not there yet, what it replaced or removed is. Row versions are counted, not
-keyed, so that rows that exchanged their keys, and tables without a key, need nothing special.
+Each change is undone: its new row does not exist yet, its old row still does. Versions of rows are counted, without
+keys, so that rows that exchanged their keys, and tables without a key, need no special case.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ class NotToBeTakenBack(Transient):
 
 @dataclass(frozen=True)
 class TakenBack:
-    """What is to be done to the rows that were read."""
+    """The corrections of the rows that were read."""
 
     gone: Counter[Version]
     """Versions that came later, with how often each is to be left out."""
@@ -41,7 +41,8 @@ class TakenBack:
 def taken_back(
     changes: Iterable[WaitingChange], names: Sequence[str], images: RowImageCodec, table: TableName
 ) -> TakenBack:
-    """What undoes `changes`, all of `table` since the position, in their order. Raises `NotToBeTakenBack`."""
+    """The corrections that undo `changes`, all of `table` since the position, in their order. Raises
+    `NotToBeTakenBack`."""
     later: Counter[Version] = Counter()
     back: list[Version] = []
     for action, content, oldcontent in changes:

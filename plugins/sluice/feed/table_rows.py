@@ -27,7 +27,8 @@ from sluice.model.shape import TableShape
 from sluice.model.window import Window
 
 MOST_CHANGES = 1_000_000
-"""So many changes of a table since the position are taken back; where there are more, another position is better."""
+"""The highest number of changes of a table since the position that are undone; with more, another position is better.
+"""
 
 
 class ChangesPurged(Terminal):
@@ -50,7 +51,7 @@ class TableChanged(Transient):
 
 @dataclass(frozen=True)
 class TableRead:
-    """What is read of a table: planned once, then carried to where its partitions are read."""
+    """A read of a table: planned once, then sent to where its partitions are read."""
 
     master: Master
     shape: TableShape
@@ -59,17 +60,18 @@ class TableRead:
     position: str
     """A `Position`, as its text."""
     bounds: tuple[Key, ...]
-    """Where a partition ends and the next begins."""
+    """The bounds between partitions."""
 
     @property
     def partitions(self) -> int:
         return len(self.bounds) + 1
 
     def read(self, number: int, wanted: pa.Schema, conditions: Sequence[RowCondition] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition: the columns of `wanted`, in its types.
+        """The rows of a partition: the columns of `wanted`, in its types. Rows that do not match all `conditions` may
+        be left out.
 
-        `conditions` may leave rows out that do not meet all of them. Raises `ChangesPurged`, `TableChanged`,
-        `NotToBeTakenBack`, `ValueDoesNotFit`, errors of `sluice.database.errors`.
+        Raises `ChangesPurged`, `TableChanged`, `NotToBeTakenBack`, `ValueDoesNotFit`, errors of
+        `sluice.database.errors`.
         """
         bounds = [None, *self.bounds, None]
         lo, hi = bounds[number], bounds[number + 1]
@@ -93,7 +95,7 @@ class TableRead:
         yield from _typed(_as_table(found.back, names), by_name, wanted)
 
     def _taken_back(self, session: Session, number: int, marker: Position) -> TakenBack:
-        """What undoes the changes after the position, of the rows of this partition alone where they come back."""
+        """The corrections that undo the changes after the position, of this partition only if they bring rows back."""
         master, table = self.master, self.shape.table
         position = positions.parse(self.position)
         if lost(position, master.queue.purged(session, master.prefix, master.schema)):

@@ -1,4 +1,4 @@
-"""Checks a rule of the configuration against the columns of its table, and makes the transformation of the table."""
+"""Checks a rule of the configuration against the columns of its table, and creates the table's transformation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,7 +70,7 @@ class _Check:
     engine: Engine
     strict: bool
     expressions: dict[str, Expression] = field(default_factory=dict)
-    """By column; `where` under the empty name."""
+    """The expressions by column; `where` has the empty name."""
     results: dict[str, LogicalType] = field(default_factory=dict)
     """The types of the expressions, by column."""
     problems: list[str] = field(default_factory=list)

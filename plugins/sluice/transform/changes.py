@@ -29,12 +29,12 @@ class _RowsOfChanges:
 
     names: tuple[str, ...]
     master: list[pa.Array]
-    """One array a column of `names`."""
+    """One array for each column of `names`."""
     slave: Rows
     before: Places
     """For each change the place of the row before it in the list; -1 where the slave does not have it."""
     after: Places
-    """The same for the row after it."""
+    """The same for the row after the change."""
 
     @property
     def stays(self) -> Flags:

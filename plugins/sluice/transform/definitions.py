@@ -12,7 +12,7 @@ __all__ = ["Definition", "change_of_slave", "of_slave", "vanished"]
 
 
 def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:
-    """The definition of a table that a load makes."""
+    """The definition of a table that a load creates."""
     own = {name: change for name, change in transform.rule.columns if not isinstance(change, Renamed)}
     sequences = tuple(
         replace(each, column=_renamed(transform.rule, each.column))

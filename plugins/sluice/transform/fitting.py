@@ -15,14 +15,14 @@ Made = TypeVar("Made")
 
 @dataclass
 class Fitting(Generic[Made]):
-    """Those that the slave gets, and the others, each with its description and the reason."""
+    """The definitions that the slave gets, and the others, each with its description and the reason."""
 
     kept: list[Made] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
 
 def of_master(found: OfMaster, pair: Pair) -> OfMaster:
-    """Those of the master's that the slave can have."""
+    """The master's definitions that the slave can have."""
     kept = {one: source for one, source in found.made_from.items() if not why_not(source, pair)}
     return OfMaster(found.tables, kept)
 

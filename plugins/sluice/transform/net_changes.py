@@ -28,7 +28,7 @@ class _Image:
     """The action that changes them."""
     count: int
     columns: dict[str, pa.ChunkedArray]
-    """By name."""
+    """The columns by name."""
     kept: Flags
     """Which of the rows the slave has."""
 

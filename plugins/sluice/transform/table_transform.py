@@ -1,4 +1,4 @@
-"""The transformation of one table: makes the slave's rows of the master's."""
+"""The transformation of one table: computes the slave's rows from the master's."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -92,9 +92,9 @@ class CheckedRule:
     rule: Transformation
     master: TableShape
     column_types: Mapping[str, LogicalType]
-    """Of the master's columns."""
+    """The types of the master's columns."""
     expressions: Mapping[str, Expression]
-    """By column; `where` under the empty name."""
+    """The expressions by column; `where` has the empty name."""
     results: Mapping[str, LogicalType]
     """The types of the expressions, by column."""
 

@@ -1,1 +1,1 @@
-"""What several vendors share: those whose DDL commits by itself, so far slaves of MySQL, MariaDB and Oracle."""
+"""Code that several vendors share whose DDL commits by itself: slaves of MySQL, MariaDB and Oracle."""

@@ -1,11 +1,10 @@
-"""Changes of definitions on the slave, where each statement commits by itself; and TRUNCATE, which must not.
+"""Changes of definitions on the slave if each statement commits by itself; and TRUNCATE, which must not.
 
-What is there already is left alone, so that an item may come twice, also after it was done in part. Columns are matched
-by their number in the master's definitions, which a rename keeps, and changed on the slave by name; columns that only
-the slave has stay as they are. A column of the slave is never narrower than the master's, and may be wider. One whose
-values this server would turn into others than the master did is refused: its table must be loaded again.
-
-TRUNCATE deletes rows, in the window's transaction: the server's own would commit the half of a window.
+Whatever exists already is skipped, so that an item may be repeated, also after it was done in part. Columns are matched
+by their number in the master's definitions, which a rename does not change, and are changed on the slave by name;
+columns that only the slave has are not changed. A column of the slave is never narrower than the master's, and may be
+wider. A column whose values this server would convert differently from the master is refused: its table must be loaded
+again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit half a window.
 """
 
 from abc import ABC, abstractmethod
@@ -70,14 +69,14 @@ class Alterer(ABC, Generic[T]):
 
     @abstractmethod
     def holds(self, wider: str, type_: str) -> bool:
-        """Whether a column of the type `wider` holds every value of the other, written alike."""
+        """Whether a column of the type `wider` can hold every value of the other, with the same text."""
 
     @abstractmethod
     def create_table(self, wanted: MadeTable) -> None: ...
 
     @abstractmethod
     def drop_table(self, table: TableName) -> None:
-        """Where it is there."""
+        """Drops the table if it exists."""
 
     @abstractmethod
     def rename_table(self, old: TableName, new: TableName) -> None: ...
@@ -89,7 +88,7 @@ class Alterer(ABC, Generic[T]):
 
     @abstractmethod
     def modify_column(self, table: TableName, own: Column, wanted: Column, *, wider: bool) -> None:
-        """The slave's column `own` takes the type of `wanted` (`wider`), and NULL where the master's does."""
+        """Gives the slave's column `own` the type of `wanted` (`wider`), and NULL if the master's has it."""
 
     @abstractmethod
     def release(self, table: TableName) -> None:
@@ -157,7 +156,7 @@ class Alterer(ABC, Generic[T]):
         )
 
     def keys(self, item: DefinitionChange) -> list[tuple[str, ...]]:
-        """Of all rows: of a TRUNCATE."""
+        """The keys of all rows, for a TRUNCATE."""
         if item.action is Action.DELETE_WHERE:
             self.delete_where(item)
         target = self.targets[item.table]
@@ -178,9 +177,9 @@ class Alterer(ABC, Generic[T]):
     # What a definition becomes
 
     def _translated(self, definition: TableDefinition, unchanged: Mapping[int, Column] = _NONE) -> dict[int, Column]:
-        """By their number the columns that are replicated, in types of this server. Raises `DefinitionRefused`.
+        """The replicated columns by number, in types of this server. Raises `DefinitionRefused`.
 
-        `unchanged`: the slave's own, where the master's type is what it was. They are refused no more.
+        `unchanged`: the slave's own columns whose type on the master has not changed; they are not refused.
         """
         defined = defined_in(definition)
         columns = definition.shape.replicated
@@ -275,7 +274,7 @@ class Alterer(ABC, Generic[T]):
 def _unchanged(
     before: Mapping[int, Column], new: TableDefinition, slave_columns: Mapping[str, Column]
 ) -> dict[int, Column]:
-    """By their number the slave's own columns for those whose type on the master is what it was."""
+    """The slave's own columns, by number, whose type on the master has not changed."""
     same = {
         column.position: slave_columns.get(before[column.position].name) or slave_columns.get(column.name)
         for column in new.shape.replicated

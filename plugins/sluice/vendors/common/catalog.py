@@ -1,4 +1,4 @@
-"""What a vendor's catalogue says of tables, in one form."""
+"""A vendor's catalogue of tables, in a common form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ class OwnIndex:
     unique: bool
     columns: tuple[str, ...]
     whole: bool
-    """Whether it holds whole values of columns, no expressions."""
+    """Whether it has whole values of columns, without expressions."""
     primary: bool
 
 
@@ -33,7 +33,7 @@ class OwnForeignKey:
 
 
 class Catalog(Protocol):
-    """Over a session of the vendor."""
+    """Reads the catalogue over a session of the vendor."""
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
         """The shape of each of `tables` that exists. Of views none."""
@@ -44,7 +44,7 @@ class Catalog(Protocol):
         ...
 
     def foreign_keys(self, connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
-        """Those from or to any of `tables`."""
+        """The foreign keys from or to any of `tables`."""
         ...
 
 

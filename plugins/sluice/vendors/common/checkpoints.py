@@ -1,5 +1,5 @@
-"""What CHECKPOINT says, as the name of a moment: a server that shares no snapshots shows the same rows to each
-transaction that begins while this stays as it is."""
+"""A digest of CHECKPOINT as the name of a moment: a server that shares no snapshots shows the same rows to each
+transaction that begins while this digest does not change."""
 
 import hashlib
 import json
@@ -9,6 +9,6 @@ COLUMNS = "slave, epoch, position, target, slice_key, changes, tables"
 
 
 def digest(names: Iterable[str], rows: Callable[[str], Iterable[tuple[object, ...]]]) -> str:
-    """Of the tables CHECKPOINT, whose `names` are in order; `rows`: of each the `COLUMNS`."""
+    """A digest of the tables CHECKPOINT, whose `names` are sorted; `rows`: the `COLUMNS` of each."""
     found = [[name, sorted(map(str, rows(name)))] for name in names]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""Indexes and foreign keys of the master on the slave, as far as its server can have them: made, compared, followed.
+"""Indexes and foreign keys of the master on the slave, as far as its server supports them: created, compared, followed.
 
-An index of plain columns is made, under the master's name. One of expressions, of some rows, or of another kind than a
-B-tree is left out, with the reason; so are checks, which are expressions of the master's dialect. Foreign keys are made
-without actions and without looking at the rows, which are the master's. Each statement commits by itself.
+An index of plain columns is created with the master's name. Indexes of expressions, of some rows, or of other kinds
+than a B-tree are left out, with the reason; so are checks, which are expressions of the master's dialect. Foreign keys
+are created without actions and without checking the rows, which are the master's. Each statement commits by itself.
 """
 
 from abc import ABC, abstractmethod
@@ -30,14 +30,14 @@ class Unindexable(Exception):
 
 
 class Definitions(ABC):
-    """Of one vendor. It is the vendor's `Following`, and part of its `LoadTarget` and `Schemas`."""
+    """The definitions of one vendor: its `Following`, and part of its `LoadTarget` and `Schemas`."""
 
     kinds: Collection[DefinedKind] = frozenset({DefinedKind.INDEXES, DefinedKind.UNIQUE, DefinedKind.FOREIGN_KEYS})
     catalog: Catalog
     foreign_key_options = ""
-    """What stands behind a foreign key that is made."""
+    """The clause after a created foreign key."""
     foreign_key_settings = ""
-    """The statement that a session needs before it makes foreign keys."""
+    """The statement that a session needs before it creates foreign keys."""
 
     # What a vendor says otherwise
 
@@ -127,7 +127,7 @@ class Definitions(ABC):
         ]
 
     def with_unique_values(self, connection: Session, tables: Sequence[TableName]) -> set[TableName]:
-        """Those of `tables` that keep more unique than their primary key."""
+        """The tables of `tables` with unique indexes other than their primary key."""
         indexes = self.catalog.own_indexes(connection, tables)
         return {index.table for index in indexes if index.unique and not index.primary}
 
@@ -140,7 +140,7 @@ class Definitions(ABC):
         constraints: Sequence[Constraint],
         replicated: Collection[TableName],
     ) -> list[Lack]:
-        """What `complete_indexes` and `complete_constraints` would make, with the statements."""
+        """What `complete_indexes` and `complete_constraints` would create, with the statements."""
         wanted, _ = self._lacking_indexes(connection, indexes)
         lacks = [
             Lack("", f"index {index.name} of {index.table}", "the master has it", statement, Severity.WARNING)
@@ -158,7 +158,7 @@ class Definitions(ABC):
         constraints: Sequence[Constraint],
         tables: Sequence[TableName],
     ) -> list[Lack]:
-        """Unique values that only the slave keeps."""
+        """Unique indexes that only the slave has."""
         del constraints
         extra = []
         for own in self.catalog.own_indexes(connection, tables):
@@ -207,7 +207,7 @@ class Definitions(ABC):
         self.run(connection, self.drop_statement(connection, defined))
 
     def rename(self, connection: Session, defined: Defined, name: str) -> None:
-        """A foreign key keeps its name: nothing but messages shows it."""
+        """Does nothing for a foreign key, whose name appears only in messages."""
         if defined.kind is not DefinedKind.FOREIGN_KEYS:
             self._follow(connection, self.rename_index_statement(defined.table, defined.name, name))
 
@@ -226,7 +226,7 @@ class Definitions(ABC):
     def _lacking_indexes(
         self, connection: Session, master: Sequence[Index]
     ) -> tuple[list[tuple[Index, str]], list[tuple[str, str]]]:
-        """What can be made, with its statement; and what cannot, with why."""
+        """The indexes that can be created, with their statements; and the others, with the reasons."""
         tables = sorted({index.table for index in master})
         shapes = self.catalog.shapes(connection, tables)
         own_indexes: dict[TableName, list[OwnIndex]] = {}
@@ -294,5 +294,5 @@ class Definitions(ABC):
 
 
 def same_index(own: OwnIndex, wanted: Index) -> bool:
-    """Whether the slave's index is what `Definitions.complete_indexes` would make of the master's."""
+    """Whether the slave's index is the one that `Definitions.complete_indexes` would create for the master's."""
     return own.unique == wanted.unique and own.columns == columns_of(wanted)

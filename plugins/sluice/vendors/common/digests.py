@@ -19,7 +19,7 @@ SHOWN = frozenset(
 )
 """Kinds whose texts are in a row's text as they are; of all others their MD5."""
 DIGITS = 15
-"""Hexadecimal digits of an MD5 that make a number."""
+"""The number of hexadecimal digits of an MD5 that form a number."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Digest(ABC):
 
     @abstractmethod
     def text(self, name: str) -> str:
-        """What a query asks for to get a column."""
+        """The expression of a column in a query."""
 
     @property
     def names(self) -> list[str]:
@@ -50,13 +50,13 @@ class Digest(ABC):
 
 
 class Digester:
-    """Of `sluice.database.digests.Digester` what vendors share."""
+    """The part of `sluice.database.digests.Digester` that vendors share."""
 
     def encoding(self, connection: Session) -> str:
         return "UTF8"
 
     def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """Of the server's own there is none."""
+        """Empty: there is no digest of the server's own."""
         return None
 
 

@@ -10,13 +10,13 @@ from sluice.model.shape import TableShape
 
 
 class KeyColumn(Protocol):
-    """One column of a key, as a vendor knows it."""
+    """A column of a key, in the vendor's terms."""
 
     @property
     def quoted(self) -> str: ...
 
     def text(self, alias: str) -> str:
-        """What `shown` makes a canonical text of."""
+        """The value that `shown` converts to a canonical text."""
         ...
 
     def shown(self, text: str | None, /) -> str | None: ...
@@ -42,7 +42,7 @@ class KeyOrder(ABC):
 
     @abstractmethod
     def one_after(self, rows: int) -> str:
-        """What ends a query of which one row is wanted, the one after so many."""
+        """The end of a query for one row, the one after so many."""
 
     @abstractmethod
     def first_row(self, connection: Session, query: str) -> tuple[str | None, ...] | None: ...

@@ -1,6 +1,6 @@
-"""What slaves of another vendor than their master's answer alike while they are loaded: parts of `LoadTarget`.
+"""The parts of `LoadTarget` that are the same for all slaves of another vendor than their master.
 
-Types and collations of the master's own are not made, and no numbers are drawn there.
+User-defined types and collations of the master are not created, and no numbers are drawn there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,12 @@ from sluice.model.shape import Column, TableShape
 
 
 def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None: a type of the master's own is a text here."""
+    """None: a user-defined type of the master is a text here."""
     return []
 
 
 def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """None: columns that are made tell all texts apart."""
+    """None: created columns distinguish all texts."""
     return []
 
 
@@ -45,8 +45,8 @@ def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat
 
 
 def lacking_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
-    """What an account may not do with existing tables, whose quoted names are `places`; found by statements that touch
-    no row."""
+    """The privileges that an account lacks on existing tables, whose quoted names are `places`; found by statements
+    that touch no row."""
     lacking: dict[TableName, list[str]] = {}
     for table, place in places.items():
         tried = {

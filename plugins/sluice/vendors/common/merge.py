@@ -1,7 +1,7 @@
-"""Net changes as sets of rows, where the server checks unique values row by row.
+"""Merges net changes as sets of rows, if the server checks unique values row by row.
 
-So all that goes goes first: rows that are deleted, and the old places of rows whose key or unique values change. Then
-rows that stay are updated, and rows that come are inserted. Which statements that takes, a vendor says.
+So all deletes come first: rows that are deleted, and the former versions of rows whose key or unique values change.
+Then other rows are updated, and new ones inserted. The vendor provides the statements.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class RowSet(Generic[T]):
 
     kind: str
     names: tuple[str, ...]
-    """What each row brings: `c1`, `k2`, `b3`, `copies`, see `NetChanges`."""
+    """The columns of each row: `c1`, `k2`, `b3`, `copies`, see `NetChanges`."""
     target: T
     columns: tuple[str, ...]
     key: tuple[str, ...]
@@ -37,7 +37,7 @@ class RowSet(Generic[T]):
 
     @property
     def key_places(self) -> list[str]:
-        """Where in a row the key is under which the slave has it."""
+        """The places in a row of the key that the slave has."""
         if "k1" in self.names:
             return [f"k{number}" for number in range(1, len(self.key) + 1)]
         return self.new_key_places
@@ -95,7 +95,7 @@ class Merger(ABC, Generic[S]):
 
     @abstractmethod
     def put(self, each: S) -> None:
-        """Safe mode: the row is there afterwards, whatever had its key."""
+        """Safe mode: afterwards the row exists, whatever had its key."""
 
     def apply(self, sets: Sequence[S], safe: bool, anew: Collection[TableName]) -> None:
         """`sets`: parents before their children. `anew`: tables whose changed rows are deleted and inserted."""

@@ -1,7 +1,8 @@
 """Applies changes one by one in REPL_KEY order, in the caller's transaction, and handles those that do not fit.
 
-For windows whose net changes collide, and for the policies of `on_conflict`: `reject` rejects each change that does not
-fit, `overwrite` is safe mode. No constraint is deferred here. A vendor's subclass makes the statements.
+It is for windows whose net changes conflict with each other, and for the policies of `on_conflict`: `reject` rejects
+each change that does not fit, `overwrite` is safe mode. No constraint is deferred here. A vendor's subclass provides
+the statements.
 """
 
 from abc import ABC, abstractmethod
@@ -81,7 +82,7 @@ class Replayer(ABC, Generic[T]):
         return done
 
     def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
-        """Those of `displaced` that are not on the slave now."""
+        """The rows of `displaced` that are not on the slave at present."""
         return [each for each in displaced if not self.rows_under(self.targets[each.table], each.row)]
 
     def rows_under(self, target: T, row: Mapping[str, str | None]) -> int:

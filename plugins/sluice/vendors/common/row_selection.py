@@ -34,9 +34,9 @@ def matching(
     run: Callable[[str], Iterable[Sequence[str | None]]],
     shown: Callable[[StatementFailed], str],
 ) -> Iterator[list[Key]]:
-    """The keys of rows for which `where` holds, some at a time.
+    """The keys of rows that match `where`, some at a time.
 
-    Raises `SelectionInvalid`, without the values that the server's error would show: `shown` is what is told of it.
+    Raises `SelectionInvalid` without the values that the server's error would show: `shown` is what is reported of it.
     """
     assert isinstance(order, key_order.KeyOrder)
     texts = ", ".join(column.text("t") for column in order.columns)

@@ -1,4 +1,4 @@
-"""What sessions of vendors have in common whose drivers commit each statement by itself."""
+"""The common part of sessions of vendors whose drivers commit each statement by itself."""
 
 import ssl
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from sluice.model.connection import ConnectionInfo
 
 
 class Result:
-    """What a statement returned."""
+    """The result of a statement."""
 
     def __init__(self, rows: Sequence[tuple[Any, ...]], rowcount: int):
         self.rowcount = rowcount
@@ -28,7 +28,7 @@ class Result:
 
 
 class OwnTransactions(ABC):
-    """Of `sluice.database.session.Session` what vendors share."""
+    """The part of `sluice.database.session.Session` that vendors share."""
 
     def __init__(self, info: ConnectionInfo, options: SessionOptions):
         self.info = info

@@ -17,7 +17,7 @@ from sluice.vendors.common.catalog import Catalog, OwnIndex
 
 
 class SlaveColumn(Protocol):
-    """One column of a slave's table, as a vendor knows it."""
+    """A column of a slave's table, in the vendor's terms."""
 
     @property
     def name(self) -> str: ...
@@ -62,7 +62,7 @@ class ReadColumn(SlaveColumn, Protocol):
     """A column whose values are read as canonical texts."""
 
     def text(self, alias: str) -> str:
-        """What `shown` makes a canonical text of."""
+        """The value that `shown` converts to a canonical text."""
         ...
 
     def shown(self, text: str | None, /) -> str | None: ...
@@ -73,14 +73,14 @@ C = TypeVar("C", bound=ReadColumn)
 
 @dataclass(frozen=True)
 class SlaveTable(ColumnsByName[C]):
-    """One table of the slave."""
+    """A table of the slave."""
 
     shape: TableShape
     columns: tuple[C, ...]
     uniques: tuple[OwnIndex, ...]
-    """What keeps values unique, the primary key among them."""
+    """The unique indexes and the primary key."""
     watched: bool
-    """Whether a trigger acts: a row that goes and comes back is not the same to it."""
+    """Whether a trigger acts, for which a row that is deleted and inserted again is not the same."""
     hidden: frozenset[str]
 
     @property
@@ -88,7 +88,7 @@ class SlaveTable(ColumnsByName[C]):
         return self.shape.table
 
     def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
-        """What of a row a statement may write: the server computes generated columns. Raises `ColumnMissing`."""
+        """The part of a row that a statement may write: no generated columns. Raises `ColumnMissing`."""
         return {name: text for name, text in row.items() if not self.column(name).generated}
 
     def uniques_beside(self, key: Sequence[str]) -> list[OwnIndex]:
@@ -110,7 +110,7 @@ M = TypeVar("M", bound=Masked)
 
 
 class KnownTables(ABC, Generic[M]):
-    """What was read of tables of the slave."""
+    """The known tables of the slave."""
 
     def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
         self.connection = connection
@@ -145,7 +145,7 @@ class KnownTables(ABC, Generic[M]):
         return foreign_key_order.write_order(wanted, links)
 
     def forget(self, table: TableName | None = None) -> None:
-        """What was read of `table` is void, of all tables for None."""
+        """Forgets `table`, or all tables for None."""
         if table is None:
             self._known.clear()
         else:
@@ -183,7 +183,7 @@ class SlaveTables(KnownTables[T]):
         return [own.key for own in keys if own.key.child in wanted]
 
     def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
-        """Those of `among` that foreign keys connect with `table`, also over other tables; itself among them."""
+        """The tables of `among` that foreign keys connect with `table`, also through other tables; with itself."""
         wanted = list(among)
         links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
         connected, more = {table}, True

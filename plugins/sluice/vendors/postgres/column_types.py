@@ -40,11 +40,11 @@ _NAMES = {kind: name for name, kind in _TIMES.items()}
 _MODIFIERS = re.compile(r"\((-?\d+)(?:,\s*(-?\d+))?\)")
 _OWN_KINDS = {"e": Kind.ENUM, "c": Kind.COMPOSITE, "t": Kind.COMPOSITE, "r": Kind.RANGE}
 MOST_DIGITS = 1_000
-"""Of a numeric with a precision."""
+"""The highest number of digits of a numeric with a precision."""
 
 
 def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
-    """What the values of a type are."""
+    """The logical type of a type."""
     if type_name.endswith("[]"):
         return LogicalType(Kind.ARRAY, element=logical(type_name.removesuffix("[]"), defined), name=type_name)
     matched = _MODIFIERS.search(type_name)
@@ -72,7 +72,7 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
 
 
 def _own(name: str, defined: Sequence[TypeDefinition]) -> LogicalType:
-    """Of a type of the database's own."""
+    """The logical type of a user-defined type."""
     place = tuple(split_qualified(name))
     for each in defined:
         if (each.schema, each.name) == place:
@@ -84,7 +84,7 @@ def _own(name: str, defined: Sequence[TypeDefinition]) -> LogicalType:
 
 
 def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
     if own == wanted:
         return True
     wide, narrow = logical(own), logical(wanted)
@@ -94,13 +94,13 @@ def holds(own: str, wanted: str) -> bool:
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
-    """What the columns of one table become on this server: the same on each release."""
+    """The columns of one table on this server: the same on each release."""
     del connection
     return [column_type(column.logical) for column in columns]
 
 
 def column_type(wanted: LogicalType) -> ColumnType:
-    """What a logical type becomes."""
+    """The column type for a logical type."""
     kind, digits, length = wanted.kind, wanted.precision, wanted.length
     if kind is Kind.INTEGER:
         bits = digits or 64

@@ -143,8 +143,8 @@ def of_rows(error: psycopg.Error) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says. Of a server's error its parts by name, without the piece of the statement and the caret
-    under it, which mean nothing once they are moved. Where it may quote a masked column, its place alone."""
+    """The text of an error in one line. For a server's error, its parts by name, without the quoted statement and the
+    caret under it, which have no meaning elsewhere. If it may quote a masked column, only its place."""
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or not diag.message_primary:
         return " ".join(_PIECE.sub("", str(error)).split()) or type(error).__name__
@@ -161,7 +161,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def reason(error: psycopg.Error, *, hidden: bool) -> str:
-    """What the server says of a row that it refuses; with `hidden` only where and of which kind that was."""
+    """The server's message about a refused row; with `hidden`, only its place and kind."""
     diag = error.diag
     if not hidden:
         return (diag.message_primary or str(error)) + (f" ({diag.message_detail})" if diag.message_detail else "")
@@ -184,13 +184,13 @@ _REFUSALS = re.compile(
     "|unrecognized configuration parameter|invalid value for parameter|unsupported startup parameter",
     re.IGNORECASE | re.DOTALL,
 )
-"""What PostgreSQL, libpq and PgBouncer say of a log-in that they will refuse the next time, too."""
+"""Messages of PostgreSQL, libpq and PgBouncer about a log-in that will be refused again."""
 _UNPROVED = re.compile(
     "certificate verify failed|root certificate|certificate for .* does not match|ssl was required"
     "|could not get server's host name|certificate present",
     re.IGNORECASE | re.DOTALL,
 )
-"""What libpq says of a server that does not prove who it is."""
+"""Messages of libpq about a server that cannot be verified."""
 _CHECK_TLS = (
     "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
     "that authority as sslrootcert: in the extras of the Airflow connection; for ./sluice add in the URL, "

@@ -77,7 +77,7 @@ _TYPE = re.compile(r":\w*type(?:id)? (\d+)", re.IGNORECASE)
 class ExpressionRefused(Terminal):
     """The slave does not run a statement by itself, because of what its expressions call.
 
-    `by_hand`: it is found done where a person ran it. `again`: what goes on afterwards.
+    `by_hand`: it is recognised as done after a person ran it. `again`: what continues afterwards.
     """
 
     def __init__(
@@ -128,16 +128,16 @@ class Examiner:
         return self._examine(text, type_of(column), (), "", default=True)
 
     def evaluated(self, text: str, row: Sequence[str], name: str, *, type_: str | None = None) -> str:
-        """Of an expression that is evaluated for rows.
+        """Checks an expression that is evaluated for rows.
 
-        `row`: its columns, as CREATE TABLE takes them. `name`: of the table. `type_`: what the value is assigned to,
-        with its collation; None: nothing, the expression stays of its own type.
+        `row`: its columns, as for CREATE TABLE. `name`: of the table. `type_`: the type to which the value is assigned,
+        with its collation; None: the expression keeps its own type.
         """
         expression = f"({text}) IS NOT NULL" if type_ is None else text
         return self._examine(expression, type_ or "boolean", row, name)
 
     def types(self, names: Collection[str]) -> str:
-        """Of the checks and defaults that types bring, domains above all, and of their casts from and to text."""
+        """Checks the checks and defaults of types, mostly of domains, and their casts from and to text."""
         if self.trusted or not names:
             return ""
         rows = self.connection.execute(
@@ -146,7 +146,7 @@ class Examiner:
         return self._of_calls((), (), [oid for (oid,) in rows], set(), default=True)
 
     def query(self, tree: str) -> str:
-        """Of the query of a view, as PostgreSQL has parsed it: whatever it does, it calls only what is harmless."""
+        """Checks the parsed query of a view: it may call only what is safe."""
         if self.trusted:
             return ""
         operators = _OPERATOR.findall(tree) + " ".join(_OPERATORS.findall(tree)).split()

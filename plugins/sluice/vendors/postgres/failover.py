@@ -1,4 +1,4 @@
-"""What a failover needs of a PostgreSQL database: definitions, sequences, and the row that a slave keeps of it."""
+"""What a failover needs from a PostgreSQL database: definitions, sequences, and its record on the slave."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from sluice.vendors.postgres.source.window_condition import Condition
 from sluice.vendors.postgres.target import constraints
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
-"""What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""
+"""Errors that a person can correct or ignore: a missing object, a name that is taken, a missing privilege."""
 _NOT_GRANTED = "01007"
 """A GRANT without the right to grant: for PostgreSQL a warning, not an error."""
 LOCK_SECONDS = 10.0
@@ -46,7 +46,7 @@ class FailoverStore:
         self._own = OwnSchema.of_slave(prefix, schema, slave)
 
     def exists(self) -> bool:
-        """Whether the slave keeps anything. Raises `NotOwned`."""
+        """Whether the slave has a record. Raises `NotOwned`."""
         return own_schema.has(self.connection, self._own.table("failover"))
 
     def ensure(self) -> None:
@@ -62,7 +62,7 @@ class FailoverStore:
         self._execute("failover_keep", sheet=sheet.text(), time=sheet.time)
 
     def sheet(self) -> Sheet | None:
-        """What was kept of the master; None where nothing was."""
+        """The stored definitions of the master; None without any."""
         if not self.exists():
             return None
         name = self._own.table("failover")
@@ -92,7 +92,7 @@ class FailoverStore:
         self._execute("failover_move", phase=str(phase), last=last, start=start, verified=verified)
 
     def note_made(self, made: Made | None) -> None:
-        """In the transaction that makes it; None: the last one was taken back."""
+        """Records a change in the transaction that makes it; None: the last one was undone."""
         text = json.dumps({"what": made.what, "undo": made.undo}, ensure_ascii=False) if made else None
         self._execute("failover_made", made=text)
 
@@ -104,7 +104,7 @@ class FailoverStore:
 def definitions(
     connection: Session, prefix: Prefix, tables: Sequence[TableName], *, all_roles: bool = False
 ) -> tuple[Definition, ...]:
-    """What `tables` and their surroundings are defined to do beyond holding rows. Raises psycopg's errors."""
+    """The definitions of `tables` and their database other than rows. Raises psycopg's errors."""
     rows = connection.execute(
         sql_files.render("postgres", "failover_definitions", prefix=prefix.lower),
         {**catalog.pairs(tables), "all_roles": all_roles},
@@ -125,7 +125,7 @@ def definitions(
 
 
 def sequence_values(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> tuple[SequenceValue, ...]:
-    """Where the sequences behind columns of `tables` are, and those that applications call. Raises psycopg's errors."""
+    """The values of sequences of columns of `tables`, and of those that applications call. Raises psycopg's errors."""
     behind = [
         SequenceValue(one.table, one.column, one.schema, one.name, one.increment, one.minimum, one.maximum, one.last)
         for one in sequences.read(connection, tables)
@@ -147,7 +147,7 @@ def server_time(connection: Session) -> str:
 
 
 def sheet(connection: Session, prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
-    """All that a failover needs of a master. Raises psycopg's errors."""
+    """Everything that a failover needs from a master. Raises psycopg's errors."""
     replicated = set(tables)
     others = [
         table
@@ -175,10 +175,10 @@ def sessions_of(connection: Session, application: str) -> int:
 
 
 def make(connection: Session, store: FailoverTable, difference: Difference, *, trusted: bool = False) -> str:
-    """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
+    """Creates a definition on the slave, and records what undoes it, in one transaction; returns why that was refused.
 
-    `trusted`: whatever the expressions call that are evaluated for the rows that are there. Raises psycopg's errors for
-    what another try may mend, a lock above all.
+    `trusted`: with any expressions that are evaluated for existing rows. Raises psycopg's errors for what a retry may
+    resolve, mostly locks.
     """
     ungranted: list[str] = []
 
@@ -208,7 +208,7 @@ def make(connection: Session, store: FailoverTable, difference: Difference, *, t
 
 
 def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
-    """What keeps the account from making some of `wanted`. Raises psycopg's errors."""
+    """The missing rights for creating some of `wanted`. Raises psycopg's errors."""
     automatic = [one for one in wanted if one.automatic]
     owners = [one.definition for one in automatic if one.kind == "owner"]
     settings = {_of_role(one) for one in automatic if one.kind == "setting"}
@@ -256,7 +256,7 @@ def _of_role(difference: Difference) -> bool:
 
 
 def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
-    """Why a definition of the master's should not be made here by itself; empty where it may."""
+    """Why a definition of the master must not be created here automatically; empty if it may be."""
     if wanted is None or examiner.trusted:
         return ""
     if wanted.expressions is None:
@@ -266,7 +266,7 @@ def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
 
 
 def undo(connection: Session, store: FailoverTable, made: Made) -> None:
-    """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
+    """Undoes the last recorded change, in one transaction. Raises psycopg's errors."""
     with connection.transaction():
         limit_lock_waits(connection, LOCK_SECONDS)
         for statement in made.undo:
@@ -320,7 +320,8 @@ def changed_since(connection: Session, prefix: Prefix, schema: str, last: Positi
 
 
 def follow(connection: Session, prefix: Prefix, schema: str, slave: str, start: Position) -> None:
-    """The database is a slave in state NORMAL at `start`, its tables of CHECKPOINT made where absent."""
+    """Makes the database a slave in state NORMAL at `start`; creates its CHECKPOINT and other tables if they are
+    missing."""
     store = CheckpointStore(connection, prefix, schema, slave)
     with connection.transaction():
         be_durable(connection)
@@ -345,8 +346,8 @@ def _follows(position: Position | None, start: Position) -> bool:
 
 
 def validate_constraints(connection: Session, tables: Sequence[TableName]) -> list[str]:
-    """Checks the rows of constraints that were made without, while the application goes on; those that rows violate,
-    and how."""
+    """Validates constraints that were created without checking rows, while the application works. Returns those that
+    rows violate, and how."""
     violated = []
     for one in constraints.constraints(connection, list(tables)):
         if not one.validated:

@@ -1,4 +1,4 @@
-"""What a failover needs of a PostgreSQL database (`sluice.database.failover.FailoverSupport`)."""
+"""What a failover needs from a PostgreSQL database (`sluice.database.failover.FailoverSupport`)."""
 
 # ruff: noqa: F401 (what is imported here is offered)
 

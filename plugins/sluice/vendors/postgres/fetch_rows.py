@@ -17,7 +17,7 @@ from sluice.vendors.postgres.source import snapshot
 
 
 def rows(connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False) -> list[Texts | None]:
-    """For each of `keys` the row with exactly these key texts; None where there is none.
+    """For each of `keys`, the row with exactly these key texts; None without one.
 
     Values may be equal although their texts are not (1.0 and 1.00); with `alike` such a row is returned too. Raises
     psycopg's errors, `TableChanged`.

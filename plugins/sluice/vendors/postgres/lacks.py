@@ -41,14 +41,14 @@ def listed(names: Sequence[str]) -> str:
 
 
 def by_owner(owner: str) -> str:
-    """Who may grant privileges on what `owner` owns."""
+    """Who may grant privileges on objects of `owner`."""
     return f"the owner {owner} or {ADMINISTRATOR}"
 
 
 def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Lack]:
-    """What every account needs on either side.
+    """What every account lacks on either side.
 
-    `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: what the configuration says.
+    `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: as configured.
     """
     lacks = [*_of_server(account), *_of_rights(account), *_of_limits(account, loaders)]
     if account.superuser or account.powers:

@@ -156,7 +156,7 @@ def secure(connection: Session, own: OwnSchema) -> None:
 
 
 def elsewhere_reason(own: OwnSchema, schemas: Sequence[str]) -> str:
-    """Where the objects are, as a sentence without full stop."""
+    """The place of the objects, as a sentence without full stop."""
     what = "DbResources are" if own.side == MASTER else "CHECKPOINT is"
     return f"its {what} in the schema {listed(schemas)}; the configuration names no schema, which means {own.quoted}"
 

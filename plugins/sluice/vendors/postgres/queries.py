@@ -1,7 +1,7 @@
-"""Reading what a person asks for (`sluice.database.broadcasts.Queries`).
+"""Runs queries of people (`sluice.database.broadcasts.Queries`).
 
-A cursor is declared for the statement, in a transaction that can only read: PostgreSQL then takes one query and nothing
-else. It travels by the extended protocol, which takes no second statement behind a semicolon.
+A cursor is declared for the statement, in a transaction that can only read: PostgreSQL then accepts one query and
+nothing else. The statement is sent by the extended protocol, which accepts no second statement after a semicolon.
 """
 
 from collections.abc import Callable

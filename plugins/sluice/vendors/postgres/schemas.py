@@ -1,4 +1,4 @@
-"""What tables of a PostgreSQL database are defined to be (`sluice.database.schema.Schemas`)."""
+"""Definitions of tables of a PostgreSQL database (`sluice.database.schema.Schemas`)."""
 
 # ruff: noqa: F401 (what is imported here is offered)
 

@@ -1,4 +1,4 @@
-"""Sequences behind the columns of tables: made on a slave, so that it can be written to after a fail-over."""
+"""Sequences of the columns of tables: created on a slave, so that it can be written to after a fail-over."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,7 +19,7 @@ def quoted_name(sequence: SequenceDefinition | FreeSequence) -> str:
 
 
 def options(sequence: SequenceDefinition | FreeSequence) -> str:
-    """As CREATE SEQUENCE and an identity take them."""
+    """The options for CREATE SEQUENCE and for an identity."""
     return (
         f"START WITH {sequence.start} INCREMENT BY {sequence.increment} MINVALUE {sequence.minimum} "
         f"MAXVALUE {sequence.maximum} CACHE {sequence.cache} {'CYCLE' if sequence.cycle else 'NO CYCLE'}"
@@ -27,7 +27,7 @@ def options(sequence: SequenceDefinition | FreeSequence) -> str:
 
 
 def read(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
-    """The sequences behind columns of `tables`, by table and column."""
+    """The sequences of columns of `tables`, by table and column."""
     rows = connection.execute(
         sql_files.render("postgres", "table_sequences"),
         catalog.pairs(tables),
@@ -36,7 +36,7 @@ def read(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefin
 
 
 def create(connection: Session, sequence: SequenceDefinition) -> None:
-    """Makes the sequence of a default where it is absent; identity columns bring their own."""
+    """Creates the sequence of a default if it is missing; identity columns create their own."""
     if sequence.identity:
         return
     create_schema(connection, sequence.schema)
@@ -80,7 +80,7 @@ def make_free(connection: Session, sequence: FreeSequence) -> None:
 
 
 def own(connection: Session, sequence: SequenceDefinition) -> None:
-    """The sequence goes when its column goes, as on the master."""
+    """Makes the column own the sequence, as on the master, so that it is dropped with the column."""
     if sequence.owned and not sequence.identity:
         column = quoted(sequence.table.schema, sequence.table.name, sequence.column)
         connection.execute(f"ALTER SEQUENCE {quoted_name(sequence)} OWNED BY {column}".encode())

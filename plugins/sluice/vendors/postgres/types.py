@@ -20,12 +20,12 @@ def quoted_name(wanted: TypeDefinition) -> str:
 
 
 def create_statement(wanted: TypeDefinition) -> str:
-    """The statement that makes it."""
+    """The statement that creates it."""
     return f"CREATE {'DOMAIN' if wanted.kind == 'd' else 'TYPE'} {quoted_name(wanted)} {wanted.ddl}"
 
 
 def collation_statement(wanted: CollationDefinition) -> str:
-    """The statement that makes it where it is absent."""
+    """The statement that creates it if it is missing."""
     if wanted.provider == "c":
         options = [f"provider = libc, lc_collate = {literal(wanted.collate)}, lc_ctype = {literal(wanted.ctype)}"]
     else:
@@ -38,7 +38,7 @@ def collation_statement(wanted: CollationDefinition) -> str:
 
 
 def needed(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
-    """The types that columns of `tables` need, each after those it is made of."""
+    """The types that columns of `tables` need, each after the types that it consists of."""
     names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
     definitions = defined(connection, names)
     return [definitions[schema, name] for schema, name in names]
@@ -70,16 +70,16 @@ class TypeGap:
 
     sentence: str
     statement: str | None = None
-    """What mends it on the slave, where SQL does."""
+    """The SQL that mends it on the slave, if there is any."""
 
 
 def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """Why the slave cannot have `types`, one sentence each; absent ones that can be made are no difference."""
+    """Why the slave cannot have `types`, one sentence each; missing types that can be created are no difference."""
     return [gap.sentence for gap in gaps(connection, types)]
 
 
 def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
-    """The same, with what mends it."""
+    """The same, with the remedies."""
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
     lacks = []
@@ -118,7 +118,7 @@ def index_extensions(connection: Session, tables: Sequence[TableName]) -> dict[s
 
 
 def extensions_absent(connection: Session, names: Iterable[str]) -> dict[str, bool]:
-    """Those of `names` that this database lacks, and whether their packages are installed on its machine."""
+    """The extensions of `names` that this database lacks, and whether their packages are installed on its machine."""
     rows = connection.execute(
         "SELECT n, EXISTS (SELECT FROM pg_available_extensions a WHERE a.name = n) FROM unnest(%s::text[]) AS u (n) "
         "WHERE NOT EXISTS (SELECT FROM pg_extension e WHERE e.extname = n) ORDER BY n",
@@ -128,7 +128,8 @@ def extensions_absent(connection: Session, names: Iterable[str]) -> dict[str, bo
 
 
 def needing_superuser(connection: Session, extensions: Iterable[str]) -> set[str]:
-    """Those of `extensions` that this database lacks, could have, and only a superuser may make."""
+    """The extensions of `extensions` that this database lacks, that are available, and that only a superuser may
+    create."""
     rows = connection.execute(
         "SELECT DISTINCT v.name::text FROM pg_available_extension_versions v "
         "JOIN pg_available_extensions e ON e.name = v.name AND e.default_version = v.version "
@@ -139,9 +140,9 @@ def needing_superuser(connection: Session, extensions: Iterable[str]) -> set[str
 
 
 def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """Which of the collations `used` (qualified and quoted) the slave lacks and cannot make.
+    """Which of the collations `used` (qualified and quoted) the slave lacks and cannot create.
 
-    `own`: those of the master's own, which can be made where the server knows their provider.
+    `own`: user-defined collations of the master, which can be created if the server knows their provider.
     """
     providers = {(definition.schema, definition.name): definition.provider for definition in own}
     names = list(dict.fromkeys(used))
@@ -159,10 +160,9 @@ def create(
     *,
     trusted: bool = False,
 ) -> list[str]:
-    """Makes what is absent, in the caller's transaction; the names of what was made.
+    """Creates what is missing, in the caller's transaction. Returns the created names.
 
-    `trusted`: whatever the checks and defaults of domains call. Raises `ExpressionRefused`; the
-    transaction is lost then.
+    `trusted`: with any checks and defaults of domains. Raises `ExpressionRefused`; the transaction is lost then.
     """
     existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in existing]

@@ -1,4 +1,4 @@
-"""Views: read on either side, made and dropped on a slave."""
+"""Views: read on either side, created and dropped on a slave."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _OTHER_COLUMNS = "42P16"
 
 
 def read(connection: Session, prefix: Prefix) -> list[View]:
-    """All of the database's. Raises psycopg's errors."""
+    """All views of the database. Raises psycopg's errors."""
     rows = catalog.rows_with_retries(connection, sql_files.render("postgres", "views", prefix=prefix.lower))
     return [
         View(
