@@ -100,7 +100,7 @@ def status(args: argparse.Namespace) -> int:
 def configuration(stack: Stack) -> list[str]:
     """Returns lines about the folders of replications that are in force, and the files that are not."""
     return [
-        *replications.folders(stack.replications, _survey(stack)),
+        *replications.folders(stack.replications, _survey(stack), REPLICATIONS / "DEMO.yaml"),
         *replications.unused(stack.replications, REPLICATIONS),
     ]
 

@@ -96,8 +96,11 @@ def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) ->
     (said,) = unused([other], usual)
     assert f"{usual}/SHOP.yaml is not in force" in said and f"./sluice up --replications {usual}" in said
     assert unused([other, usual], usual) == []
-    shown = folders([other, usual], Survey((), (), {}, (), {usual / "A.yaml": other / "A.yaml"}))
-    assert [line.split()[-1] for line in shown[:2]] == [str(usual), str(other)] and "does not count" in shown[2]
+    shipped = usual / "DEMO.yaml"
+    hidden = {usual / "A.yaml": other / "A.yaml", shipped: other / "DEMO.yaml"}
+    shown = folders([other, usual], Survey((), (), {}, (), hidden), shipped)
+    assert [line.split()[-1] for line in shown[:2]] == [str(usual), str(other)]
+    assert len(shown) == 3 and f"{usual}/A.yaml does not count" in shown[2]
 
 
 def test_tables_that_a_slave_has_under_other_names_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

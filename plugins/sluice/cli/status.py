@@ -76,11 +76,15 @@ class Running:
     """A started load of new tables."""
 
 
-def folders(places: Sequence[Path], survey: Survey | None) -> list[str]:
-    """The folders of replications in force, and their ignored files."""
+def folders(places: Sequence[Path], survey: Survey | None, shipped: Path | None = None) -> list[str]:
+    """The folders of replications in force, and their ignored files, except `shipped`, the example that a demo
+    replaces by its own."""
     lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
-    for file, other in (survey.hidden if survey else {}).items():
-        lines.append(f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them.")
+    lines += [
+        f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them."
+        for file, other in (survey.hidden if survey else {}).items()
+        if file != shipped
+    ]
     return lines
 
 
