@@ -7,9 +7,9 @@ from pathlib import Path
 from sluice import config
 from sluice.cli.console import log_to_output, stop_by_signal
 from sluice.counted import counted
-from sluice.database.registry import recorder_of, vendor_of
+from sluice.database.registry import recorded_source, vendor_of
 from sluice.model.names import Prefix
-from sluice.model.vendors import FIRST, STREAM
+from sluice.model.vendors import FIRST
 
 
 def run(args: argparse.Namespace) -> int:
@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     log_to_output()
     folder = Path(os.path.abspath(args.location))
     info = vendor_of(FIRST).located(args.database)
-    recorder = recorder_of(STREAM)(info, Prefix(config.meant(args.prefix)), args.schema, folder)
+    recorder = recorded_source().recorder(info, Prefix(config.meant(args.prefix)), args.schema, folder)
     if args.once:
         recorder.record_once()
     else:

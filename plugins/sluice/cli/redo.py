@@ -8,9 +8,8 @@ from sluice import config
 from sluice.cli.console import log_to_output, stop_by_signal
 from sluice.counted import counted
 from sluice.database.recorder import MergeOptions
-from sluice.database.registry import merger_of
+from sluice.database.registry import recorded_source
 from sluice.model.names import Prefix
-from sluice.model.vendors import STREAM
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     log_to_output()
     root, folder = (Path(os.path.abspath(place)) for place in (args.threads, args.location))
     options = MergeOptions(args.exact_names, 60 * args.silent_minutes, args.free, args.ends_at)
-    merger = merger_of(STREAM)(root, folder, Prefix(config.meant(args.prefix)), options)
+    merger = recorded_source().merger(root, folder, Prefix(config.meant(args.prefix)), options)
     if args.once:
         waiting = merger.merge_once()
         print(f"{folder}: {counted(merger.merged, 'transaction')} merged, {waiting} wait for what may come before them")

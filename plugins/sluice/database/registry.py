@@ -8,28 +8,16 @@ from typing import Any
 
 from sluice.database.archived_logs import ArchivedLogReader, ArchivedLogs
 from sluice.database.disk_groups import DiskGroups, DiskGroupsClass
-from sluice.database.recorder import (
-    MergerClass,
-    ReceiverClass,
-    RecorderClass,
-    RedoStream,
-    RedoStreamClass,
-    Takeover,
-)
+from sluice.database.recorder import RedoStream, Takeover
 from sluice.database.session import Session, SessionOptions
-from sluice.database.vendor import Source, Vendor
+from sluice.database.vendor import RecordedSource, Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.vendors import (
     ARCHIVED_LOGS,
     DISK_GROUPS,
-    MERGERS,
-    RECEIVERS,
-    RECORDERS,
-    REDO_STREAMS,
     SOURCES,
     STREAM,
-    TAKEOVERS,
     VENDORS,
 )
 
@@ -81,34 +69,20 @@ def has_rows(name: str) -> bool:
     return name not in SOURCES
 
 
-def recorder_of(source: str) -> RecorderClass:
-    """The recorder that writes changes of a database as `source`, one of `SOURCES`."""
-    found: RecorderClass = _member(RECORDERS[source])
-    return found
-
-
-def merger_of(source: str) -> MergerClass:
-    """The merger of redo threads into `source`, one of `SOURCES`."""
-    found: MergerClass = _member(MERGERS[source])
-    return found
-
-
-def receiver_of(source: str) -> ReceiverClass:
-    """The receiver of one redo thread for the merge into `source`, one of `SOURCES`."""
-    found: ReceiverClass = _member(RECEIVERS[source])
+def recorded_source() -> RecordedSource:
+    """The recorded streams."""
+    found: RecordedSource = _member(SOURCES[STREAM])
     return found
 
 
 def takeover_of(source: str) -> Takeover | None:
     """Translates the position of another source into one of `source`; None where that is not possible."""
-    found: Takeover | None = _member(TAKEOVERS[source]) if source in TAKEOVERS else None
-    return found
+    return recorded_source().takeover if source in SOURCES else None
 
 
 def redo_stream(folder: Path) -> RedoStream:
     """The stream in `folder`, for reading rows of its master."""
-    made: RedoStreamClass = _member(REDO_STREAMS[STREAM])
-    return made(folder)
+    return recorded_source().redo_stream(folder)
 
 
 def archived_logs(info: ConnectionInfo, application: str) -> ArchivedLogs:

@@ -14,6 +14,7 @@ from sluice.database.failover import FailoverSupport
 from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
+from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
 from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
@@ -46,6 +47,35 @@ class Source(Protocol):
     @property
     def types(self) -> ColumnTypes:
         """The types of its columns. Vendors that share them return the same object."""
+        ...
+
+
+class RecordedSource(Source, Protocol):
+    """Recorded changes, with what writes them. Each part is imported at its first use."""
+
+    @property
+    def recorder(self) -> RecorderClass:
+        """Records the changes of a database."""
+        ...
+
+    @property
+    def merger(self) -> MergerClass:
+        """Merges the output of redo threads."""
+        ...
+
+    @property
+    def receiver(self) -> ReceiverClass:
+        """Receives the output of one redo thread for that."""
+        ...
+
+    @property
+    def takeover(self) -> Takeover:
+        """Finds the position of a slave that had another source before."""
+        ...
+
+    @property
+    def redo_stream(self) -> RedoStreamClass:
+        """Finds the position at which rows of its master were read."""
         ...
 
 

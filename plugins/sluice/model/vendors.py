@@ -46,26 +46,9 @@ STREAM = "stream"
 REDO = "redo"
 """Ways to capture other than triggers: recorded files, and redo logs, which are merged into such files."""
 
-SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
+SOURCES = {STREAM: "sluice.vendors.stream.source:RECORDED"}
 """Sources of changes that are no databases: the place of their `sluice.database.vendor.Source`, by the word in
 `capture` and in the text of a position."""
-
-RECORDERS = {STREAM: "sluice.vendors.stream.recorder:Recorder"}
-"""Writes the changes of a database into such a source: a `sluice.database.changes.Recorder`'s class."""
-
-MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
-"""Merges the output of redo threads into such a source: a `sluice.database.recorder.MergerClass`."""
-
-RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
-"""Receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
-
-TAKEOVERS = {STREAM: "sluice.vendors.stream.redo.takeover:place"}
-"""Finds the position in such a source for a slave that had another source before: a
-`sluice.database.recorder.Takeover`."""
-
-REDO_STREAMS = {STREAM: "sluice.vendors.stream.redo.redo_stream:Recorded"}
-"""Finds the position in such a source at which a master's rows were read: a `sluice.database.recorder.RedoStreamClass`.
-"""
 
 LOST_FILE = "lost"
 """A file in the folder of a redo thread: the reason why its next log is lost."""

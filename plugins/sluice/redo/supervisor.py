@@ -23,7 +23,7 @@ from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
 from sluice.database.archived_logs import ArchivedLogs
-from sluice.database.registry import receiver_of, redo_stream
+from sluice.database.registry import recorded_source, redo_stream
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.names import TableName
 from sluice.model.naming import Naming
@@ -121,7 +121,7 @@ class _Leading:
         self._naming = Naming(self.options.exact_names)
         supplemental_logging.expect(self._seed, self._replicated, self._naming)
         unread_tables.expect(self._seed, self._replicated, self._naming)
-        self._merged = MergedStream(receiver_of(STREAM), _content_of(self.stream), self._complete_from)
+        self._merged = MergedStream(recorded_source().receiver, _content_of(self.stream), self._complete_from)
         self._stop = threading.Event()
         self.keepers: list[Keeper] = []
         self._beside = [threading.Thread(target=self._watch_for_threads, name="look around")]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from sluice import whole_files
 from sluice.database import xml_images
-from sluice.database.changes import ChangeReader, ChangeSource
+from sluice.database.changes import ChangeReader
 from sluice.database.column_types import ColumnTypes
+from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass, RedoStreamClass, Takeover
 from sluice.database.registry import vendor_of
-from sluice.database.row_images import RowImageCodec
-from sluice.database.session import Connector, Session
-from sluice.database.vendor import Source
+from sluice.database.session import Session
+from sluice.database.vendor import RecordedSource
 from sluice.model.blocks import Key
 from sluice.model.connection import ConnectionInfo
 from sluice.model.foreign_key import ForeignKey
@@ -169,29 +169,47 @@ class StreamChanges:
         return []
 
 
-class Stream:
-    """See `Source`."""
-
-    def position(self, text: str) -> Position:
-        return StreamPosition.parse(text)
-
-    @property
-    def sessions(self) -> Connector:
-        return StreamSessions()
-
-    @property
-    def changes(self) -> ChangeSource:
-        return StreamChanges()
-
-    @property
-    def images(self) -> RowImageCodec:
-        """The codec of ITEMS, in whose form the reader writes rows."""
-        return xml_images
+class Recorded(RecordedSource):
+    position = staticmethod(StreamPosition.parse)
+    sessions = StreamSessions()
+    changes = StreamChanges()
+    images = xml_images
+    """The codec of ITEMS, in whose form the reader writes rows."""
 
     @property
     def types(self) -> ColumnTypes:
         """Definitions in a stream have the types of the default vendor."""
         return vendor_of(FIRST).types
 
+    @property
+    def recorder(self) -> RecorderClass:
+        from sluice.vendors.stream.recorder import Recorder
 
-STREAM: Source = Stream()
+        return Recorder
+
+    @property
+    def merger(self) -> MergerClass:
+        from sluice.vendors.stream.redo.merger import Merger
+
+        return Merger
+
+    @property
+    def receiver(self) -> ReceiverClass:
+        from sluice.vendors.stream.redo.receiver import Receiver
+
+        return Receiver
+
+    @property
+    def takeover(self) -> Takeover:
+        from sluice.vendors.stream.redo import takeover
+
+        return takeover.place
+
+    @property
+    def redo_stream(self) -> RedoStreamClass:
+        from sluice.vendors.stream.redo import redo_stream
+
+        return redo_stream.Recorded
+
+
+RECORDED = Recorded()
