@@ -169,7 +169,7 @@ class StreamChanges:
         return []
 
 
-class Recorded(RecordedSource):
+class RecordedStream(RecordedSource):
     position = staticmethod(StreamPosition.parse)
     sessions = StreamSessions()
     changes = StreamChanges()
@@ -212,4 +212,4 @@ class Recorded(RecordedSource):
         return redo_stream.Recorded
 
 
-RECORDED = Recorded()
+RECORDED = RecordedStream()
