@@ -186,7 +186,7 @@ class StandIn:
         expected, missing = self.first_log, ""
         scn, index = 0, 0
         while True:
-            for file in self._found():
+            for file in self._logs():
                 sequence = sequence_of(file)
                 if sequence < expected:
                     continue
@@ -247,7 +247,7 @@ class StandIn:
                 if first:
                     self.checkpoint()
 
-    def _found(self) -> list[Path]:
+    def _logs(self) -> list[Path]:
         found = [file for file in self.logs.rglob("*") if _LOG_NAME.search(file.name) and not file.name.startswith(".")]
         return sorted(found, key=sequence_of)
 

@@ -36,10 +36,10 @@ SUPERUSER = "postgres"
 class WrongRelease(Terminal):
     """Another release made the cluster's files."""
 
-    def __init__(self, name: str, directory: Path, found: str, wanted: int) -> None:
+    def __init__(self, name: str, directory: Path, release: str, wanted: int) -> None:
         super().__init__(
-            f"{name} in {directory} was made by PostgreSQL {found}, which PostgreSQL {wanted} cannot read. Choose "
-            f"release {found}, or remove the folder to start afresh."
+            f"{name} in {directory} was made by PostgreSQL {release}, which PostgreSQL {wanted} cannot read. Choose "
+            f"release {release}, or remove the folder to start afresh."
         )
 
 
@@ -148,9 +148,9 @@ class PostgresServer(Server):
     def require_release(self) -> None:
         """Raises `WrongRelease` when another release made the cluster."""
         file = self.data / "PG_VERSION"
-        found = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
-        if found not in (None, str(self.release)):
-            raise WrongRelease(self.name, self.directory, str(found), self.release)
+        release = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
+        if release not in (None, str(self.release)):
+            raise WrongRelease(self.name, self.directory, str(release), self.release)
 
     def command(self) -> list[str]:
         settings = {

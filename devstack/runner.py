@@ -145,7 +145,7 @@ class Runner(threading.Thread):
         if child.poll() is not None or not ready:
             return f"{'ended' if ready else 'was not ready in time'} while starting, its log:\n{self._tail(offset)}"
         if not self._stopping.is_set():
-            self.service.settle()
+            self.service.on_ready()
             log.info("%s: running, pid %d", self.service.name, child.pid)
             self._enter(State.RUNNING)
         status = child.wait()

@@ -62,7 +62,7 @@ class Service:
     """Services use those of lower tiers, and are stopped before them."""
     needs: tuple[str, ...] = ()
     """Services that must run before this one is started."""
-    settle: Callable[[], None] = lambda: None
+    on_ready: Callable[[], None] = lambda: None
     """Called when the program is ready, before the service counts as running. Safe to repeat."""
 
 
@@ -88,13 +88,13 @@ class Services:
         services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
         if self.blueprint.mariadb:
             made = partial(self.mariadb.create_account, ROLE, DATABASE)
-            services.append(Service(MARIADB, self.mariadb, 0, settle=made))
+            services.append(Service(MARIADB, self.mariadb, 0, on_ready=made))
         if self.blueprint.airflow:
-            services.append(Service(SPARK, self.spark, 0, settle=self.spark.warm_up))
-            services.append(Service("metadata", self.metadata, 0, settle=self.airflow.migrate))
+            services.append(Service(SPARK, self.spark, 0, on_ready=self.spark.warm_up))
+            services.append(Service("metadata", self.metadata, 0, on_ready=self.airflow.migrate))
             for component in self.airflow.components():
-                settle = self.register_connections if component.name == "api-server" else Service.settle
-                services.append(Service(f"airflow-{component.name}", component, 1, ("metadata",), settle))
+                on_ready = self.register_connections if component.name == "api-server" else Service.on_ready
+                services.append(Service(f"airflow-{component.name}", component, 1, ("metadata",), on_ready))
         return services
 
     def exports(self) -> dict[str, str]:
@@ -151,11 +151,11 @@ class Services:
         return {"innodb_buffer_pool_size": "128M", "max_connections": "200", **durability}
 
     def _database(self, name: str, server: PostgresServer) -> Service:
-        def settle() -> None:
+        def on_ready() -> None:
             server.create_role(ROLE)
             server.create_database(DATABASE, owner=ROLE)
 
-        return Service(name, server, 0, settle=settle)
+        return Service(name, server, 0, on_ready=on_ready)
 
 
 def _database_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:

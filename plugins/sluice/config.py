@@ -109,15 +109,15 @@ def load(prefix: str) -> Replication:
     return _of(survey(), prefix, folders())
 
 
-def _of(found: Survey, prefix: str, places: Sequence[Path]) -> Replication:
+def _of(survey: Survey, prefix: str, places: Sequence[Path]) -> Replication:
     wanted = prefix.strip().upper()
-    for replication in found.replications:
+    for replication in survey.replications:
         if replication.prefix.name == wanted:
             return replication
-    if wanted in found.broken:
-        raise ConfigError(found.broken[wanted])
-    known = (*(replication.prefix.name for replication in found.replications), *found.broken)
-    raise UnknownPrefix(prefix, known, places, found.unread)
+    if wanted in survey.broken:
+        raise ConfigError(survey.broken[wanted])
+    known = (*(replication.prefix.name for replication in survey.replications), *survey.broken)
+    raise UnknownPrefix(prefix, known, places, survey.unread)
 
 
 def meant(text: str) -> str:

@@ -69,7 +69,7 @@ MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
 
 
 @cache
-def _found(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
+def _read_statement(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
     """The vendor's own statement, else the common one. Cached, since applies need it in each window."""
     try:
         return _read(place / vendor / f"{name}.sql")
@@ -94,7 +94,7 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
 @lru_cache(maxsize=512)
 def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str, str], ...]) -> str:
     """Cached, since an apply runs the same dozen statements in each window."""
-    text, used = _found(place, vendor, name)
+    text, used = _read_statement(place, vendor, name)
     values = dict(placeholders)
     unused = set(values) - used - MAY_GO_UNUSED
     if unused:

@@ -131,14 +131,14 @@ def granted(ends: Ends) -> Ends:
 def test_the_statements_of_all_lacks_leave_none(ends: Ends) -> None:
     found = ends.lacks()
     with pytest.raises(NotReady) as caught:
-        checks.settle("PRE_", found)
+        checks.require_ready("PRE_", found)
     assert caught.value.lacks == tuple(errors(found))
     for lack in errors(found):
         assert f"- {lack}" in str(caught.value)
         assert f"    {lack.statement.splitlines()[0]}" in str(caught.value) if lack.statement else lack.remedy
     ends.mend(found)
     assert ends.lacks() == []
-    checks.settle("PRE_", ends.lacks())
+    checks.require_ready("PRE_", ends.lacks())
     ends.install()
     assert ends.lacks() == []
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.model.lack import Lack, Severity, errors, script
-from sluice.preflight.checks import NotReady, settle
+from sluice.preflight.checks import NotReady, require_ready
 from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lack
 from sluice.vendors.postgres.privileges import Account, Schema
 
@@ -90,7 +90,7 @@ def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCapt
         Lack("master", "C", "why c", "GRANT C", Severity.WARNING),
     ]
     with pytest.raises(NotReady) as caught:
-        settle("SHOP_", lacks)
+        require_ready("SHOP_", lacks)
     assert str(caught.value) == (
         "SHOP_: 2 things are lacking, and nothing was changed:\n"
         "- master, here: A: why a. Run there, as an administrator:\n    GRANT A;\n"
@@ -100,4 +100,4 @@ def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCapt
     assert "SHOP_: master: C: why c. Run there, as an administrator:\n    GRANT C;" in caplog.text
     assert script(lacks) == "GRANT A;\nGRANT C;\n"
     assert errors(lack.softened() for lack in lacks) == []
-    settle("SHOP_", (lack.softened() for lack in lacks))
+    require_ready("SHOP_", (lack.softened() for lack in lacks))

@@ -27,7 +27,7 @@ def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
 
     Raises `Transient` if the master or the only slave cannot be reached; one of several slaves is skipped.
     """
-    checks.settle(str(task), _lacks(task, slaves, light=False))
+    checks.require_ready(str(task), _lacks(task, slaves, light=False))
 
 
 def warn(task: TaskContext, slaves: Sequence[str]) -> None:
@@ -35,7 +35,7 @@ def warn(task: TaskContext, slaves: Sequence[str]) -> None:
 
     Raises `NotReady` only if an account is refused, `Transient` if a database cannot be reached.
     """
-    checks.settle(str(task), _lacks(task, slaves, light=True))
+    checks.require_ready(str(task), _lacks(task, slaves, light=True))
 
 
 def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lack]:

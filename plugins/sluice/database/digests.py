@@ -122,14 +122,14 @@ class TableDigest(NamesTables, Protocol):
 
 
 def rows_under(
-    found: Iterable[tuple[Texts, dict[str, str | None] | None]], of: ComparedTable, *, alike: bool
+    rows: Iterable[tuple[Texts, dict[str, str | None] | None]], of: ComparedTable, *, alike: bool
 ) -> list[Texts | None]:
     """The rows of `TableDigest.found`; unless `alike`, None where a key is equal but its texts are not."""
     return [
         None
         if row is None or (not alike and tuple(row[name] for name in of.key) != texts)
         else tuple(row[column.name] for column in of.columns)
-        for texts, row in found
+        for texts, row in rows
     ]
 
 

@@ -21,9 +21,9 @@ class LoadEnded(Terminal):
         self.state = state
 
     @classmethod
-    def of(cls, update: LoadTarget, found: Owner | Checkpoint | None) -> "LoadEnded":
-        """`found`: the slave's owner or checkpoint, None where it was never configured."""
-        return cls(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
+    def of(cls, update: LoadTarget, owner: Owner | Checkpoint | None) -> "LoadEnded":
+        """`owner`: the slave's owner or checkpoint, None where it was never configured."""
+        return cls(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
 
 
 def owner_of(update: LoadTarget, slave: Session) -> Owner | None:

@@ -78,17 +78,18 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Drop:
-    """Drop the slave's object: the master dropped it, or has another one with its name."""
-
+class _OfObject:
     object: Defined
+
+
+class Drop(_OfObject):
+    """Drop the slave's object: the master dropped it, or has another one with its name."""
 
 
 @dataclass(frozen=True)
-class Rename:
+class Rename(_OfObject):
     """Rename the slave's object to the master's new name."""
 
-    object: Defined
     name: str
 
     @property
@@ -96,37 +97,24 @@ class Rename:
         return replace(self.object, name=self.name)
 
 
-@dataclass(frozen=True)
-class Make:
-    object: Defined
+class Make(_OfObject):
+    """Create the master's object."""
 
 
-@dataclass(frozen=True)
-class SetAgain:
+class SetAgain(_OfObject):
     """The slave's sequence equals the master's; only its value is set."""
 
-    object: Defined
 
-
-@dataclass(frozen=True)
-class Know:
+class Know(_OfObject):
     """Record that the slave has the master's definition."""
 
-    object: Defined
 
-
-@dataclass(frozen=True)
-class Forget:
+class Forget(_OfObject):
     """Forget a definition that neither master nor slave has any more."""
 
-    object: Defined
 
-
-@dataclass(frozen=True)
-class Taken:
+class Taken(_OfObject):
     """The slave has another one of its own with this name."""
-
-    object: Defined
 
 
 Step = Drop | Rename | Make | SetAgain | Know | Forget | Taken

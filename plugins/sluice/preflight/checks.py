@@ -197,7 +197,7 @@ def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
     return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.place)
 
 
-def settle(subject: str, lacks: Iterable[Lack]) -> None:
+def require_ready(subject: str, lacks: Iterable[Lack]) -> None:
     """Logs warnings and notes; raises `NotReady` with all errors. `subject`: names the replication."""
     found = list(lacks)
     for lack in found:

@@ -21,10 +21,10 @@ class Fitting(Generic[Made]):
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
 
-def of_master(found: OfMaster, pair: Pair) -> OfMaster:
+def of_master(of_all: OfMaster, pair: Pair) -> OfMaster:
     """The master's definitions that the slave can have."""
-    kept = {one: source for one, source in found.made_from.items() if not why_not(source, pair)}
-    return OfMaster(found.tables, kept)
+    kept = {one: source for one, source in of_all.made_from.items() if not why_not(source, pair)}
+    return OfMaster(of_all.tables, kept)
 
 
 def why_not(described: Described, pair: Pair) -> str:

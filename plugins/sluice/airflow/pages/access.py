@@ -92,7 +92,7 @@ def _both(first: Any, visitor: Callable[..., Visitor]) -> Callable[..., Visitor]
     """`visitor`, after `first` has admitted the person."""
     from fastapi import Depends
 
-    def guarded(_: None = first, found: Visitor = Depends(visitor)) -> Visitor:  # noqa: B008
-        return found
+    def guarded(_: None = first, seen: Visitor = Depends(visitor)) -> Visitor:  # noqa: B008
+        return seen
 
     return guarded
