@@ -38,7 +38,7 @@ def reduced(
 ) -> dict[TableName, NetChanges]:
     """The net changes of the tables of `run` that share columns and key with others. The caller reduces the rest.
 
-    `keys`: of the tables, as captured; `compares`: whether a table's old images are wanted.
+    `keys`: of the tables, as captured; `compares`: whether a table's old images are needed.
     """
     result: dict[TableName, NetChanges] = {}
     for key, compared, tables in _alike(run, keys, images, compares):

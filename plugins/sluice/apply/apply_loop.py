@@ -181,7 +181,7 @@ class ApplyLoop:
         return self._changed
 
     def turn(self) -> None:
-        """Does one turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
+        """Does one turn. Raises `Transient` for outages, `Terminal` for errors that need a person."""
         assert self.checkpoint is not None
         if self._rests():
             return
@@ -223,10 +223,10 @@ class ApplyLoop:
         return True
 
     def _states_moved(self) -> bool:
-        """Whether only states of tables have changed on the slave, as a load that begins or ends does it.
+        """Whether only states of tables have changed on the slave, for example by a load that begins or ends.
 
-        Then the window begins anew with the new states; connections, epoch and mode stay, so that other tables do not
-        wait.
+        Then the window is read again with the new states; connections, epoch and mode stay, so that other tables do
+        not wait.
         """
         before = self.checkpoint
         if before is None or self.checkpoints.overlap:
@@ -442,7 +442,7 @@ class ApplyLoop:
             raise Stopping("told to stop while Spark staged a window")
 
     def _forget(self) -> None:
-        """Closes the sessions and forgets the checkpoint; the next turn takes over anew."""
+        """Closes the sessions and forgets the checkpoint; the next turn takes over again."""
         if self.checkpoint is not None:
             self.checkpoints.save(self.checkpoint)
         self.request_handler.close()

@@ -160,7 +160,7 @@ class SlaveCheckpointWriter:
             log.warning("%s: the slave could not be marked INCONSISTENT: %s", self.pair, error)
 
     def explain(self) -> str:
-        """Says for pages where the checkpoint is kept."""
+        """The place of the checkpoint, for pages."""
         return "on the slave, in each transaction"
 
     def _claim(self, store: CheckpointStore, row: Checkpoint) -> Checkpoint:
@@ -168,7 +168,7 @@ class SlaveCheckpointWriter:
         return store.claim()
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:
-        """What the slave's row says while this apply is at `checkpoint`."""
+        """The slave's row while this apply is at `checkpoint`."""
         return checkpoint
 
     def _alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:

@@ -1,12 +1,12 @@
-"""Brings the master's indexes, constraints and comments to one slave, beside the apply of rows.
+"""Follows the master's indexes, constraints and comments on one slave, beside the apply of rows.
 
-No item reports them (`sluice.model.defined`), so they are compared. A round reads what the master has, waits until the
-apply has passed that moment, and then makes what the slave lacks, each step in a transaction of its own. So a
-constraint is made after the rows that satisfy it. A constraint that the master dropped is dropped in the next round, or
-at once where it refuses rows (`sluice.apply.outdated_constraints`).
+No item reports them (`sluice.model.defined`), so they are compared. A round reads the master's definitions, waits
+until the apply has passed that moment, and then creates what the slave lacks, each step in a transaction of its own.
+So a constraint is created after the rows that satisfy it. A constraint that the master dropped is dropped in the
+next round, or at once if it refuses rows (`sluice.apply.outdated_constraints`).
 
-A round may be killed anywhere. DEFINITIONS notes each step before and after it, and a half-done step is repeated: an
-index that was not finished is dropped and built again.
+A round may be killed anywhere. DEFINITIONS records each step before and after it, and a half-done step is repeated:
+an index that was not finished is dropped and built again.
 """
 
 import logging
@@ -85,7 +85,7 @@ class DefinitionFollower:
         self._error: Terminal | None = None
         self._altered = False
         self._refused: dict[Defined, str] = {}
-        """What the slave could not have, with the reason that was logged."""
+        """The definitions that the slave could not have, with the logged reason."""
 
     # Called in the apply's thread
 

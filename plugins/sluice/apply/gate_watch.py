@@ -6,12 +6,13 @@ from sluice.coordination.gate import Closure
 from sluice.coordination.signals import Signals
 
 REST_SECONDS = 0.2
-"""So long an apply only asks whether the master has committed anything; a whole turn costs three times as much."""
+"""For how many seconds an apply only queries whether the master has committed anything; a whole turn costs three
+times as much."""
 
 
 class GateWatch:
-    """Of one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` where nothing had been
-    committed on the master."""
+    """The gate watch of one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` if
+    nothing had been committed on the master."""
 
     def __init__(self, signals: Signals):
         self.signals = signals

@@ -66,7 +66,7 @@ def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> l
 
 
 def _unfit(sessions: PairSessions, position: Position, table: TableName) -> list[str]:
-    """Why the slave's table cannot take what its transformation makes; empty where that cannot be told."""
+    """Why the slave's table cannot hold the result of its transformation; empty if unknown."""
     try:
         return sessions.transformed.unfit(position, table)
     except TransformationInvalid:

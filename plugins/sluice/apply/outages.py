@@ -12,7 +12,7 @@ LONG_OUTAGE_SECONDS = 600.0
 
 
 class Outages:
-    """Of one apply. `logged_in`: whether its process has been connected to both databases."""
+    """The outages of one apply. `logged_in`: whether its process has been connected to both databases."""
 
     def __init__(self, pair: Pair, *, logged_in: bool):
         self.pair = pair
@@ -36,5 +36,5 @@ class Outages:
         return self._backoff
 
     def refused(self, refusal: LoginRefused) -> SluiceError:
-        """What a refused login means: a person must act, unless the account was let in before."""
+        """The meaning of a refused login: a person must act, unless the account was admitted before."""
         return ConnectionsOutdated(self.pair, refusal) if self.logged_in else refusal

@@ -149,7 +149,7 @@ class PairSessions:
         return self.changes.take(*self.queue, previous)
 
     def beginning(self) -> Position | None:
-        """Where a slave without a checkpoint begins; None where an initial update must bring its rows."""
+        """The position at which a slave without a checkpoint begins; None if an initial update must bring its rows."""
         master = self.pair.replication.master
         if self.pair.rows_info is not None and master.after is None:
             return None  # this slave and an initial update would begin at the same time
@@ -161,7 +161,7 @@ class PairSessions:
         return place(self.master, position) if place is not None else None
 
     def window_end(self, previous: Position) -> Position:
-        """Where the next window ends. Raises `DataLost`."""
+        """The end of the next window. Raises `DataLost`."""
         return self.changes.window_end(*self.queue, previous, self.pair.replication.apply.max_batch_changes)
 
     def nothing_committed(self, since: Position) -> bool:
@@ -200,5 +200,5 @@ class PairSessions:
 
     @property
     def queue(self) -> tuple[Session, Prefix, str]:
-        """What names the queue of changes to the functions of `ChangeSource`."""
+        """The arguments that name the queue of changes for `ChangeSource`."""
         return self.master, self.pair.prefix, self.pair.replication.master.schema

@@ -100,9 +100,10 @@ class RequestHandler:
         self._release_at = 0.0
 
     def target(self, checkpoint: Checkpoint, seen: Position, *, exact: bool, requested: bool) -> Position | None:
-        """Where the next window must end for a request; None when there is none.
+        """The position at which the next window must end for a request; None without one.
 
-        `exact`: the slave has no change after `seen`; after some crashes it may. `requested`: a request may be waiting.
+        `exact`: the slave has no change after `seen`; after some crashes it may. `requested`: a request may be
+        waiting.
         """
         now = time.monotonic()
         if self._exported and now >= self._release_at:

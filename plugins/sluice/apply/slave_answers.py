@@ -30,7 +30,7 @@ class SlaveAnswers:
         self.pair = sessions.pair
         self._offered = False
         self._none_at: Position | None = None
-        """Where nothing was asked. Whoever asks commits, and the master's position is another one."""
+        """The position at which there was no query. A query is committed, which changes the master's position."""
 
     def begin(self) -> None:
         """Learns whether the master has queries at all. To be called when the apply has taken over."""

@@ -40,7 +40,7 @@ from sluice.transform.table_transform import TableTransform, TransformationInval
 log = logging.getLogger("sluice.apply")
 
 Transforms = Mapping[TableName, TableTransform]
-"""Of the tables that the slave gets otherwise than the master has them."""
+"""The transformations of tables."""
 PROGRESS_SECONDS = 5.0
 """Between two lines of the log about work under way."""
 
@@ -51,11 +51,11 @@ class _LargeWindow:
 
     span: Window
     truncations: Sequence[Cut]
-    """Those in it, in order: they cut its changes into runs."""
+    """The truncations in it, in order: they cut its changes into runs."""
     runs: Sequence[list[NetChanges | Staged]]
-    """What is known of each run's net changes by now."""
+    """What is known so far of each run's net changes."""
     keys: Mapping[TableName, tuple[str, ...]]
-    """Of all captured tables that are not left out."""
+    """The keys of all captured tables that are not left out."""
     transforms: Transforms
     left_out: TableStates
     """Tables whose changes are not applied."""
@@ -63,7 +63,7 @@ class _LargeWindow:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Where runs end: REPL_KEYs."""
+        """The REPL_KEYs at which runs end."""
         return tuple(cut.repl_key for cut in self.truncations)
 
 

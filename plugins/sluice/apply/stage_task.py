@@ -47,10 +47,10 @@ class StageFailure:
 class StageTask:
     """The task of an executor, called with the number of its share; it may run twice.
 
-    `cuts`: REPL_KEYs that cut the window into runs, of which each is reduced by itself. `label` makes the stage
-    tables' names unique within the epoch. `keys`: the key columns of each table, as the slave has them. `transforms`:
-    of tables that it gets otherwise than the master has them. `apart`: keys the driver handles. `compared`: tables
-    whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`: reduced for safe mode.
+    `cuts`: REPL_KEYs that cut the window into runs, each reduced by itself. `label` makes the stage tables' names
+    unique within the epoch. `keys`: the key columns of each table on the slave. `transforms`: the transformations of
+    tables. `apart`: keys that the driver handles. `compared`: tables whose old images are needed. `left_out`: tables
+    whose changes are not applied. `safe`: reduced for safe mode.
     """
 
     pair: Pair
@@ -67,9 +67,9 @@ class StageTask:
     safe: bool = False
 
     def __call__(self, number: int) -> "list[tuple[int, NetChanges | Staged]] | StageFailure":
-        """The numbers of runs with what was staged of a table, or with its net changes themselves where they are few.
+        """The numbers of runs with what was staged of a table, or with its net changes themselves if they are few.
 
-        An error is told, not raised: Spark would try again and hide it.
+        An error is returned, not raised: Spark would retry and hide it.
         """
         try:
             return self._read_and_stage(number)
@@ -125,7 +125,7 @@ class StageTask:
         return staged
 
     def _own_changes(self, run: Run) -> Run:
-        """What of a run is reduced here. Raises `TableGone`."""
+        """The part of a run that is reduced here. Raises `TableGone`."""
         run_here: Run = {}
         for table, items in run.items():
             if table in self.left_out:

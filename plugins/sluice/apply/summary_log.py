@@ -14,7 +14,7 @@ SUMMARY_SECONDS = 60.0
 
 
 class SummaryLog:
-    """Of one apply, in its thread."""
+    """The summary log of one apply, in its thread."""
 
     def __init__(self, pair: Pair):
         self.pair = pair

@@ -89,7 +89,8 @@ class Plan:
 
     @property
     def has_cuts(self) -> bool:
-        """Whether there is more than rows. That must not be repeated, so the checkpoint goes to the slave with it."""
+        """Whether there is more than rows: this must not be repeated, so the checkpoint is written to the slave with
+        it."""
         return any(not isinstance(step, Rows) for step in self.steps)
 
     @property
@@ -340,7 +341,7 @@ class WindowTransaction:
             self._replay(sorted(tables), rows, checks, attempt, outcome)
 
     def _ruled(self, tables: Iterable[TableName]) -> frozenset[TableName]:
-        """Those of `tables` that have a conflict rule. It decides also in safe mode, where the master would win."""
+        """The tables of `tables` with a conflict rule. It decides also in safe mode, where the master would win."""
         rule = self.pair.slave.conflict_rule
         return frozenset(table for table in tables if rule(table) is not None)
 
@@ -398,7 +399,7 @@ class WindowTransaction:
         )
 
     def _catch_up(self, step: CaughtUp, load_filter: LoadFilter | None) -> None:
-        """Marks blocks as caught up. Raises `CheckpointMoved` where one of them was planned anew meanwhile."""
+        """Marks blocks as caught up. Raises `CheckpointMoved` if one of them was planned again meanwhile."""
         assert load_filter is not None, "blocks are loaded"
         store = load_filter.store()
         for block in step.blocks:

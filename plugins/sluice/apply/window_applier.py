@@ -179,7 +179,7 @@ class WindowApplier:
         return self._apply_in_driver(checkpoint, window.between(window.above, piece.end), piece.items, checks)
 
     def _slice(self, window: Window, in_driver: bool, images: bool) -> Slice:
-        """The part of the window that goes into the next transaction; `in_driver`: do not leave it to executors."""
+        """The part of the window for the next transaction; `in_driver`: not for executors."""
         piece = self.slicer.next(window, in_driver, images)
         if vendor_at(self.pair).applying.transactional_ddl:
             return piece
@@ -286,7 +286,7 @@ class WindowApplier:
         return [*renamed, *tracker.follow(transformed)]
 
     def _place_taken(self, cut: CutItem) -> str:
-        """Why a table that is made, or gets another name, cannot be on the slave; empty where it can."""
+        """Why a table that is created or renamed cannot be on the slave; empty if it can."""
         if cut.defined is None or (cut.action is Action.ALTER and cut.defined.table == cut.table):
             return ""
         name = cut.defined.table

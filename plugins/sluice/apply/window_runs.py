@@ -24,13 +24,13 @@ class CutItem:
     action: Action
     table: TableName
     defined: TableDefinition | None = None
-    """Of a CREATE or ALTER: the definition after it."""
+    """For a CREATE or ALTER: the definition after it."""
     former: TableDefinition | None = None
-    """Of an ALTER: the definition before it."""
+    """For an ALTER: the definition before it."""
     bound: Bound | None = None
-    """Of a DELETE WHERE: which rows it deletes."""
+    """For a DELETE WHERE: the condition of the deleted rows."""
     differs: str = ""
-    """Of a DIFFER: why the table's rows are unknown."""
+    """For a DIFFER: why the table's rows are unknown."""
     replaces: bool = False
     """Whether the table gets the name of one that left the replication and that the slave has kept."""
 

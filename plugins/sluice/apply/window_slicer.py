@@ -1,11 +1,11 @@
 """Decides how much of a window the next transaction takes, and whether the driver or the executors read it.
 
-A window of up to `max_batch_changes` changes is one slice. Slices of a larger one have at most that many, and end at a
-REPL_KEY. Counting changes costs the master nearly as much as reading them. So they are read at once where a sample
+A window of up to `max_batch_changes` changes is one slice. Slices of a larger one have at most that many, and end at
+a REPL_KEY. Counting changes costs the master nearly as much as reading them. So they are read at once if a sample
 says that they will fit: there are never more changes than REPL_KEYs.
 
-While Spark does not answer, the driver takes slices that it can hold itself; so it does while a session is made for the
-first large window that it meets.
+While Spark does not answer, the driver takes slices that fit into its memory; so it does while a session is opened
+for the first large window.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Slice:
 
 
 class WindowSlicer:
-    """Cuts one pair's windows into slices. `ready`, asked where executors are wanted, says whether they are there."""
+    """Cuts one pair's windows into slices. `ready`: whether executors are available, called when they are needed."""
 
     def __init__(self, sessions: PairSessions, ready: Callable[[], bool]):
         self.sessions = sessions

@@ -81,19 +81,19 @@ class BlockStore(SlaveStore):
         return self._execute("blocks_caught_up", **_place(block), marker=block.marker.text()).rowcount == 1
 
     def read_again(self, table: TableName) -> int:
-        """Plans the blocks of `table` that have not caught up anew, in any state. Returns how many.
+        """Plans the blocks of `table` again that have not caught up, in any state. Returns how many.
 
         Safe at any moment, as `store` refuses a block that its loader has no longer begun.
         """
         return self._execute("blocks_read_again", table_schema=table.schema, name=table.name).rowcount
 
     def reset(self, tables: Sequence[TableName]) -> None:
-        """Forgets all blocks but the first of each of `tables`: `plan` begins that one anew."""
+        """Deletes all blocks but the first of each of `tables`, which `plan` plans again."""
         chosen, parameters = _among(tables)
         self._execute("blocks_reset", {"tables": chosen}, **parameters)
 
     def made(self) -> set[TableName]:
-        """The tables that the update under way made."""
+        """The tables that the running update created."""
         return {TableName(*row) for row in self._execute("blocks_made").fetchall()}
 
     def in_snapshot(self) -> bool:
@@ -247,7 +247,7 @@ class BlockStore(SlaveStore):
         ]
 
     def _in_order(self, number: int) -> list[datetime]:
-        """So many ascending times of planning; loaders claim blocks in their order."""
+        """So many ascending planning times; loaders claim blocks in their order."""
         now = self.connection.clock()
         return [now + timedelta(microseconds=place) for place in range(1, number + 1)]
 

@@ -31,7 +31,7 @@ class DefinitionStore(SlaveStore):
         self._execute("definitions_put", **place, making=False)
 
     def put(self, defined: Defined, *, making: bool = False) -> None:
-        """Notes that the slave has it; with `making`, that it may be half made."""
+        """Records that the slave has it; with `making`, that it may be incomplete."""
         with self.connection.transaction():
             self.forget(defined)
             self._execute("definitions_put", **_place(defined), definition=defined.definition, making=making)

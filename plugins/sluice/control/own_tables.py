@@ -22,7 +22,7 @@ class OfSlave(Protocol):
 
 
 class SlaveStore:
-    """What one slave has in one of Sluice's own tables, over a session that the caller owns. The caller commits."""
+    """The rows of one slave in one of Sluice's own tables, over a session that the caller owns. The caller commits."""
 
     def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection

@@ -42,13 +42,13 @@ class ThreadStatus:
     state: str
     """`running`, `starting`, `waiting` (for a log), `stopped`, `failed`."""
     sequence: int = 0
-    """Of the log that is being read; 0 if unknown."""
+    """The sequence of the log that is being read; 0 if unknown."""
     scn: int = 0
     """Everything up to this SCN is received."""
     time: float = 0.0
     """Time of that SCN on the master, in seconds since the epoch; 0 if unknown."""
     restarts: int = 0
-    """Of its program since the supervisor began."""
+    """The restarts of its program since the supervisor began."""
     last_error: str = ""
     logs_behind: int | None = None
     """Known archived logs that are not received yet; None before the first one is known."""

@@ -1,4 +1,4 @@
-"""What other processes tell the apply of one slave, read in one round trip to Redis."""
+"""Signals of other processes to the apply of one slave, read in one round trip to Redis."""
 
 from dataclasses import dataclass
 

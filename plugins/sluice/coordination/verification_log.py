@@ -31,7 +31,7 @@ class LastComparison(TypedDict, total=False):
     reason: str
     """Why it could not compare."""
     time: str
-    """Of the last identical comparison: the master's clock at the position."""
+    """The time of the last identical comparison: the master's clock at the position."""
     position: str
     rows: int
 

@@ -178,7 +178,7 @@ def end_apply(failover: Failover, store: "Redis") -> str:
 
 
 def lost(last: Position, facts: survey.Facts) -> str:
-    """Says what a forced failover loses."""
+    """What a forced failover loses, in words."""
     text = f"What the master committed after {last.time} is lost"
     if facts.checkpoint is not None and facts.checkpoint.catching_up:
         text += ", and a large window was under way: its rows are at no one state of the master"

@@ -87,7 +87,7 @@ class Facts:
     sources: list[str] = field(default_factory=list)
     """Pairs that apply to this master and whose gate is open."""
     lacking: list[Lack] = field(default_factory=list)
-    """What the slave's account lacks to make definitions."""
+    """What the slave's account lacks to create definitions."""
     lacking_turned: list[Lack] = field(default_factory=list)
     """What the master lacks to become a slave."""
 

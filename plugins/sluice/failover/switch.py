@@ -1,4 +1,4 @@
-"""The steps of a failover that make the slave a master, and those that take back what was begun."""
+"""The steps of a failover that make the slave a master, and those that undo what was begun."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from sluice.model.slave_state import SlaveState
 log = logging.getLogger("sluice.failover")
 
 CAPTURE = "capture of the slave's changes"
-"""Its name in the list of objects made."""
+"""The name of the capture in the list of created objects."""
 
 
 class MasterChanged(Terminal):
@@ -51,7 +51,8 @@ class MasterStaysGuarded(Transient):
 
 
 def complete(failover: Failover) -> list[str]:
-    """Makes definitions and sequences as on the master. Returns what could not be made, and why, a line each."""
+    """Creates definitions and sequences as on the master. Returns what could not be created, with the reasons, one
+    line each."""
     left: list[str] = []
     sheet: Sheet | None
     with failover.on_slave() as slave:
@@ -119,9 +120,10 @@ def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
 
 
 def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
-    """With `reverse`: captures changes of the slave, and takes the position where that begins.
+    """With `reverse`: captures changes of the slave, and takes the position at which that begins.
 
-    `install` makes the capture over the slave's session. For an abort, a note is written first that there was none.
+    `install` installs the capture over the slave's session. For an abort, a note is written first that there was
+    none.
     """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.CAPTURED):
@@ -188,7 +190,7 @@ def _become_master(failover: Failover, slave: Session) -> None:
 
 
 def _release_own(failover: Failover, slave: Session) -> None:
-    """Lets the slave take writes again where it was a master before and another failover made it refuse them."""
+    """Makes the slave accept writes again if it was a master before and another failover made it refuse them."""
     capture = vendor_of(failover.slave_info.vendor).capture
     if capture.installed(slave, failover.prefix, failover.slave.schema) is None:
         return

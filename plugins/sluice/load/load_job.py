@@ -106,7 +106,7 @@ class LoadJob:
             log.info("%s: planned again because they were being read: %s", self.update, counted(released, "block"))
 
     def tick(self) -> Left:
-        """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when the session is lost."""
+        """The remaining work. Raises `LoadEnded` when the update is over, `Transient` when the session is lost."""
         assert self._slave is not None
         expect_loading(self.update, self._slave)
         return Left(*self._store().left())

@@ -69,7 +69,7 @@ class LoadSnapshot:
         self._close()
 
     def _begin(self, slave: Session, store: BlockStore) -> None:
-        """Plans all blocks anew at a new snapshot."""
+        """Plans all blocks again at a new snapshot."""
         update, positions = self.update, vendor_of(self.update.master_info.vendor).changes
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]
         if stored:

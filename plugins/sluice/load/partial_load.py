@@ -168,7 +168,7 @@ def _expect_normal(update: Update, slave: Session) -> None:
 
 
 def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
-    """Those of the `known` tables that are selected. Raises `SelectionRefused`."""
+    """The selected ones of the `known` tables. Raises `SelectionRefused`."""
     chosen = update.selection
     for pattern in chosen.tables:
         if not any(selection.names(pattern, table) for table in known):

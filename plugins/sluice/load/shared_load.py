@@ -161,7 +161,7 @@ class Follower(Loader):
             self._shares.put(None)
 
     def end(self) -> None:
-        """Says that no block follows."""
+        """Ends the blocks: none follows."""
         self._shares.put(None)
 
     def _serve(self) -> None:

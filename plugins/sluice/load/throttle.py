@@ -155,7 +155,7 @@ class Throttle:
 
     @contextmanager
     def _on_slave(self) -> Iterator[ThrottleStore]:
-        """What is written on the slave; its session is opened where there is none."""
+        """The store on the slave; opens its session if there is none."""
         if self._slave is None:
             self._slave = self.update.connect_slave()
             # The apply locks the row of CHECKPOINT for as long as its transaction takes.

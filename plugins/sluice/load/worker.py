@@ -66,7 +66,7 @@ class SlaveNotReady(Transient):
 
 @dataclass
 class LoadReport:
-    """What a worker did."""
+    """The result of a worker."""
 
     blocks: int = 0
     rows: int = 0

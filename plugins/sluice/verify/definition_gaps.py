@@ -1,4 +1,4 @@
-"""What master and slave do not both have besides rows, because no change says so: compared, never mended."""
+"""Definitions that master and slave do not both have, and that no change reports: compared, never repaired."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from sluice.transform import fitting
 
 @dataclass(frozen=True)
 class MasterDefinitions:
-    """What is defined on the master for its captured tables, beyond rows."""
+    """The master's definitions for its captured tables, other than columns."""
 
     tables: Sequence[TableName]
     indexes: Sequence[Index]

@@ -40,7 +40,7 @@ from sluice.verify.table_reads import (
 log = logging.getLogger("sluice.verify")
 
 TURN_SECONDS = 15.0
-"""So long a task takes one thing after another; what it then has in hand it ends."""
+"""For how many seconds a task takes one item after another; it completes the current one."""
 TURN_LIMIT_SECONDS, WHOLE_LIMIT_SECONDS = 3_600.0, 86_400.0
 """A job without an end for so long is given up: one of a turn, and one that compares a transformed table whole."""
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Sessions = Callable[[int], Session]
-"""Of the master, 0, and of the slave, 1."""
+"""The sessions of the master, 0, and of the slave, 1."""
 
 
 def compare_where_it_pays(view: PinnedView, table: TableName, options: CompareOptions) -> TableFinding:
@@ -127,9 +127,10 @@ class ByExecutors:
     def _in_turns(
         self, work: Callable[[Sessions, Item], Result], queues: Sequence[Sequence[Item]], verb: str
     ) -> Iterator[list[tuple[Item, Result]]]:
-        """What `work` makes of all items, one queue a task, job after job. Raises `ExecutorsFailed`, `CouldNotCompare`.
+        """The results of `work` for all items, with a queue for each task, job after job. Raises `ExecutorsFailed`,
+        `CouldNotCompare`.
 
-        `verb`: begins the name of the jobs.
+        `verb`: the beginning of the jobs' names.
         """
         left = [list(queue) for queue in queues if queue]
         total, ended = sum(map(len, left)), 0
@@ -182,7 +183,7 @@ class _Done(Generic[T]):
 
 @dataclass(frozen=True)
 class _Turn(Generic[Item, Result]):
-    """What an executor does with its queue of things to read. Passwords travel with it."""
+    """The function that an executor runs for its queue of items. Passwords are sent with it."""
 
     pair: Pair
     snapshots: Snapshots
@@ -225,7 +226,7 @@ class _Transformed:
 
 @contextmanager
 def _sessions(pair: Pair, snapshots: Snapshots) -> Iterator[Sessions]:
-    """Sessions that see what the comparison sees, each made when it is first asked for."""
+    """Sessions that see what the comparison sees, each opened when it is first needed."""
     made: dict[int, Session] = {}
     with ExitStack() as stack:
 

@@ -97,7 +97,7 @@ class Example:
     cause: str = ""
     """Why it differs, where a change of it was rejected."""
     changes: "Changes | None" = None
-    """Whose row a repair changes, where there is a conflict rule."""
+    """Whose row a repair changes, if there is a conflict rule."""
 
 
 @dataclass
@@ -162,11 +162,11 @@ class TableFinding:
     paused: float = 0.0
     """Seconds of the apply's time."""
     waiting: int | None = None
-    """Where the apply did not run: the changes that wait for it, and were undone for the comparison."""
+    """If the apply did not run: the number of waiting changes, which were undone for the comparison."""
     sampled: int = 0
-    """Where rows were drawn at random: how many on the side with fewer. 0 where all were compared."""
+    """For a random sample: the number of rows on the side with fewer. 0 if all were compared."""
     upper_bound: float | None = None
-    """Of a sample: the largest share of wrong rows, with a confidence of 95 %."""
+    """For a sample: the largest share of wrong rows, with a confidence of 95 %."""
     travelled: int = 0
     """Rows, or digests of rows, that were transferred."""
 

@@ -36,7 +36,7 @@ def clock(text: object) -> str:
 
 
 def templates_in(folder: Path) -> Environment:
-    """Of HTML; a name that nobody gave is an error."""
+    """An environment of HTML templates; an undefined name is an error."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,

@@ -55,7 +55,7 @@ class PinnedView:
     paused: float = 0.0
     """Seconds of the apply's time."""
     seen: Position | None = None
-    """Where the apply does not run: the master's position, which is later; see `offline_compare`."""
+    """If the apply does not run: the master's position, which is later; see `offline_compare`."""
 
     def __init__(self, pair: Pair, master: Side, slave: Side):
         self.pair = pair

@@ -53,7 +53,7 @@ class FindingReport(TypedDict):
     digest: str
     fell_back: str
     place: str
-    """What it is called on the slave, where that is another name."""
+    """Its name on the slave, if that is another one."""
     transformed: str
     rule: str
     proposed: dict[str, int]
@@ -63,7 +63,7 @@ class FindingReport(TypedDict):
 
 
 class TableReport(FindingReport):
-    """A table: what was found, and what a repair made of it."""
+    """A table: the finding, and the result of a repair."""
 
     table: str
     outcome: str

@@ -15,7 +15,7 @@ from sluice.verify.pinned_sessions import PinnedView, gathered
 from sluice.verify.pinned_side import Side
 
 BLOCKS_AT_ONCE = 256
-"""Ranges that are read by one statement; each makes it longer."""
+"""The number of ranges that one statement reads; each makes it longer."""
 ROWS_AT_ONCE = 300_000
 """Rows that are compared together where blocks are ranges, which limits the memory to some 100 MB."""
 CLASSED_ROWS_AT_ONCE = 2_000_000
@@ -23,7 +23,7 @@ CLASSED_ROWS_AT_ONCE = 2_000_000
 
 T = TypeVar("T")
 Digests = tuple[TableDigest, TableDigest]
-"""Of the master, of the slave."""
+"""The digests of the master, and of the slave."""
 Sum = tuple[int, int]
 """The number of rows, and the sum of their digests."""
 Sums = dict[int, Sum]

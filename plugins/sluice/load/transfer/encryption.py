@@ -66,7 +66,7 @@ def encrypted(pieces: Iterable[bytes], key: bytes, name: str) -> Iterator[bytes]
 
 
 def decrypted(pieces: Iterable[bytes], key: bytes, name: str) -> Iterator[bytes]:
-    """What was encrypted as the file `name`. Raises `DecryptionFailed` before it yields anything altered."""
+    """The decrypted content of the file `name`. Raises `DecryptionFailed` before it yields anything altered."""
     waiting = bytearray()
     cipher: AESGCM | None = None
     number = 0

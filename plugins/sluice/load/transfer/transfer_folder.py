@@ -154,7 +154,7 @@ class TransferFolder:
             raise ManifestDamaged(place, "it is altered") from None
 
     def _opened(self, pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Decrypted where there is a key. Raises `DecryptionFailed`."""
+        """The content, decrypted if there is a key. Raises `DecryptionFailed`."""
         if self.key is not None:
             yield from encryption.decrypted(pieces, self.key, name)
             return
