@@ -26,6 +26,7 @@ from sluice.apply.definition_follower import DefinitionFollower
 from sluice.apply.definition_watch import DefinitionWatch
 from sluice.apply.gate_watch import GateWatch
 from sluice.apply.outages import Outages
+from sluice.apply.pace import Pace
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.slave_answers import SlaveAnswers
@@ -62,11 +63,6 @@ WAIT_SECONDS = 0.25
 """How long a turn waits while the slave's state, or another apply's lease, forbids applying."""
 BLOCK_SECONDS = 0.02
 """How often BLOCKS is read while changes wait for a block that is being read."""
-COMPARE_SECONDS, COMPARE_SHARE, COMPARE_WITHIN_SECONDS = 1.0, 20.0, 30.0
-"""The pause between two comparisons of definitions: at least this long, this many times as long as one takes, at most
-this long. So a change is found within a minute, also on a busy master."""
-COMPARE_WITH_TRIGGERS_SECONDS = 30.0
-"""The shortest pause where event triggers report DDL; they may miss some."""
 _END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is read again."""
@@ -121,6 +117,7 @@ class ApplyLoop:
         self.seen: Position | None = None
         self.mode = safemode.OFF
         self.summary = SummaryLog(pair)
+        self.pace = Pace(pair.replication.apply.poll_interval)
         self._file = WatchedFile(pair.replication)
         self._reread_at = 0.0
         self._changed: Replication | None = None
@@ -129,8 +126,6 @@ class ApplyLoop:
         self._waiting_for = ""
         self._begun = False
         self.outages = Outages(pair, logged_in=logged_in)
-        self._has_ddl_triggers = True
-        self._compare_at = 0.0
         self._lease_deadline: float | None = None
         self._written = time.monotonic()
 
@@ -219,7 +214,7 @@ class ApplyLoop:
         """
         if self.seen is None or not self.gate_watch.resting or not self.sessions.nothing_committed(self.seen):
             return False
-        self.stop.wait(self.pair.replication.apply.poll_interval)
+        self.stop.wait(self.pace.pause())
         return True
 
     def _states_moved(self) -> bool:
@@ -264,10 +259,9 @@ class ApplyLoop:
         consistent = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
         if consistent and self.mode.reason in (None, "configured"):
             self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
-        self._compare_structure()
-        if self.definitions.check(self.checkpoint, self.applier.pair_rejects.tables_differing):
-            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
-        self.report.measure_queue(self.sessions.master)
+        self.definitions.check_follower()
+        if not self.definitions.compared:
+            self._check_definitions()
         ticket = self.follower.ticket if consistent else 0
         target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
         if consistent:
@@ -282,6 +276,8 @@ class ApplyLoop:
                 self.gate_watch.rest()
             self._idle(target)
             self.follower.passed(ticket)
+            self._check_definitions()
+            self.stop.wait(self.pace.pause())
             return
         changes = done.changes - self.checkpoint.changes
         if done.state is not self.checkpoint.state:
@@ -294,6 +290,9 @@ class ApplyLoop:
         self.request_handler.reached(done, done.position)
         self._written = time.monotonic()
         self.summary.applied(changes, self._written - started)
+        self.pace.applied(self._written - started)
+        if not done.catching_up and not done.loading:
+            self.gate_watch.rest()
         self.report.applied(changes, self._written - started, self.applier.written)
         for cut in self.applier.definitions:
             self.report.event(EventKind.DEFINITION, str(cut))
@@ -301,9 +300,10 @@ class ApplyLoop:
             self.follower.tables_altered()
         self._write_status("applying")
         self.summary.log(self.seen, self.mode)
+        self._check_definitions()
 
     def _idle(self, target: Position) -> None:
-        """The window is empty: notes that the slave is current as of its end, and waits."""
+        """The window is empty: notes that the slave is current as of its end."""
         assert self.checkpoint is not None and self.seen is not None
         if target != self.seen:  # else nothing was committed that could have been purged
             self.sessions.check_purged(self.seen)
@@ -316,7 +316,6 @@ class ApplyLoop:
             self._written = now
         self._write_status("applying")
         self.summary.log(self.seen, self.mode)
-        self.stop.wait(self.pair.replication.apply.poll_interval)
 
     def _requested_target(self) -> Position | None:
         assert self.checkpoint is not None and self.seen is not None
@@ -329,17 +328,16 @@ class ApplyLoop:
         """Whether the slave may have changes after its checkpoint: with `checkpoint: redis`, until safe mode ends."""
         return self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
 
-    def _compare_structure(self) -> None:
-        """From time to time compares definitions, to find DDL that no event trigger reported."""
-        if time.monotonic() < self._compare_at:
-            return
-        started = time.monotonic()
-        changed = self.sessions.compare_structure()
-        ended = time.monotonic()
-        least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
-        self._compare_at = ended + max(least, min(COMPARE_SHARE * (ended - started), COMPARE_WITHIN_SECONDS))
-        if changed:
-            log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
+    def _check_definitions(self) -> None:
+        """From time to time checks whether the master's definitions have changed, and how long its queue is.
+
+        After a window, because with a thousand tables a comparison takes a second.
+        """
+        assert self.checkpoint is not None
+        self.definitions.compare()
+        if self.definitions.check(self.checkpoint, self.applier.pair_rejects.tables_differing):
+            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
+        self.report.measure_queue(self.sessions.master)
 
     def _leave_safe_mode(self, applied: Position) -> None:
         assert self.checkpoint is not None
@@ -368,8 +366,8 @@ class ApplyLoop:
         self._begun = True
         self.applier.stage_driver.drop(claimed.epoch)
         self.applier.pair_rejects.begin()
-        self._has_ddl_triggers = self.sessions.has_ddl_triggers()
         self.follower.begin()
+        self.definitions.begin()
         self.answers.begin()
         self.checkpoint = claimed
         self.seen = claimed.position

@@ -130,7 +130,7 @@ def test_a_partition_that_is_made_again_stops_no_window_in_slices(rig: Callable[
             pair.master.execute("UPDATE public.\"Parted\" SET v = 'first' WHERE id = 199")
             pair.await_that(lambda: waits_for_a_lock(pair))
             # From here on only this test, or a change that does not fit, looks for what changed.
-            running.loop._compare_at = math.inf
+            running.loop.definitions._next_comparison = math.inf
             for statement in AGAIN:
                 pair.master.execute(statement.encode())
             if compared == "within the window":
