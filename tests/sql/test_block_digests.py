@@ -102,3 +102,17 @@ def test_a_block_may_have_more_rows_than_two_bytes_hold(connection: Any) -> None
         assert rows == connection.execute("SELECT count(*) FROM public.t").fetchone()[0]
     connection.execute("TRUNCATE public.t")
     assert digested(shape).of_blocks(connection, None) == []
+
+
+@pytest.mark.parametrize("gone", ["k % 5000 > 300", "k < 100000 OR k > 100100", "k % 7 = 0", "false", "true"])
+def test_blocks_with_gaps_and_any_counts_are_those_of_a_plain_grouping(connection: Any, gone: str) -> None:
+    shape = filled(connection, "i * 3")
+    digests = digested(shape, [str(end) for end in range(90, 3 * ROWS, 90)])
+    connection.execute(f"DELETE FROM public.t WHERE {gone}".encode())
+    plain = connection.execute(
+        f"SELECT b, count(*), sum(h) FROM (SELECT {digests.block()} AS b, {digests.row()} AS h FROM {digests.source}) s "
+        "GROUP BY b ORDER BY b".encode()
+    ).fetchall()
+    found = digests.of_blocks(connection, None)
+    assert [(block, rows) for block, rows, _ in found] == [(block, rows) for block, rows, _ in plain]
+    assert [int(total) % 2**64 for _, _, total in found] == [int(total) % 2**64 for _, _, total in plain]

@@ -44,7 +44,7 @@ _BLOCKS_A_STRETCH, _UNEVEN_STRETCH, _UNEVEN_BLOCK = 30, 2.5, 20
 """Keys are even when no stretch of so many blocks has more than so many times its share of a sample, and no block more
 than so many times its share: a sample consists of whole pages, several of some blocks and none of others."""
 _HALF = 2**15
-_BLOCK, _NUMBER = struct.Struct(">hh"), struct.Struct(">q")
+_SHORT, _RUN, _NUMBER = struct.Struct(">h"), struct.Struct(">hh"), struct.Struct(">q")
 
 
 RECORD = (  # a value of each type that is not hashed as a text
@@ -188,19 +188,30 @@ class Digest:
         return f"({hashed(self.method, key, 1)} & {self.classes - 1})"
 
     def blocks(self, part: tuple[int, int | None] | None) -> str:
-        """One binary value with all blocks, for `unpacked`; `part`: first page and the one after the last, or all."""
+        """Three binary values with all blocks, for `unpacked`. `part`: first page and the one after the last."""
         grouped = (
             f"SELECT b, count(*) AS n, sum(h) AS total FROM (SELECT {self.block()} AS b, {self.row()} AS h "
             f"FROM {self.source} WHERE {_pages(part)}) AS s GROUP BY b"
         )
+        placed = (
+            f"SELECT b, n, total, row_number() OVER (ORDER BY b) AS p, row_number() OVER (PARTITION BY n ORDER BY b) "
+            f"AS q FROM ({grouped}) AS s"
+        )
+        length = f"int2send((count(*) - {_HALF})::smallint) AS length"
         few = f"int2send((n - {_HALF})::smallint)"
         many = f"int2send({_HALF - 1}::smallint) || int8send(n)"
+        count = f"CASE WHEN n < {2 * _HALF - 1} THEN {few} ELSE {many} END"
         # The sum modulo 2^64, as a signed number.
         rest = f"mod(total, {2**64})"
         total = f"{rest} - CASE WHEN {rest} >= {2**63} THEN {2**64} WHEN {rest} < -{2**63} THEN -{2**64} ELSE 0 END"
-        count = f"CASE WHEN n < {2 * _HALF - 1} THEN {few} ELSE {many} END"
-        block = f"int2send(b::smallint) || {count} || int8send(({total})::bigint)"
-        return f"SELECT string_agg({block}, '') FROM ({grouped}) AS g"
+        return (
+            f"WITH g AS MATERIALIZED ({placed}) SELECT "
+            f"(SELECT string_agg(int2send(f::smallint) || length, '' ORDER BY f) "
+            f"FROM (SELECT min(b) AS f, {length} FROM g GROUP BY b - p) AS r), "
+            f"(SELECT string_agg({count} || length, '' ORDER BY f) "
+            f"FROM (SELECT n, min(b) AS f, {length} FROM g GROUP BY n, p - q) AS r), "
+            f"(SELECT string_agg(int8send(({total})::bigint), '' ORDER BY b) FROM g)"
+        )
 
     def within(self, blocks: Collection[int]) -> str:
         """The condition that a row is in one of `blocks`."""
@@ -230,25 +241,29 @@ class Digest:
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
 
-def unpacked(packed: bytes) -> list[tuple[int, int, str]]:
+def unpacked(numbers: bytes, counts: bytes, sums: bytes) -> list[tuple[int, int, str]]:
     """Blocks, as number, rows and sum of digests modulo 2^64, from the result of `Digest.blocks`.
 
-    A block has twelve bytes: two for its number, two for its rows (and eight more for a large number), eight for the
-    sum.
+    A block has eight bytes, those of its sum. Numbers are runs of consecutive ones, counts runs of equal ones: four
+    bytes a run, and eight more where a count is large.
     """
-    blocks = []
+    blocks = [
+        number for first, length in _RUN.iter_unpack(numbers) for number in range(first, first + length + _HALF)
+    ]
+    all_rows: list[int] = []
     at = 0
-    while at < len(packed):
-        block, rows = _BLOCK.unpack_from(packed, at)
-        at += _BLOCK.size
+    while at < len(counts):
+        (rows,) = _SHORT.unpack_from(counts, at)
+        at += _SHORT.size
         rows += _HALF
         if rows == 2 * _HALF - 1:
-            (rows,) = _NUMBER.unpack_from(packed, at)
+            (rows,) = _NUMBER.unpack_from(counts, at)
             at += _NUMBER.size
-        (total,) = _NUMBER.unpack_from(packed, at)
-        at += _NUMBER.size
-        blocks.append((block, rows, str(total)))
-    return blocks
+        (length,) = _SHORT.unpack_from(counts, at)
+        at += _SHORT.size
+        all_rows += [rows] * (length + _HALF)
+    totals = (str(total) for (total,) in _NUMBER.iter_unpack(sums))
+    return list(zip(blocks, all_rows, totals, strict=True))
 
 
 def rows_of_keys(

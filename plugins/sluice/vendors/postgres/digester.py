@@ -23,7 +23,7 @@ class TableDigest(digest.Digest):
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
         row = native(connection).cursor(binary=True).execute(self.blocks(part).encode()).fetchone()
         assert row is not None
-        return digest.unpacked(row[0] or b"")
+        return digest.unpacked(*(value or b"" for value in row))
 
     def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
         return connection.execute(self.rows(blocks).encode()).fetchall()
