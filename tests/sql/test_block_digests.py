@@ -109,10 +109,8 @@ def test_blocks_with_gaps_and_any_counts_are_those_of_a_plain_grouping(connectio
     shape = filled(connection, "i * 3")
     digests = digested(shape, [str(end) for end in range(90, 3 * ROWS, 90)])
     connection.execute(f"DELETE FROM public.t WHERE {gone}".encode())
-    plain = connection.execute(
-        f"SELECT b, count(*), sum(h) FROM (SELECT {digests.block()} AS b, {digests.row()} AS h FROM {digests.source}) s "
-        "GROUP BY b ORDER BY b".encode()
-    ).fetchall()
+    rows = f"SELECT {digests.block()} AS b, {digests.row()} AS h FROM {digests.source}"
+    plain = connection.execute(f"SELECT b, count(*), sum(h) FROM ({rows}) s GROUP BY b ORDER BY b".encode()).fetchall()
     found = digests.of_blocks(connection, None)
-    assert [(block, rows) for block, rows, _ in found] == [(block, rows) for block, rows, _ in plain]
+    assert [each[:2] for each in found] == [each[:2] for each in plain]
     assert [int(total) % 2**64 for _, _, total in found] == [int(total) % 2**64 for _, _, total in plain]
