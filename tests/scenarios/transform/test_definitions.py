@@ -47,7 +47,7 @@ def on_slave(here: Rig, table: str = "t") -> list[tuple[object, ...]]:
 
 
 def names(here: Rig, table: str = "t") -> list[str]:
-    cursor = here.slave.execute(f"SELECT * FROM public.{table} LIMIT 0".encode())
+    cursor = here.slave.execute(f"SELECT * FROM public.{table} LIMIT 0".encode(), prepare=False)
     return [column.name for column in cursor.description or ()]
 
 
