@@ -247,9 +247,7 @@ def unpacked(numbers: bytes, counts: bytes, sums: bytes) -> list[tuple[int, int,
     A block has eight bytes, those of its sum. Numbers are runs of consecutive ones, counts runs of equal ones: four
     bytes a run, and eight more where a count is large.
     """
-    blocks = [
-        number for first, length in _RUN.iter_unpack(numbers) for number in range(first, first + length + _HALF)
-    ]
+    blocks = [number for first, length in _RUN.iter_unpack(numbers) for number in range(first, first + length + _HALF)]
     all_rows: list[int] = []
     at = 0
     while at < len(counts):
