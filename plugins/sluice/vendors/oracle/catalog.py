@@ -15,12 +15,12 @@ from sluice.vendors.oracle.column_types import type_text
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
 OF_COLUMNS = ("NORMAL", "NORMAL/REV", "IOT - TOP")
-"""Types of indexes that hold columns alone, as ALL_INDEXES has them."""
+"""Types of indexes of plain columns, as in ALL_INDEXES."""
 _ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a"}
 
 
 class Wanted:
-    """Tables that a statement of the dictionary is asked for."""
+    """The tables of a query of the dictionary."""
 
     def __init__(self, session: OracleSession, tables: Iterable[TableName]):
         self.tables = {(names.owner_of(session, table), table.name): table for table in tables}
@@ -29,7 +29,7 @@ class Wanted:
         return bool(self.tables)
 
     def condition(self, owner: str, name: str) -> str:
-        """That the columns `owner` and `name` name one of them."""
+        """The condition that the columns `owner` and `name` name one of them."""
         pairs = ", ".join(f"(:o{number}, :n{number})" for number in range(len(self.tables)))
         return f"({owner}, {name}) IN ({pairs})"
 
@@ -90,7 +90,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
 
 
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
-    """Those from or to any of `tables`."""
+    """The foreign keys from or to any of `tables`."""
     session = native(connection)
     wanted = Wanted(session, tables)
     if not wanted:
@@ -126,7 +126,7 @@ def policies(connection: Session, tables: Sequence[TableName]) -> list[tuple[Tab
 
 
 def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Those of the names `tables` that are used: what for, in Oracle's words."""
+    """The names of `tables` that are in use, with the kind of object in Oracle's words."""
     session = native(connection)
     wanted = Wanted(session, tables)
     if not wanted:
@@ -143,7 +143,7 @@ def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
 
 
 def kinds(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Those of `tables` whose rows are not kept as those of others are: what they are, with an article."""
+    """The tables of `tables` with another storage of rows: their kind, with an article."""
     return {table: str(kind) for table, (kind,) in _rows(connection, "table_kinds", tables, "t.OWNER", "t.TABLE_NAME")}
 
 

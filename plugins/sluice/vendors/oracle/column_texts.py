@@ -1,7 +1,8 @@
-"""Values of columns and their canonical texts, both ways: as SQL expressions, by the column's own type (docs/types.md).
+"""Converts values of columns to canonical texts and back: by SQL expressions, for the column's own type
+(docs/types.md).
 
-A value goes to the server as a text, of which `bind` makes what the expression `value` takes. '' is NULL there, as
-everywhere on Oracle but in a LOB, which may be empty.
+A value is sent as a text, which `bind` prepares for the expression `value`. '' is NULL there, as always on Oracle,
+except in a LOB, which may be empty.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ UNREAD = frozenset({"LONG", "LONG RAW", XML})
 """Types that no trigger can read. No expression of the server's takes a LONG."""
 _HEX = "\\x"
 _EMPTY = "nothing 6e0f1c52-7b9d-4c38-a1f4-93c2d85e7ab0"
-"""What a query gives in place of an empty LOB, which the driver takes for NULL, and of a CHAR of blanks alone, which is
+"""What a query returns for an empty LOB, which the driver would return as NULL, and for a CHAR of blanks, which is
 NULL without them."""
 
 
@@ -71,18 +72,18 @@ class ColumnTexts:
 
     @property
     def national(self) -> bool:
-        """Of the national character set; as a text of the database's."""
+        """A text of the national character set, converted to the database's."""
         return self.base in ("NVARCHAR2", "NCHAR", "NCLOB")
 
     @cached_property
     def _fraction(self) -> int:
-        """Digits of the fraction with which moments travel."""
+        """The number of digits of the fraction with which times are sent."""
         return max(6, logical(self.type).precision or 0)
 
     # To the server
 
     def bind(self, text: str | None) -> str | bytes | EmptyLob | None:
-        """What is sent for a text."""
+        """The value that is sent for a text."""
         if text is None:
             return None
         if not text and self.kind is Kind.CHAR:
@@ -100,7 +101,7 @@ class ColumnTexts:
         return text.replace("Infinity", "INF") if self.kind is Kind.FLOAT else text
 
     def _padded(self, text: str) -> str:
-        """As the column has it: the server takes 'a' and 'a ' for different texts where one of them is a parameter."""
+        """The text padded like the column's: the server distinguishes 'a' and 'a ' if one of them is a parameter."""
         length = logical(self.type).length or 0
         if self.national:
             return text + " " * (length - len(text.encode("utf-16-le")) // 2)
@@ -218,7 +219,7 @@ class ColumnTexts:
         return (given.rstrip(" ") if self.kind is Kind.CHAR else given).encode()
 
     def text(self, alias: str) -> str:
-        """What a query asks for to get a value, and `shown` makes a canonical text of."""
+        """The expression of a value in a query, which `shown` converts to a canonical text."""
         if not self.may_be_empty:
             return self.canonical(alias)
         mark = f"TO_BLOB(UTL_RAW.CAST_TO_RAW('{_EMPTY}'))" if self.binary else f"'{_EMPTY}'"

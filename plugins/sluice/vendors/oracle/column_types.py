@@ -14,9 +14,9 @@ MOST_DIGITS = 38
 SHORT = 1_000
 """Characters of a VARCHAR2: it has 4,000 bytes, and a character up to four."""
 SHORT_BYTES = 2_000
-"""Of a RAW."""
+"""The highest number of bytes of a RAW."""
 KEY_BYTES = 6_000
-"""What the columns of a key have together: an entry of an index in blocks of 8 KB has 6,398 bytes."""
+"""The highest number of bytes of a key: an index entry in blocks of 8 KB has 6,398 bytes."""
 FIXED_KEY_BYTES = 36
 TIME_TEXT, TEXT_OF_A_VALUE = 32, 255
 MOST_FRACTION = 9
@@ -54,7 +54,7 @@ _TYPE = re.compile(r"(?P<name>[A-Z0-9_]+(?: RAW)?)(?:\((?P<inside>[^)]*)\))?(?P<
 
 
 def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
-    """What the values of a type are, as `type_text` writes it. None is of a database's own."""
+    """The logical type of a type, as `type_text` writes it. User-defined types are not supported."""
     del defined
     matched = _TYPE.fullmatch(type_name.upper())
     if matched is None:
@@ -75,7 +75,7 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
 
 
 def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
     if own in OLD:
         return False  # no condition can be put on it
     if own == wanted:
@@ -87,13 +87,13 @@ def holds(own: str, wanted: str) -> bool:
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
-    """What the columns of one table become, on any release."""
+    """The columns of one table, on any release."""
     del connection
     return of_table(columns)
 
 
 def of_table(columns: Sequence[LogicalColumn]) -> list[ColumnType]:
-    """What the columns of one table become."""
+    """The columns of one table."""
     made = {column.name: column_type(column.logical) for column in columns}
     keys = [column for column in columns if column.key]
     long = [column for column in keys if made[column.name].type in ("CLOB", "BLOB")]
@@ -110,7 +110,7 @@ def of_table(columns: Sequence[LogicalColumn]) -> list[ColumnType]:
 
 
 def column_type(wanted: LogicalType) -> ColumnType:
-    """What a logical type becomes outside a key."""
+    """The column type for a logical type outside of a key."""
     kind, length = wanted.kind, wanted.length
     if kind is Kind.INTEGER:
         return ColumnType(f"NUMBER({logical_type.digits(wanted)},0)")
@@ -177,7 +177,7 @@ def _key_bytes(wanted: LogicalType, made: ColumnType) -> int:
 
 
 def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
-    """The same where an index must hold it: as a text or bytes of limited length."""
+    """The same in a key: a text or bytes of limited length."""
     if wanted.kind not in (Kind.TEXT, Kind.CHAR, Kind.ENUM, Kind.BINARY, Kind.BITS):
         return ColumnType("", Fit.REFUSED, "no index holds such a value")
     binary = wanted.kind is Kind.BINARY

@@ -23,16 +23,16 @@ SETTINGS = (
 )
 DEFINITION_LOCK_SECONDS = 30
 TEXT_BYTES, RAW_BYTES = 4_000, 2_000
-"""What is longer goes as a LOB. The driver would send a LONG, which a statement takes as a column's value alone, not
-inside of an expression (ORA-01461), unless the database has MAX_STRING_SIZE = EXTENDED."""
+"""Longer values are sent as a LOB. The driver would send a LONG, which a statement accepts only as a column's value,
+not in an expression (ORA-01461), unless the database has MAX_STRING_SIZE = EXTENDED."""
 LOBS = frozenset({oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB})
 ROWS_AT_ONCE = 2_000
 KEEPALIVE_MINUTES = 1
-"""After so long without a word the server is probed: one that is gone would be waited for for ever."""
+"""After so many minutes of silence the server is probed; otherwise a client would wait for a dead one for ever."""
 
 
 class DriverSession(OracleSession):
-    """Over a connection of the driver."""
+    """A session over a connection of the driver."""
 
     def __init__(self, driver: oracledb.Connection, info: ConnectionInfo, options: SessionOptions):
         super().__init__(info, options)
@@ -123,8 +123,8 @@ class DriverSession(OracleSession):
 
 
 def sizes(rows: Sequence[Mapping[str, Value]]) -> dict[str, Any]:
-    """What the driver would take for something else: times with a fraction for DATE, long values for LONG, an empty LOB
-    for NULL."""
+    """The types of parameters that the driver would otherwise guess wrongly: times with a fraction as DATE, long
+    values as LONG, an empty LOB as NULL."""
     types: dict[str, Any] = {}
     for row in rows:
         for name, value in row.items():
@@ -142,7 +142,7 @@ def _long(text: str) -> bool:
 
 
 def without_and_with_lobs(rows: Sequence[Mapping[str, Value]]) -> list[list[int]]:
-    """The places of rows that go together. Where one value of a parameter goes as a LOB all do, each in several
+    """The places of rows that are sent together. If one value of a parameter is a LOB, all are, each in several
     messages to the server."""
     groups: dict[bool, list[int]] = {False: [], True: []}
     for place, row in enumerate(rows):
@@ -151,7 +151,7 @@ def without_and_with_lobs(rows: Sequence[Mapping[str, Value]]) -> list[list[int]
 
 
 def bound(values: Mapping[str, Value]) -> dict[str, Any]:
-    """As the driver takes them. Of '' bound as a LOB it makes an empty one."""
+    """The values for the driver. It makes an empty LOB of '' that is bound as a LOB."""
     return {name: value.value if isinstance(value, EmptyLob) else value for name, value in values.items()}
 
 
@@ -223,7 +223,7 @@ def connect_seconds(info: ConnectionInfo) -> float:
 
 
 def thick(info: ConnectionInfo) -> bool:
-    """Whether Oracle's own client carries the sessions: all of a process, once one of them asks for it."""
+    """Whether Oracle's own client is used: for all sessions of a process, once one of them needs it."""
     return info.options.get("thick_mode", "").lower() == "true"
 
 
@@ -241,8 +241,8 @@ def address(info: ConnectionInfo) -> dict[str, Any]:
 
 
 def _tls(info: ConnectionInfo) -> dict[str, Any]:
-    """Of plain TCP the thin mode has no encryption of Oracle's own, the thick mode has. A wallet, and in the thick mode
-    the client's own settings, hold the authorities and the certificate in place of files."""
+    """The parameters for TLS. For plain TCP, only the thick mode has Oracle's own encryption. A wallet, and in the
+    thick mode the client's own settings, have the authorities and the certificate in place of files."""
     mode = info.tls_mode
     if mode in ("disable", "allow", "prefer"):
         return {"protocol": "tcp"}

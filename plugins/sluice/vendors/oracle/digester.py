@@ -18,7 +18,7 @@ from sluice.vendors.oracle.column_texts import ColumnTexts
 from sluice.vendors.oracle.session import Value, native, quoted
 
 MOST_BYTES = 4_000
-"""Of a text that the server hashes by itself; a longer one is a LOB."""
+"""The highest number of bytes of a text that the server hashes directly; a longer one is a LOB."""
 _SHOWN_BYTES = 60
 
 
@@ -31,7 +31,7 @@ class Digest(common.Digest):
 
     @property
     def functions(self) -> str:
-        """What a query begins with that digests rows."""
+        """The beginning of a query that digests rows."""
         with_bytes = any(self.own(column.name).base == "BLOB" for column in self.columns)
         return f"{sql_files.render('oracle', 'blob_hex').strip()} " if with_bytes else ""
 
@@ -39,7 +39,7 @@ class Digest(common.Digest):
         return ColumnTexts(name, self.shape.column(name).type)
 
     def text(self, name: str) -> str:
-        """What a query asks for to get a column."""
+        """The expression of a column in a query."""
         return self.own(name).text("t")
 
     def joined(self, wanted: Sequence[str]) -> str:
@@ -148,7 +148,8 @@ class Digest(common.Digest):
 
 @dataclass(frozen=True)
 class RowsDigest(Digest):
-    """Of a table with a LONG, LONG RAW or XMLTYPE, of which the server makes no hash: its rows come here for it."""
+    """The digests of a table with a LONG, LONG RAW or XMLTYPE, which the server cannot hash: its rows are hashed
+    here."""
 
     def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
         counts: Counter[int] = Counter()
@@ -162,7 +163,7 @@ class RowsDigest(Digest):
         return [(digest, *key) for _, digest, key in self._rows(connection, self.within(blocks))]
 
     def _rows(self, connection: Session, where: str) -> Iterator[tuple[int, int, list[str | None]]]:
-        """Of each row its block, its digest and its key."""
+        """For each row its block, its digest and its key."""
         wanted = self.names
         hidden = [column.logical.kind not in SHOWN for column in self.columns]
         selected = ", ".join([self.block(), *map(self.text, (*wanted, *self.key))])
@@ -196,14 +197,15 @@ class Digester(common.Digester):
         return (RowsDigest if unread else Digest)(shape, columns, key, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
-        """Nothing keeps it; a statement says so when it has changed since the snapshot (ORA-01466)."""
+        """Does nothing: the table cannot be held. A statement fails if it was altered since the snapshot
+        (ORA-01466)."""
         native(connection).run(f"SELECT 1 FROM {names.place(table.table)} WHERE 1 = 0")
 
     def ranged(self, type_name: str) -> bool:
         return type_name.startswith("NUMBER(") and type_name.endswith(",0)")
 
     def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        """Of the first column of the key, a whole number: evenly between the lowest and the highest."""
+        """Bounds of the first column of the key, a whole number: evenly between the lowest and the highest value."""
         name = f"t.{quoted(shape.key[0].name)}"
         row = (
             native(connection)

@@ -1,4 +1,4 @@
-"""What the errors of an Oracle server and of its driver mean to Sluice: one table, by their codes."""
+"""Maps errors of an Oracle server and of its driver to Sluice's: one table, by their codes."""
 
 import re
 
@@ -61,12 +61,12 @@ KINDS: dict[str, type[DatabaseError]] = {
     )
     for code in codes.split()
 }
-"""By the server's code, without leading zeros, or the driver's; all others are `StatementFailed`."""
+"""By the server's code without leading zeros, or the driver's; all others are `StatementFailed`."""
 
 _OF_ROWS = "ORA-1400 ORA-1407 ORA-1401 ORA-1438 ORA-1426 ORA-12899 ORA-2290 ORA-2291 ORA-2292 ORA-14400 ORA-1722 \
 ORA-1461 ORA-1830 ORA-1839 ORA-1840 ORA-1841 ORA-1843 ORA-1847 ORA-1858 ORA-1861 ORA-1"
 OF_ROWS = frozenset(_OF_ROWS.split())
-"""What a row of the slave is refused for, besides what its triggers raise: values that do not fit, constraints."""
+"""Errors about a row of the slave, besides those of its triggers: values that do not fit, constraints."""
 _RAISED = re.compile(r"ORA-20\d{3}")
 
 WRAPPERS = frozenset({"DPY-6005", "ORA-604", "ORA-2091", "ORA-4088", "ORA-24381", "ORA-6512", "ORA-12801", "ORA-18008"})
@@ -74,12 +74,12 @@ WRAPPERS = frozenset({"DPY-6005", "ORA-604", "ORA-2091", "ORA-4088", "ORA-24381"
 
 _CODE = re.compile(r"\b(ORA|DPY|DPI)-0*(\d+)")
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-"""In the text of an error of Python's TLS, which the driver calls a failed connection."""
+"""A text in errors of Python's TLS, which the driver reports as a failed connection."""
 _CHECK_CONNECTION = "Check user, password, service and extras of the connection, and the account's privileges there."
 
 
 class Refusal(Exception):
-    """What of a server's error travels with Sluice's own: its code and its text."""
+    """The part of a server's error that Sluice's own error has: its code and its text."""
 
     def __init__(self, code: str, text: str):
         super().__init__(code, text)
@@ -112,7 +112,7 @@ def code_of(text: str, number: int = 0) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """What the server says, in one line, without the address of a page about it."""
+    """The server's message in one line, without the address of a page about it."""
     lines = [line for line in str(error).splitlines() if not line.startswith("Help: ")]
     return " ".join(" ".join(lines).split()) or type(error).__name__
 
@@ -148,6 +148,6 @@ def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseErr
 
 
 def refusal(error: BaseException) -> Refusal:
-    """What the server said, of an error that `made` made."""
+    """The server's message in an error that `made` made."""
     cause = error.__cause__
     return cause if isinstance(cause, Refusal) else Refusal("", str(error))

@@ -10,7 +10,7 @@ _TIME = re.compile(r"([+-]?)(\d+):(\d+):(\d+(?:\.\d+)?)$")
 
 
 def literal(text: str, *, months: bool) -> str:
-    """What TO_YMINTERVAL or TO_DSINTERVAL takes, of a canonical text. Raises `ValueError`."""
+    """The argument of TO_YMINTERVAL or TO_DSINTERVAL for a canonical text. Raises `ValueError`."""
     units = {unit: int(number) for number, unit in _UNIT.findall(text)}
     time = _TIME.search(text)
     if not units and time is None:

@@ -58,7 +58,7 @@ class KeyOrder(common.KeyOrder):
 
 
 def locate(shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
-    """For each key how many of `bounds`, which are in order, are at or below it.
+    """For each key, how many of the sorted `bounds` are at or below it.
 
     Sessions compare texts by their bytes (NLS_SORT = BINARY), so their order is known without the server.
     """

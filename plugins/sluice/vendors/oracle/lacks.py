@@ -1,4 +1,4 @@
-"""What a server or an account on it lacks, be it a master's or a slave's."""
+"""What a server or an account on it lacks, for a master or a slave."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ _UNICODE = "AL32UTF8"
 
 
 def of_server(session: OracleSession) -> list[Lack]:
-    """What the database cannot keep."""
+    """What the database cannot store."""
     row = session.run("SELECT n.VALUE FROM NLS_DATABASE_PARAMETERS n WHERE n.PARAMETER = 'NLS_CHARACTERSET'").fetchone()
     characters = str(row[0]) if row else ""
     if characters == _UNICODE:

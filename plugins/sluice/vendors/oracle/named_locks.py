@@ -1,4 +1,4 @@
-"""Locks by name, which a session holds beyond its transactions: DBMS_LOCK, which knows them by numbers."""
+"""Named locks of a session, independent of its transactions: DBMS_LOCK, which uses numbers for them."""
 
 import hashlib
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from sluice.vendors.oracle.session import native
 
 _NUMBERS = 1 << 30
 _GIVEN, _HAD = 0, 4
-"""What DBMS_LOCK answers: the lock is the session's from now on, or was already."""
+"""Answers of DBMS_LOCK: the lock was taken, or the session already had it."""
 
 
 def lock_number(name: str, schema: str) -> int:

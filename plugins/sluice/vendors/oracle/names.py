@@ -1,7 +1,7 @@
-"""Where the tables of a master are on an Oracle slave: names are taken as they are, in double quotes.
+"""The names of a master's tables on an Oracle slave: names are used exactly, in double quotes.
 
-The tables of a master's schema `public` are in the schema of the connection's account, those of any other schema in a
-schema of that name. What Sluice keeps for itself is in the account's schema.
+Tables of the master's schema `public` are in the schema of the connection's account, those of any other schema in a
+schema of that name. Sluice's own tables are in the account's schema.
 """
 
 from sluice.model.names import TableName

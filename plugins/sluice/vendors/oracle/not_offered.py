@@ -1,4 +1,4 @@
-"""What Oracle is not used for."""
+"""Functions that are not available on Oracle."""
 
 from sluice.errors import Terminal
 

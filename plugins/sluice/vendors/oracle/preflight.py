@@ -1,4 +1,4 @@
-"""What a server lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
+"""Finds what a server lacks, before anything is changed (`sluice.database.preflight.Preflight`)."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,8 @@ PRIVILEGES = {
 
 
 def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
-    """What the master lacks: privileges of the account, and what its tables are; beside redo what reads its rows."""
+    """What the master lacks: privileges of the account, and properties of its tables; beside redo, what reading its
+    rows needs."""
     session = native(connection)
     if session.redo is not None:
         return lacks_master.beside_redo(session)
@@ -34,7 +35,7 @@ def of_master(connection: Session, replication: Replication, *, light: bool = Fa
 
 
 def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
-    """What the master's tables that `covers` chooses ask of a slave."""
+    """What the master's tables for which `covers` is true need on a slave."""
     try:
         tables = [each.table for each in replication.resolve(row_source.tables(master)) if covers(each.table)]
     except Terminal:
@@ -67,7 +68,7 @@ def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
 
 
 def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """None: sequences are not taken along."""
+    """None: sequences are not replicated."""
     return []
 
 

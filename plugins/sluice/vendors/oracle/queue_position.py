@@ -62,7 +62,7 @@ class Incarnation:
 
     @property
     def values(self) -> tuple[int, str, int, int]:
-        """As a text of a position holds them."""
+        """The values in the text of a position."""
         return self.dbid, self.pdb, self.resetlogs, self.pdb_incarnation
 
 
@@ -75,7 +75,7 @@ def number_of(trans_key: str) -> int:
 
 
 def trans_key_of(number: int) -> str:
-    """The ID that `number_of` made a number of."""
+    """The ID for a number of `number_of`."""
     rest, sequence = divmod(number, 1 << _SEQUENCE)
     segment, slot = divmod(rest, 1 << _SLOT)
     return f"{segment}.{slot}.{sequence}"
@@ -91,15 +91,15 @@ class QueuePosition:
     seen: frozenset[int]
     incarnation: Incarnation
     scn: int = field(default=0, compare=False)
-    """As of which ITEMS was read. A block that is read as of it shows what this position covers."""
+    """The SCN as of which ITEMS was read. A block that is read as of it shows what this position covers."""
     oldest: int = field(default=0, compare=False)
     """No transaction that is not covered began before this SCN; 0 where that is not known."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
-    """For each open transaction a key below all that it can have drawn."""
+    """For each open transaction, a key below all keys that it can have drawn."""
     time: str = field(default="", compare=False)
     """The master's clock, ISO 8601, UTC."""
     prefix: str = field(default="", compare=False)
-    """Whose ITEMS it is about."""
+    """The prefix of its ITEMS."""
 
     @property
     def resetlogs(self) -> int:
@@ -150,7 +150,7 @@ class QueuePosition:
         return min([self.low, *(self.floors.get(transaction, 0) for transaction in ended)])
 
     def text(self) -> str:
-        """The form in which it is kept; `parse` reads it back."""
+        """The text for storage; `parse` reads it."""
         values = {
             "vendor": "oracle",
             "low": self.low,

@@ -42,7 +42,7 @@ def begin_snapshot(connection: Session, exported: str | None = None) -> None:
 
 
 def export_snapshot(connection: Session) -> str:
-    """Of a master its SCN; of a slave what CHECKPOINT says."""
+    """For a master its SCN; for a slave the digest of CHECKPOINT."""
     session = native(connection)
     if named := blocks.exported(session):
         return named
@@ -54,7 +54,7 @@ def export_snapshot(connection: Session) -> str:
 def rows_under(
     connection: Session, of: ComparedTable, keys: Sequence[Texts], *, alike: bool = False
 ) -> list[Texts | None]:
-    """For each of `keys` the row under exactly these texts, None where there is none; `alike`: under an equal key."""
+    """For each of `keys`, the row with exactly these texts, None without one; `alike`: with an equal key."""
     session = native(connection)
     present = shape(connection, of.table)
     if present is None or {column.name for column in present.key} != set(of.key):

@@ -1,4 +1,4 @@
-"""What tables are defined to be (`sluice.database.schema.Schemas`), on a master and on a slave."""
+"""Definitions of tables (`sluice.database.schema.Schemas`), on a master and on a slave."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefini
 
 
 def types(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
-    """None: a table with a type of the database's own is not captured."""
+    """None: a table with a user-defined type is not captured."""
     return []
 
 
@@ -60,7 +60,7 @@ def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
 
 
 def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
-    """The foreign keys of `tables`. Checks stay on the master, where they hold."""
+    """The foreign keys of `tables`. Checks are not replicated."""
     wanted = set(tables)
     return [
         Constraint(
@@ -73,7 +73,7 @@ def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constr
 
 
 def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
-    """None are taken along."""
+    """None are replicated."""
     return []
 
 
@@ -94,15 +94,15 @@ def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[Doma
 
 
 def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
-    """None: the master's checks hold there."""
+    """None: checks are not replicated."""
     return []
 
 
 def views(connection: Session, prefix: Prefix) -> list[View]:
-    """None are taken along."""
+    """None are replicated."""
     return []
 
 
 def free_sequences(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
-    """None are taken along."""
+    """None are replicated."""
     return []

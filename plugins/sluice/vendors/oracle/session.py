@@ -40,7 +40,7 @@ CLAIM = "FOR UPDATE SKIP LOCKED"
 class OracleSession(OwnTransactions):
     """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves.
 
-    A statement that fails leaves nothing behind, and the transaction around it goes on. DDL commits by itself.
+    A failing statement has no effect, and its transaction can continue. DDL commits by itself.
     """
 
     vendor = "oracle"
@@ -60,11 +60,11 @@ class OracleSession(OwnTransactions):
 
     @abstractmethod
     def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
-        """Of each row how many rows the statement touched."""
+        """For each row, how many rows the statement changed."""
 
     @abstractmethod
     def result_of(self, call: str, values: Mapping[str, Value]) -> int:
-        """What a function of PL/SQL returns, as `NAME(:a, :b)`: one that may change something."""
+        """The result of a function of PL/SQL, `NAME(:a, :b)`, which may change something."""
 
     @abstractmethod
     def call(self, procedure: str, values: Mapping[str, Value]) -> None:
@@ -97,7 +97,7 @@ class OracleSession(OwnTransactions):
 
     @cached_property
     def schema(self) -> str:
-        """Where names without a schema are looked for."""
+        """The schema in which names without a schema are looked up."""
         row = self.run("SELECT SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') FROM DUAL").fetchone()
         return str(row[0]) if row else ""
 
@@ -115,7 +115,7 @@ class OracleSession(OwnTransactions):
             return self._run(query, {} if values is None else _plain(values), first=first)
 
     def run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
-        """The same statement for each of `rows` in one go: of each how many rows it touched."""
+        """Runs a statement for each of `rows` in one call; for each row, how many rows it changed."""
         if not rows:
             return []
         with self._alone():
@@ -164,7 +164,7 @@ class OracleSession(OwnTransactions):
                 self._run(f"ROLLBACK TO SAVEPOINT {savepoint}", {}, first=False)
 
     def begin_read_only(self) -> None:
-        """From here on the session sees one moment, and only reads."""
+        """Begins a transaction that sees one moment, and only reads."""
         self._rollback()
         self._reading = True
         self._run("SET TRANSACTION READ ONLY", {}, first=False)
@@ -175,7 +175,7 @@ class OracleSession(OwnTransactions):
         self._undo(None)
 
     def see(self, scn: int) -> None:
-        """From here on queries see all tables as of `scn`, and nothing can be changed. Outside a transaction."""
+        """Makes queries see all tables as of `scn`; nothing can be changed. Outside a transaction."""
         self.see_now()
         self.call("DBMS_FLASHBACK.ENABLE_AT_SYSTEM_CHANGE_NUMBER(:scn)", {"scn": scn})
         self.seen = scn
@@ -187,7 +187,7 @@ class OracleSession(OwnTransactions):
             self.call("DBMS_FLASHBACK.DISABLE", {})
 
     def name_origin(self, origin: str) -> None:
-        """Says that the changes of this session come from the replication `origin`: see origin.sql."""
+        """Marks changes of this session as those of the replication `origin`: see origin.sql."""
         self.call("DBMS_APPLICATION_INFO.SET_CLIENT_INFO(:client_info)", {"client_info": f"sluice {origin}"})
 
     def ping(self) -> None:
@@ -201,13 +201,13 @@ class OracleSession(OwnTransactions):
         return datetime.fromisoformat(str(row[0])).replace(tzinfo=UTC)
 
     def limit_lock_waits(self, seconds: float) -> None:
-        """Of definitions. For a row a statement waits as long as another transaction has it: there is no such
-        setting."""
+        """Limits waits for locks of definitions. For a row, a statement waits as long as another transaction locks
+        it: there is no such setting."""
         self.run(f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {max(0, round(seconds))}")
 
 
 def native(session: Session) -> OracleSession:
-    """The session as this package made it."""
+    """The session of this package."""
     made: object = session
     assert isinstance(made, OracleSession), "a session of another vendor"
     return made

@@ -31,7 +31,7 @@ def allow_silence(connection: Session) -> str:
 
 
 def limit_lock_waits(connection: Session, seconds: float) -> None:
-    """For the rest of the session: there is no such setting of a transaction."""
+    """Sets the limit for the rest of the session: there is no setting of a transaction."""
     connection.limit_lock_waits(seconds)
 
 
@@ -40,7 +40,7 @@ def be_durable(connection: Session) -> None:
 
 
 def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
-    """A snapshot holds nothing on the server: undo that it needs is kept no longer for its sake."""
+    """Begins reading. A snapshot holds nothing on the server: it does not prolong the life of undo."""
 
 
 def end_when_idle(connection: Session, seconds: float) -> None:

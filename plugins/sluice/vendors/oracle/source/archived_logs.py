@@ -1,4 +1,4 @@
-"""Which archived redo logs a master has (`sluice.database.archived_logs`)."""
+"""The archived redo logs of a master (`sluice.database.archived_logs`)."""
 
 from sluice import sql_files
 from sluice.database.archived_logs import ArchivedLogs, LogCopy

@@ -1,6 +1,7 @@
-"""Files in the disk groups of ASM, over DBMS_DISKGROUP of the ASM instance (`sluice.database.disk_groups`).
+"""Files in the disk groups of ASM, through DBMS_DISKGROUP of the ASM instance (`sluice.database.disk_groups`).
 
-Never run on an ASM instance: none was at hand. What the package takes and gives is what others have written of it.
+It was never run on an ASM instance, as none was available. The parameters and results of the package are as others
+describe them.
 """
 
 import threading
@@ -17,12 +18,12 @@ from sluice.vendors.oracle.connection import opened
 from sluice.vendors.oracle.errors import converted
 
 PIECE = 24_576
-"""Bytes that one call reads: it may give 32,767, and this is a multiple of every size of a block."""
+"""The number of bytes of one call: at most 32,767, and a multiple of every block size."""
 LARGEST_RAW = 32_767
 
 
 class Variable(Protocol):
-    """What a statement gives back by a name."""
+    """A named result of a statement."""
 
     def setvalue(self, position: int, value: Any, /) -> None: ...
 
@@ -30,7 +31,7 @@ class Variable(Protocol):
 
 
 class Cursor(Protocol):
-    """Of python-oracledb, as far as it is used here."""
+    """A cursor of python-oracledb, as far as it is used here."""
 
     def var(self, kind: Any, size: int = 0, /) -> Variable: ...
 
@@ -42,7 +43,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """The same of a connection."""
+    """A connection of python-oracledb, as far as it is used here."""
 
     def cursor(self) -> Cursor: ...
 
@@ -50,7 +51,7 @@ class Connection(Protocol):
 
 
 class Disks:
-    """See `DiskGroups`. One connection a thread, made when it is first needed, and anew after an error."""
+    """See `DiskGroups`. Each thread has a connection, opened when it is first needed, and again after an error."""
 
     def __init__(self, connect: Callable[[], Connection], place: str):
         self._connect, self._place = connect, place
@@ -107,7 +108,7 @@ class Disks:
 
 
 def connect(info: ConnectionInfo) -> Disks:
-    """Of the ASM instance that `info` names, as an administrator (SYSASM)."""
+    """The disk groups of the ASM instance `info`, as an administrator (SYSASM)."""
 
     def connected() -> Connection:
         connection: Connection = opened(info, oracledb.AUTH_MODE_SYSASM)
@@ -117,7 +118,7 @@ def connect(info: ConnectionInfo) -> Disks:
 
 
 def _pieces(cursor: Cursor, handle: int, size: int, block: int, count: int) -> Iterator[bytes]:
-    """Up to `count` blocks, as many as there are."""
+    """Reads up to `count` blocks, as many as there are."""
     end = block + count
     while block < end:
         length, data = cursor.var(int), cursor.var(oracledb.DB_TYPE_RAW, LARGEST_RAW)

@@ -1,8 +1,9 @@
-"""Reading tables of an Oracle master as of an SCN: blocks with their markers, what several sessions see together.
+"""Reads tables of an Oracle master as of an SCN: blocks with their markers, and snapshots that several sessions
+share.
 
-A position's SCN is the moment of which it says what was seen (`source/position.py`), so a session that sees the tables
-as of it sees what the position covers, and nothing else. Undo must reach back to it: seconds for a block, as long as
-they take for a comparison or a load in one snapshot.
+A position's SCN is the moment of which it says what was seen (`source/position.py`), so a session that reads the
+tables as of it sees exactly what the position covers. Undo must reach back to it: seconds for a block, or the
+duration of a comparison or a load in one snapshot.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,11 @@ from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source import positions
 
 _AS_OF = "scn "
-"""Begins the name of a snapshot of a master."""
+"""The beginning of the name of a snapshot of a master."""
 
 
 class NoSharedLocks(Terminal):
-    """Rows cannot be locked against changes alone."""
+    """Rows cannot be locked against changes only."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
@@ -44,7 +45,7 @@ class Block:
 
     @property
     def open(self) -> bool:
-        """No transaction lasts."""
+        """False: no transaction stays open."""
         return False
 
     def end(self) -> None:
@@ -57,7 +58,7 @@ def reading(
 ) -> Iterator[Block]:
     """The table as of a position that is taken now. Raises `TableGone`, `NoSharedLocks`.
 
-    What a table is, its dictionary says as of now. So it is asked before and behind: a table that is altered meanwhile
+    The dictionary describes the present table. So it is read before and after: if the table is altered meanwhile, it
     is read again.
     """
     session = native(connection)
@@ -99,7 +100,7 @@ def position_of_snapshot(
 
 
 def enter(session: OracleSession, exported: str) -> bool:
-    """Sees what the snapshot of a master `exported` sees; False where that is the name of none."""
+    """Makes the session see the snapshot `exported` of a master; False if that is no such name."""
     if not exported.startswith(_AS_OF):
         return False
     session.see(_scn(exported))
@@ -107,7 +108,7 @@ def enter(session: OracleSession, exported: str) -> bool:
 
 
 def exported(session: OracleSession) -> str | None:
-    """The name of what the session sees of a master; None where it sees none as of an SCN."""
+    """The name of the snapshot of a master that the session sees; None if it sees none as of an SCN."""
     return None if session.seen is None else f"{_AS_OF}{session.seen}"
 
 

@@ -1,4 +1,4 @@
-"""Queries that all slaves answer at one position: not offered on an Oracle master (`sluice.database.broadcasts`)."""
+"""Queries at one position: not available with an Oracle master (`sluice.database.broadcasts`)."""
 
 from contextlib import AbstractContextManager
 

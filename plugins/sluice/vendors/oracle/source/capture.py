@@ -1,4 +1,4 @@
-"""What captures the changes of an Oracle master (`sluice.database.capture.Capture`)."""
+"""The capture of an Oracle master's changes (`sluice.database.capture.Capture`)."""
 
 # ruff: noqa: F401 (what is imported here is offered)
 

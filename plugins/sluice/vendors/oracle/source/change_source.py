@@ -36,7 +36,7 @@ from sluice.vendors.oracle.source.tables_registry import captured, registered, r
 
 
 def foreign_keys(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
-    """Those by which `tables` refer to others, or to themselves."""
+    """The foreign keys by which `tables` refer to others, or to themselves."""
     wanted = list(tables)
     return [own.key for own in catalog.foreign_keys(connection, wanted) if own.key.child in wanted]
 

@@ -1,6 +1,7 @@
-"""Which column of a definition is which one of the definition before it.
+"""Matches columns of a definition with those of the definition before it.
 
-Oracle numbers columns anew when one is dropped, so a number does not stay with its column, as `Column.position` says.
+Oracle numbers columns again when one is dropped, so a number does not identify a column, as `Column.position` has
+to.
 """
 
 from dataclasses import replace
@@ -9,10 +10,10 @@ from sluice.model.table_definition import TableDefinition
 
 
 def with_places(now: TableDefinition, before: TableDefinition) -> TableDefinition:
-    """`now`, its columns numbered as those of `before` are that they were.
+    """`now` with the column numbers of `before`.
 
-    A column that has its name is the same one. Where there are as many columns as before, one with a new name is taken
-    for the one that stood at its place and is gone: it was renamed. All others are new.
+    A column with the same name is the same one. If there are as many columns as before, a column with a new name
+    counts as the missing one of its place, which was renamed. All others are new.
     """
     former, present = before.shape.columns, now.shape.columns
     names = {column.name for column in present}

@@ -1,4 +1,4 @@
-"""What an Oracle master has beside its captured tables (`sluice.database.accounts.MasterContents`)."""
+"""What an Oracle master has besides its captured tables (`sluice.database.accounts.MasterContents`)."""
 
 from sluice.database.accounts import Content
 from sluice.database.session import Session
@@ -7,12 +7,12 @@ from sluice.vendors.oracle.not_offered import NotOffered
 
 
 def is_superuser(connection: Session) -> bool:
-    """False: nothing here is made by one."""
+    """False: a superuser creates nothing here."""
     return False
 
 
 def encoding(connection: Session) -> str:
-    """Texts come in UTF-8, see `check`."""
+    """UTF-8, see `check`."""
     return "UTF8"
 
 
@@ -21,11 +21,11 @@ def inventory(connection: Session) -> list[Content]:
 
 
 def event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Those that there are come with the resources."""
+    """Does nothing: they are created with the resources."""
 
 
 def remove_event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
-    """They go with the resources."""
+    """Does nothing: they are removed with the resources."""
 
 
 def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool:

@@ -1,4 +1,4 @@
-"""Definitions of an Oracle master's tables: which a change was captured under, and what changed them."""
+"""Definitions of an Oracle master's tables: under which one a change was captured, and how they changed."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -42,13 +42,14 @@ def of_changes(
 
 
 def joining(connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
-    """The tables that join after `applied`. Their rows never all follow in the stream: a load brings them."""
+    """The tables that join after `applied`. A load brings their rows, which never all follow in the stream."""
     del schema
     return {change.table: False for change in _unseen(connection, prefix, applied, 0) if change.action == "CREATE"}
 
 
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
-    """Compares the replicated tables with what was recorded, and queues an item for each change; how many."""
+    """Compares the replicated tables with the recorded definitions, and queues an item for each change. Returns how
+    many."""
     del schema
     session = native(connection)
     before = Server(session, prefix).draw()
@@ -58,7 +59,7 @@ def check(connection: Session, prefix: Prefix, schema: str) -> int:
 
 
 def compare(connection: Session, prefix: Prefix, schema: str) -> int:
-    """`check`, but finds nothing this time where writers or DDL hold the locks that it needs."""
+    """Like `check`, but finds nothing if writers or DDL hold the locks that it needs."""
     try:
         return check(connection, prefix, schema)
     except LockNotAvailable:
@@ -66,14 +67,14 @@ def compare(connection: Session, prefix: Prefix, schema: str) -> int:
 
 
 def digest(connection: Session, prefix: Prefix, schema: str) -> str:
-    """Changes when there is something new to compare definitions for."""
+    """A text that changes when definitions have to be compared."""
     del schema
     ((text,),) = native(connection).run(sql_files.render("oracle", "definitions_digest", prefix=str(prefix)))
     return str(text)
 
 
 def reports(connection: Session, prefix: Prefix, schema: str) -> bool:
-    """False: the trigger on the database tells of TRUNCATE at once; definitions are compared."""
+    """False: the trigger on the database reports only TRUNCATE at once; definitions are compared."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Which tables of an Oracle master can be captured."""
+"""Decides which tables of an Oracle master can be captured."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from sluice.vendors.oracle.column_texts import UNREAD
 from sluice.vendors.oracle.session import OracleSession
 
 KEY_BYTES = 4_000
-"""Of a key as a text: what GUID holds."""
+"""The highest number of bytes of a key's text, in GUID."""
 _FIXED_KEY_BYTES = 50
 _CAPTURED = re.compile(
     r"(VARCHAR2|CHAR|NVARCHAR2|NCHAR|RAW)\(.*\)|NUMBER(\(.*\))?|FLOAT(\(.*\))?|BINARY_FLOAT|BINARY_DOUBLE|DATE"
@@ -21,7 +21,7 @@ _REMEDY = "leave it out of `tables`, or change it on the master"
 
 
 def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Of each of `tables` that cannot be captured why, and what to do."""
+    """For each of `tables` that cannot be captured, the reason and the remedy."""
     shapes = catalog.shapes(session, tables)
     kinds = catalog.kinds(session, tables)
     faults: dict[TableName, str] = {}
@@ -42,7 +42,7 @@ def unfit(session: OracleSession, tables: Sequence[TableName]) -> dict[TableName
 
 
 def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[str]:
-    """What stands in the way of capturing a table with these columns and types, each the end of `the table …`."""
+    """Why a table with these columns and types cannot be captured, each as the end of `the table …`."""
     faults = []
     for name, kind in columns:
         if kind in UNREAD:
@@ -60,7 +60,7 @@ def of_columns(columns: Sequence[tuple[str, str]], key: Sequence[str]) -> list[s
 
 
 def key_bytes(kind: str) -> int:
-    """Of a key's column as a text, at most."""
+    """The highest number of bytes of a key column's text."""
     size = _SIZE.search(kind)
     if size is None or not kind.startswith(("VARCHAR2", "CHAR", "NVARCHAR2", "NCHAR", "RAW")):
         return _FIXED_KEY_BYTES

@@ -1,4 +1,4 @@
-"""What Sluice keeps on an Oracle master by name: INFO."""
+"""Sluice's named values on an Oracle master: INFO."""
 
 from collections.abc import Sequence
 

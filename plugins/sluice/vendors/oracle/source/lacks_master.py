@@ -40,9 +40,9 @@ _VIEWS = {
     "V$PDB_INCARNATION": "SYS.V_$PDB_INCARNATION",
     "DBA_2PC_PENDING": "SYS.DBA_2PC_PENDING",
 }
-"""What a position reads, and what is granted for it."""
+"""What a position reads, and the privilege for it."""
 _OF_ROWS = _VIEWS | {"GV$SESSION": "SYS.GV_$SESSION"}
-"""The same beside redo: which transactions its stream lacks, and whose they are."""
+"""The same beside redo: the transactions that its stream lacks, and their owners."""
 
 
 def lacks(session: OracleSession, replication: Replication, *, light: bool) -> list[Lack]:
@@ -69,7 +69,7 @@ def lacks(session: OracleSession, replication: Replication, *, light: bool) -> l
 
 
 def beside_redo(session: OracleSession) -> list[Lack]:
-    """What is lacking to read the rows of a master whose changes come from its redo."""
+    """What is missing for reading the rows of a master whose changes come from its redo."""
     needed = {package: _PACKAGES[package] for package in ("DBMS_FLASHBACK", "DBMS_CRYPTO")}
     views = _of_views(
         session, _OF_ROWS, "rows are read once no transaction runs that the redo lacks: it is asked for them"
@@ -86,7 +86,7 @@ def _of_logging(session: OracleSession) -> list[Lack]:
 
 
 def _of_policies(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
-    """Of rows that are hidden from the account a load and a comparison would know nothing."""
+    """Policies that may hide rows from the account, which a load and a comparison would not notice."""
     if _SEES_ALL in granted(session):
         return []
     why = "it may hide rows from the account, which a load and a comparison would then lack alike"
@@ -107,7 +107,7 @@ def _of_account(session: OracleSession, owners: Collection[str]) -> list[Lack]:
 
 
 def _of_views(session: OracleSession, views: Mapping[str, str], why: str) -> list[Lack]:
-    """Those that the account may not read."""
+    """The tables that the account may not read."""
     user, lacks = account(session), []
     for view, needed in views.items():
         try:

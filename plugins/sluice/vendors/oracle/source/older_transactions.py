@@ -1,9 +1,10 @@
-"""From which SCN on a stream of redo lacks no transaction: rows that are read as of that SCN or a later one fit to it.
+"""Finds the SCN from which on a stream of redo lacks no transaction, so that rows can be read as of that SCN or a
+later one.
 
-OpenLogReplicator leaves out a transaction that began before the redo that it reads, whenever it commits. A row that is
-read while one runs has nothing of it, and the stream brings nothing of it later. So rows are read as of an SCN at which
-all of them have ended. What ran when the stream begins is found by its first SCN: it is below the one with which the
-stream begins.
+OpenLogReplicator leaves out a transaction that began before the redo that it reads, whenever it commits. A row that
+is read while such a transaction runs lacks its changes, and the stream never brings them. So rows are read as of an
+SCN at which all of them have ended. They are found by their first SCN, which is below the one at which the stream
+begins.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,28 +16,28 @@ from sluice.vendors.oracle.queue_position import trans_key_of
 from sluice.vendors.oracle.source.position import Running, expect_steady, running
 
 SHOWN = 5
-"""So many transactions are listed one by one."""
+"""The number of transactions that are listed one by one."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What runs on a master."""
+    """The running transactions of a master."""
 
     older: Mapping[int, int]
-    """The transactions that the stream lacks, each with the SCN with which it began; 0 where that is not known."""
+    """The transactions that the stream lacks, each with the SCN at which it began; 0 if unknown."""
     scn: int
-    """What has ended had ended up to here."""
+    """Transactions that have ended had ended at or below this SCN."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose a transaction is, as far as the master says."""
+    """The owner of a transaction, as far as the master tells it."""
 
     since: str
     """By the master's clock."""
     instance: int
     session: str
-    """`SID,SERIAL#`; empty where it has none."""
+    """`SID,SERIAL#`; empty without a session."""
     account: str
     program: str
 
@@ -78,7 +79,7 @@ class OlderTransactions(Transient):
 
 
 class ThreadsUnread(Transient):
-    """Instances of the master are open whose redo is not in the stream."""
+    """Open instances of the master whose redo is not in the stream."""
 
     def __init__(self, place: str, threads: Collection[int]):
         super().__init__(
@@ -90,7 +91,7 @@ class ThreadsUnread(Transient):
 
 
 class StreamBehind(Transient):
-    """The last transaction that the stream lacks has ended, and the stream has not come there."""
+    """The last transaction that the stream lacks has ended, and the stream has not reached that SCN."""
 
     def __init__(self, place: str, complete_from: int, shown: int):
         super().__init__(
@@ -101,7 +102,7 @@ class StreamBehind(Transient):
 
 
 def _text(xid: int, began: int, owner: Owner | None) -> str:
-    """One of them, and what ends it."""
+    """One of them, with the statement that ends it."""
     key = trans_key_of(xid)
     text = f"Transaction {key}, of SCN {began or 'unknown'}"
     if owner is None or not owner.session:

@@ -1,4 +1,4 @@
-"""Changes that wait in ITEMS on an Oracle master: of one table, and of the first transaction."""
+"""Waiting changes in ITEMS on an Oracle master: of one table, and of the first transaction."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from sluice.vendors.oracle.source.queue import Condition, of_table
 def read(
     connection: Session, prefix: Prefix, schema: str, window: Window, table: TableName, most: int
 ) -> list[WaitingChange]:
-    """The changes of `table` in the window, in order, as the session sees them; `most` of them."""
+    """The changes of `table` in the window, in order, as the session sees them; at most `most`."""
     del schema
     text, values = of_table(table)
     chosen = Condition(window, text, values | {"most": most})
@@ -25,7 +25,7 @@ def read(
 def first_transaction(
     connection: Session, prefix: Prefix, schema: str, window: Window, left_out: Collection[TableName]
 ) -> list[WaitingTable]:
-    """What the first transaction of the window changes that changes any table not `left_out`; empty for none."""
+    """What the first transaction changes that changes a table not in `left_out`; empty without one."""
     del schema
     session = native(connection)
     conditions, values = ["1 = 1"], dict[str, Value]()

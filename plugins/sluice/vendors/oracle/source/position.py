@@ -1,7 +1,7 @@
-"""Taking positions on an Oracle master: the order of the steps is the whole of it.
+"""Takes positions on an Oracle master: the order of the steps is essential.
 
 `tests/oracle/test_position_model.py` runs `take` against random histories of transactions, on one instance and on
-several, and shows what is lost, or comes twice, where a step is left out or two change places.
+several, and shows what is lost or comes twice if a step is left out or two are exchanged.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,11 +18,11 @@ class Thread:
 
     number: int
     instance: str
-    """Which run of which instance; empty where it ended and its thread is not recovered yet."""
+    """The run of the instance; empty if it ended and its thread is not recovered yet."""
 
 
 class InstanceLost(Transient):
-    """An instance of the master ended, or began, while a position was taken, or is not recovered yet."""
+    """An instance of the master ended or started while a position was taken, or is not recovered yet."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -33,18 +33,18 @@ class InstanceLost(Transient):
 
 
 class Running(Protocol):
-    """What is asked of a master about what runs there, each by a statement of its own, outside a transaction."""
+    """Queries of a master about running transactions, each a statement of its own, outside a transaction."""
 
     def threads(self) -> Collection[Thread]:
         """The open threads."""
         ...
 
     def listed(self) -> Mapping[int, int]:
-        """The transactions in the list of running ones of every instance, each with the SCN with which it began."""
+        """The listed running transactions of every instance, each with the SCN at which it began."""
         ...
 
     def prepared(self) -> Collection[int]:
-        """The transactions that another system decides on, and that are not decided yet."""
+        """The prepared transactions, on which another system has not decided yet."""
         ...
 
     def scns(self) -> Collection[int]:
@@ -57,19 +57,20 @@ class Running(Protocol):
 
 
 class Master(Running, Protocol):
-    """What is asked of one besides."""
+    """Further queries of a master for a position."""
 
     def incarnation(self) -> Incarnation:
-        """Which history of which database this is."""
+        """The database and its incarnation."""
         ...
 
     def draw(self) -> int:
-        """The next number of the sequence, which is ORDER: numbers rise in the order in which they are drawn, on
-        whatever instance."""
+        """The next number of the sequence, which is ORDER: numbers rise in the order in which they are drawn, on any
+        instance."""
         ...
 
     def visible(self, scn: int, above: int, up_to: int, among: Collection[int]) -> Collection[int]:
-        """The transactions that have a change in ITEMS as of `scn`: one between these keys, or any if of `among`."""
+        """The transactions with a change in ITEMS as of `scn`: with a key between these, or with any key for those
+        of `among`."""
         ...
 
     def time(self) -> str:
@@ -115,10 +116,10 @@ def take(master: Master, previous: QueuePosition | None = None) -> QueuePosition
 
 
 def running(master: Running) -> Mapping[int, int]:
-    """The transactions that run, each with the SCN with which it began; 0 where that is not known.
+    """The running transactions, each with the SCN at which it began; 0 if unknown.
 
-    A prepared transaction may leave the list of running ones and come back to it. It is in one of the two lists at any
-    time; that of the running ones is read on both sides, so that none is missed on its way.
+    A prepared transaction may leave the list of running ones and return to it. It is in one of the two lists at any
+    time; the list of running ones is read before and after the other, so that none is missed.
     """
     before = master.listed()
     prepared = dict.fromkeys(master.prepared(), 0)
@@ -126,6 +127,6 @@ def running(master: Running) -> Mapping[int, int]:
 
 
 def expect_steady(before: Collection[Thread], now: Collection[Thread]) -> None:
-    """Each thread has its instance, and they are the same ones. Raises `InstanceLost`."""
+    """Checks that each thread has its instance, and that they have not changed. Raises `InstanceLost`."""
     if not all(thread.instance for thread in before) or frozenset(before) != frozenset(now):
         raise InstanceLost

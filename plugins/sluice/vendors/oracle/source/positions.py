@@ -1,4 +1,4 @@
-"""Positions of an Oracle master, over a session there: taken, and made sure of."""
+"""Positions of an Oracle master over a session: taken, and made durable."""
 
 from dataclasses import replace
 
@@ -20,11 +20,12 @@ def take(connection: Session, prefix: Prefix, schema: str, previous: Position | 
 
 
 def moment(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Moment:
-    """As of which SCN the master shows what a position that is taken now covers; floors follow from `previous`.
+    """The position taken now, with the SCN as of which the master shows what it covers; floors follow from
+    `previous`.
 
-    With redo that is where its stream ends: what committed later is not covered. Raises `InstanceLost`,
-    `MasterReplaced`, `SequenceWentBack`, `NoPrimary`; with redo `ThreadsUnread`, `OlderTransactions`, `StreamBehind`
-    and what `RedoStream.moment` raises.
+    With redo, this is the end of its stream: later commits are not covered. Raises `InstanceLost`, `MasterReplaced`,
+    `SequenceWentBack`, `NoPrimary`; with redo `ThreadsUnread`, `OlderTransactions`, `StreamBehind` and what
+    `RedoStream.moment` raises.
     """
     del schema  # the account's own
     session = native(connection)
@@ -37,8 +38,11 @@ def moment(connection: Session, prefix: Prefix, schema: str, previous: Position 
 
 
 def _of_redo(server: Server, redo: RedoStream) -> Moment:
-    """Only while all open redo threads are in the stream, and once every transaction that it lacks has ended: from
-    which SCN on that is so, the stream keeps."""
+    """The moment at the end of the stream.
+
+    Only while all open redo threads are in the stream, and after every transaction that it lacks has ended: the stream
+    stores the SCN from which on that is so.
+    """
     moment = redo.moment(server.incarnation().resetlogs)
     if unread := {thread.number for thread in server.threads()} - set(redo.threads()):
         raise ThreadsUnread(server.session.place, unread)
@@ -56,24 +60,24 @@ def _of_redo(server: Server, redo: RedoStream) -> Moment:
 
 
 def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
-    """None: rows that are older than the capture come by an initial update alone."""
+    """None: only an initial update brings rows that are older than the capture."""
     return None
 
 
 def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> Position:
-    """Where the master stands now: ITEMS does not know which states it had in between, however many `changes`."""
+    """The master's position now: ITEMS does not tell earlier states, for any number of `changes`."""
     del changes
     return take(connection, prefix, schema, previous)
 
 
 def nothing_committed(connection: Session, since: Position) -> bool:
-    """Never: only a whole position tells, and taking one is what a turn costs."""
+    """Always false: only a whole position could tell, which costs as much as a turn."""
     del connection, since
     return False
 
 
 def secure(connection: Session, position: Position) -> None:
-    """Others see a commit before it is on disk. One that comes later, and waits for the disk, has it there as well."""
+    """Others see a commit before it is on disk. A later commit that waits for the disk brings it there as well."""
     session = native(connection)
     if session.redo is not None:
         session.redo.secure(position)

@@ -1,4 +1,4 @@
-"""Deletes from ITEMS of an Oracle master what every slave has, and keeps what is noted of it in INFO."""
+"""Deletes from ITEMS of an Oracle master what every slave has, and stores its records in INFO."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,13 +18,13 @@ from sluice.vendors.oracle.source.info import Info
 from sluice.vendors.oracle.source.queue import listed
 
 _RECORD, _SLAVES, _HOLDERS, _FEED = "purged", "slaves", "purge_held", "feed "
-"""Names in INFO. A feed's position is under `feed `, the feed, which holds no blank, a blank and the table."""
+"""Names in INFO. A feed's position has the name `feed `, the feed, which contains no blank, a blank, and the table."""
 
 
 def purge(connection: Session, prefix: Prefix, schema: str, seen: Iterable[Position], *, batch: int = 20_000) -> int:
-    """Deletes the changes that all of `seen` cover, up to the lowest of their `low`; how many.
+    """Deletes the changes that all of `seen` cover, up to the lowest of their `low`. Returns how many.
 
-    `seen` holds the checkpoint of every slave of the prefix: leaving one out loses its changes. Each batch, of so many
+    `seen` has the checkpoint of every slave of the prefix: a missing one loses its changes. Each batch, of so many
     keys, is a transaction. Raises `ValueError` without any.
     """
     del schema
@@ -54,7 +54,7 @@ def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
 
 
 def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
-    """How much waits in ITEMS, by its keys and as of the last statistics, and who holds the purge."""
+    """The size of ITEMS, by its keys and the last statistics, and who holds the purge."""
     session = native(connection)
     ((changes,),) = session.run(f"SELECT NVL(MAX(i.REPL_KEY) - MIN(i.REPL_KEY) + 1, 0) FROM {prefix}ITEMS i")
     noted = json.loads(_info(connection, prefix).value(_HOLDERS) or "{}")
@@ -65,14 +65,14 @@ def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
 
 
 def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
-    """How many changes are in ITEMS, counted, and about how many bytes they are."""
+    """The counted changes in ITEMS, and their estimated size in bytes."""
     session = native(connection)
     ((changes,),) = session.run(f"SELECT COUNT(*) FROM {prefix}ITEMS i")
     return int(changes), _bytes(session, prefix, int(changes))
 
 
 def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
-    """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
+    """Records that `slaves` hold the purge, since now unless one of them already did; without any, that it goes on."""
     info, names = _info(connection, prefix), list(slaves)
     with connection.transaction():
         former = json.loads(info.value(_HOLDERS) or "{}")
@@ -84,7 +84,7 @@ def note_holders(connection: Session, prefix: Prefix, schema: str, slaves: Itera
 
 
 def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
-    """What the last purge noted of the slaves."""
+    """What the last purge recorded about the slaves."""
     return {
         name: SlaveNote(positions.parse(note["position"]) if note["position"] else None, note["dropped"])
         for name, note in json.loads(_info(connection, prefix).value(_SLAVES) or "{}").items()
@@ -92,7 +92,7 @@ def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNo
 
 
 def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
-    """Keeps it for the next purge."""
+    """Stores it for the next purge."""
     notes = {
         name: {"position": one.position.text() if one.position else None, "dropped": one.dropped}
         for name, one in slaves.items()
@@ -101,7 +101,7 @@ def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, 
 
 
 def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition]:
-    """Up to where each feed has read, by feed and table."""
+    """The position up to which each feed has read, by feed and table."""
     entries = [
         (name.removeprefix(_FEED).partition(" "), value)
         for name, value in _info(connection, prefix).all()
@@ -111,12 +111,12 @@ def feeds(connection: Session, prefix: Prefix, schema: str) -> list[FeedPosition
 
 
 def note_feed(connection: Session, prefix: Prefix, schema: str, read: FeedPosition) -> None:
-    """Keeps up to where a feed has read."""
+    """Stores the position up to which a feed has read."""
     _info(connection, prefix).write(f"{_FEED}{read.feed} {read.table}", read.position.text())
 
 
 def drop_feed(connection: Session, prefix: Prefix, schema: str, feed: str) -> int:
-    """Forgets a feed; of how many tables."""
+    """Deletes a feed. Returns of how many tables."""
     info = _info(connection, prefix)
     names = [name for name, _ in info.all() if name.startswith(f"{_FEED}{feed} ")]
     for name in names:
@@ -129,7 +129,7 @@ def _info(connection: Session, prefix: Prefix) -> Info:
 
 
 def _bytes(session: OracleSession, prefix: Prefix, changes: int) -> int:
-    """About how many bytes so many changes are, by the last statistics of ITEMS."""
+    """The estimated size of so many changes in bytes, by the last statistics of ITEMS."""
     text = "SELECT t.AVG_ROW_LEN FROM USER_TABLES t WHERE t.TABLE_NAME = :name"
     row = session.run(text, {"name": f"{prefix}ITEMS"}).fetchone()
     return changes * int(row[0] or 0) if row else 0

@@ -32,7 +32,7 @@ from sluice.vendors.oracle.source.unread_columns import UnreadChange, completed
 BY_ROWID = "1R"
 """VERSION of a change whose GUID is a ROWID, because its table has no key."""
 _SURVEYED = 50_000
-"""Rows that are looked at in one go."""
+"""The number of rows that are read at once."""
 _ENDLESS = 2**62
 _CONTENT = ITEMS.get_field_index("content")
 _ROWS = "i.DB_ACTION IN ('INSERT', 'UPDATE', 'DELETE')"
@@ -41,13 +41,13 @@ _KEY_CHANGES = "(i.DB_ACTION = 'UPDATE' AND i.GUID IS NULL)"
 
 @dataclass(frozen=True)
 class Condition:
-    """What a statement reads of ITEMS."""
+    """The part of ITEMS that a statement reads."""
 
     window: Window
     selection: str = "1 = 1"
     """A further condition on a change, `i`."""
     values: Mapping[str, Value] = field(default_factory=dict)
-    """Those of the parameters in `selection`."""
+    """The values of the parameters in `selection`."""
 
     @property
     def binds(self) -> dict[str, Value]:
@@ -76,12 +76,12 @@ class Condition:
 
 
 def listed(transactions: Collection[int]) -> str:
-    """A set of transactions as the statements take it."""
+    """A set of transactions in the form of the statements."""
     return json.dumps([trans_key_of(number) for number in sorted(transactions)])
 
 
 def of_table(table: TableName, number: int = 0) -> tuple[str, dict[str, Value]]:
-    """The condition that a change is of the table, and its values; `number` makes their names unique."""
+    """The condition that a change belongs to the table, and its values; `number` makes their names unique."""
     schema, name = f"schema_{number}", f"name_{number}"
     return f"i.DB_SCHEMA = :{schema} AND i.TABLENAME = :{name}", {schema: table.schema, name: table.name}
 
@@ -94,7 +94,7 @@ def _of_share(share: Share) -> tuple[str, dict[str, Value]]:
 
 
 class Reader:
-    """Reads windows of one prefix's ITEMS. `schema`: the account's own, where they are."""
+    """Reads windows of one prefix's ITEMS. `schema`: the account's own, which has them."""
 
     def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
         del schema
@@ -112,10 +112,8 @@ class Reader:
         max_bytes: int | None = None,
         rows_of: TableName | None = None,
     ) -> pa.Table:
-        """The changes of the window in REPL_KEY order, columns as in `ITEMS`; old images are always among them.
-
-        Raises `TooManyBytes`, errors of `sluice.database.errors`.
-        """
+        """The changes of the window in REPL_KEY order, with the columns of `ITEMS` and always with old images.
+        Raises `TooManyBytes`, errors of `sluice.database.errors`."""
         del images
         if rows_of is not None:
             text, values = of_table(rows_of)
@@ -131,7 +129,7 @@ class Reader:
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
     ) -> pa.Table:
-        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Share` should apply."""
+        """UPDATEs that change a key, and all changes of the keys `guids`, which no `Share` may apply."""
         del images
         conditions, values = [_KEY_CHANGES], dict[str, Value]()
         for number, (table, keys) in enumerate((guids or {}).items()):
@@ -146,9 +144,9 @@ class Reader:
         return self._table(Condition(window, f"({' OR '.join(conditions)})", values))
 
     def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
-        """Counts the window, or its first `limit` changes and `max_bytes` of contents. One change is always taken.
+        """Counts the window, or its first `limit` changes and `max_bytes` of contents, at least one change.
 
-        Bytes are counted as characters: how many bytes a LOB has, the server does not say without reading it.
+        Bytes are counted as characters: the server does not tell the bytes of a LOB without reading it.
         """
         most = _ENDLESS if limit is None else limit
         changes = size = key_changes = 0
@@ -231,7 +229,7 @@ class Reader:
 
     @contextmanager
     def _connected(self) -> Iterator[OracleSession]:
-        """The session; what fails for a while, or is left half-way, ends it."""
+        """The session; a transient failure or an interruption ends it."""
         if self._session is None:
             sessions = vendor_of(self.info.vendor).sessions
             self._session = native(sessions.connect(self.info, application=self.application, autocommit=True))
@@ -243,7 +241,7 @@ class Reader:
 
 
 class _Item(NamedTuple):
-    """As `ITEMS`."""
+    """A table with the columns of `ITEMS`."""
 
     repl_key: int
     trans_key: int
@@ -256,7 +254,7 @@ class _Item(NamedTuple):
 
 
 def _expect_few(before: int, most: int | None, *texts: str | None) -> int:
-    """How many characters the texts have. Raises `TooManyBytes` where that are too many."""
+    """The number of characters of the texts. Raises `TooManyBytes` if there are too many."""
     size = sum(len(text or "") for text in texts)
     if most is not None and before + size > most:
         raise TooManyBytes(most)
@@ -264,7 +262,7 @@ def _expect_few(before: int, most: int | None, *texts: str | None) -> int:
 
 
 def _item(row: Sequence[Any]) -> _Item:
-    """A row of ITEMS as every source has it: without a key GUID is empty, and NULL where an UPDATE changed the key."""
+    """A row of ITEMS in the common form: without a key, GUID is empty; it is NULL if an UPDATE changed the key."""
     key, transaction, schema, table, guid, action, content, oldcontent, version = row
     if version == BY_ROWID:
         guid = ""

@@ -1,7 +1,8 @@
-"""The DbResources of a prefix on an Oracle master, in the account's own schema: installed, upgraded, removed by files.
+"""The DbResources of a prefix on an Oracle master, in the account's own schema: installed, upgraded and removed by
+files.
 
-DDL commits by itself there, so an installation that is interrupted is there in part: what is there stays, and the next
-run makes the rest.
+DDL commits by itself, so an interrupted installation is incomplete: what exists stays, and the next run creates the
+rest.
 """
 
 import hashlib
@@ -20,19 +21,19 @@ from sluice.vendors.oracle.session import OracleSession, native
 from sluice.vendors.oracle.source.info import Info
 
 STEPS: tuple[str, ...] = ("resources_v1",)
-"""Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
+"""Files that create and change tables, in order; the version of an installation is the number of steps it has had."""
 CODE: tuple[str, ...] = ("cols_view", "origin", "code", "code_body", "capture", "structure")
-"""Files of what may be made again and again, in the order in which they refer to one another."""
+"""Files of objects that can be created again, in the order of their dependencies."""
 DDL_TRIGGER = "ddl_trigger"
-"""File of the trigger on the database, where the account may make one."""
+"""The file of the trigger on the database, if the account may create one."""
 _MAY_TRIGGER = "ADMINISTER DATABASE TRIGGER"
 _COMMAND = re.compile(r"^(?:SET DEFINE|WHENEVER) .*$", re.MULTILINE)
-"""Commands of SQL*Plus, for those who run the files by hand."""
+"""Commands of SQL*Plus, for running the files by hand."""
 RESOURCES: tuple[str, ...] = (
     *("SEQ", "INFO", "ITEMS", "TABLES", "CURRENT_TABLES", "DEBUG_TABLE", "LONGS_TABLE"),
     *("COLS_VIEW", "ORIGIN", "CODE", "CAPTURE", "STRUCTURE", "DDL"),
 )
-"""Names, after the prefix, of what the files make."""
+"""Names, after the prefix, of the objects that the files create."""
 _VERSION, _CODE, _CASCADE = "version", "functions", "cascade"
 """Names in INFO."""
 
@@ -67,7 +68,7 @@ class ResourcesNewer(Terminal):
 
 
 class NamesTaken(Terminal):
-    """Objects that are not Sluice's bear names the prefix needs."""
+    """Other objects have names that the prefix needs."""
 
     def __init__(self, prefix: Prefix, account: str, names: list[str]):
         super().__init__(
@@ -90,13 +91,13 @@ class NotCompiled(Terminal):
 
 
 def digest() -> str:
-    """Identifies the text of all files of this release that may be run again."""
+    """A digest of the text of all files of this release that can be run again."""
     text = "\0".join(sql_files.render("oracle", name, prefix="DEMO_") for name in (*CODE, DDL_TRIGGER))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def units(name: str, prefix: Prefix) -> list[str]:
-    """The statements and blocks of a file, each as the server takes it."""
+    """The statements and blocks of a file, each in the form for the server."""
     text = _COMMAND.sub("", sql_files.render("oracle", name, prefix=str(prefix)))
     statements = []
     for part in re.split(r"^/$", text, flags=re.MULTILINE):
@@ -106,7 +107,7 @@ def units(name: str, prefix: Prefix) -> list[str]:
 
 
 def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
-    """What the account's schema holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
+    """The installation of `prefix` in the account's schema; None without one. Raises `ResourcesNewer`."""
     del schema
     session = native(connection)
     if f"{prefix}INFO" not in _names(session, prefix):
@@ -119,10 +120,8 @@ def installed(connection: Session, prefix: Prefix, schema: str) -> Installation 
 
 
 def require(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Passes when the resources are there and current.
-
-    Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
-    """
+    """Checks that the resources exist and are current. Raises `ResourcesMissing`, `ResourcesOutdated`,
+    `ResourcesNewer`."""
     have = installed(connection, prefix, schema)
     if have is None:
         raise ResourcesMissing(prefix, native(connection).schema)
@@ -131,21 +130,19 @@ def require(connection: Session, prefix: Prefix, schema: str) -> None:
 
 
 def lock(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Keeps other installers of the prefix out until the session ends: DDL commits, and so ends transactions."""
+    """Excludes other installers of the prefix until the session ends: DDL commits, and so ends transactions."""
     if not named_locks.take(connection, f"install {prefix}", SECONDS):
         raise LockNotAvailable(f"{native(connection).place}: another session installs {prefix}")
 
 
 def version() -> int:
-    """To which `upgrade` brings an installation."""
+    """The version to which `upgrade` updates an installation."""
     return len(STEPS)
 
 
 def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
-    """Runs the files that `have` lacks; the names of those run. Each statement of definitions commits.
-
-    Raises `NamesTaken`, `NotCompiled`.
-    """
+    """Runs the files that `have` lacks. Returns the names of those run. Each DDL statement commits. Raises
+    `NamesTaken`, `NotCompiled`."""
     session = native(connection)
     if have is None and (taken := _names(session, prefix)):
         raise NamesTaken(prefix, session.schema, sorted(taken))
@@ -173,13 +170,13 @@ def _run(session: OracleSession, prefix: Prefix, files: Iterable[str]) -> None:
 
 
 def note_wildcards(connection: Session, prefix: Prefix, schema: str, lines: Sequence[Line], *, keyed: bool) -> bool:
-    """Nothing tells of a table that is made: reconcile_tables finds it."""
+    """Does nothing: new tables are not reported, and `reconcile_tables` finds them."""
     del connection, prefix, schema, lines, keyed
     return False
 
 
 def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
-    """Notes whose changes are captured besides the database's own; False when it is noted already."""
+    """Records whose changes are captured besides the database's own; False if that was recorded already."""
     info, others = Info(native(connection), prefix), sorted(map(str, cascade))
     value = f",{','.join(others)}," if others else None
     if info.value(_CASCADE) == value:
@@ -192,12 +189,13 @@ def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
 
 
 def remove(connection: Session, prefix: Prefix, schema: str) -> None:
-    """Drops all objects of the prefix. Each is gone for itself: what an interruption leaves, the next run removes."""
+    """Drops all objects of the prefix, each in its own transaction: after an interruption, the next run removes the
+    rest."""
     _run(native(connection), prefix, ["uninstall"])
 
 
 def _names(session: OracleSession, prefix: Prefix) -> set[str]:
-    """Names of the prefix's resources that the account's schema has something under."""
+    """Names of the prefix's resources that are in use in the account's schema."""
     wanted = {f"{prefix}{name}" for name in RESOURCES}
     rows = session.run(
         "SELECT o.OBJECT_NAME FROM USER_OBJECTS o WHERE SUBSTR(o.OBJECT_NAME, 1, LENGTH(:beginning)) = :beginning",
@@ -211,7 +209,7 @@ def _may_trigger(session: OracleSession) -> bool:
 
 
 def _expect_compiled(session: OracleSession, prefix: Prefix) -> None:
-    """What does not compile is made all the same, and fails where it is called."""
+    """Checks for invalid objects: code that does not compile is created nevertheless, and fails when it is called."""
     statement = sql_files.render("oracle", "compile_errors")
     for name, line, reason in session.run(statement, {"beginning": str(prefix)}):
         raise NotCompiled(prefix, str(name), int(line), str(reason))

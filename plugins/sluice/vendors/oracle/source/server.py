@@ -1,4 +1,4 @@
-"""What a position asks of an Oracle master: each question is a statement of its own, outside a transaction."""
+"""The queries for a position on an Oracle master: each is a statement of its own, outside a transaction."""
 
 import json
 import time
@@ -15,11 +15,11 @@ from sluice.vendors.oracle.source.older_transactions import Owner
 from sluice.vendors.oracle.source.position import Thread
 
 PAUSE_SECONDS = 0.05
-"""Between two looks at instances whose SCN lags behind."""
+"""Seconds between two queries of instances whose SCN lags behind."""
 
 
 class NoPrimary(Terminal):
-    """The server is a standby, or open for reading only."""
+    """The server is a standby, or open read-only."""
 
     def __init__(self, place: str, role: str, mode: str):
         super().__init__(
@@ -60,7 +60,7 @@ class Server:
         return [number_of(key) for (key,) in self._rows("position_prepared")]
 
     def owners(self) -> Mapping[int, Owner]:
-        """Of the running transactions."""
+        """The owners of the running transactions."""
         return {
             number_of(key): Owner(
                 str(since), int(instance), f"{sid},{serial}" if sid is not None else "", str(user), str(program)

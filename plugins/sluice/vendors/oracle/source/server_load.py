@@ -1,4 +1,4 @@
-"""How busy an Oracle master is, for the throttle of a load: what a query of the user's says."""
+"""The load of an Oracle master, for the throttle of a load: the result of the user's query."""
 
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ def read(connection: Session) -> ServerLoad:
 
 
 def number(connection: Session, query: str) -> float:
-    """What a user's query returns. Raises `NoNumber`, and errors of the server: it may be anything."""
+    """The result of a user's query. Raises `NoNumber`, and errors of the server: it may be anything."""
     rows = native(connection).run(query.strip().rstrip(";")).fetchall()
     if len(rows) != 1 or len(rows[0]) != 1:
         raise NoNumber("it returns no row with one number alone")

@@ -18,12 +18,12 @@ OK = "OK"
 NOTHING = " "
 """ACTIONS of a table that is registered without capture: an empty text is NULL, which means all three."""
 COUNTED = 10_000
-"""Rows up to which a table's are counted."""
+"""The number of rows up to which a table's rows are counted."""
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Reads and changes TABLES of one prefix. Making a trigger commits by itself."""
+    """Reads and changes TABLES of one prefix. Creating a trigger commits by itself."""
 
     connection: Session
     prefix: Prefix
@@ -49,12 +49,12 @@ class Registry:
         ]
 
     def tables(self) -> list[TableName]:
-        """All registered tables, without a look at their capture."""
+        """All registered tables, without checking their capture."""
         rows = self._session.run(f"SELECT t.SCHEMANAME, t.TABLENAME FROM {self.prefix}TABLES t ORDER BY t.REPL_KEY")
         return [TableName(schema, name) for schema, name in rows]
 
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
-        """Why each of `tables` that cannot be captured cannot be, with the remedy."""
+        """For each of `tables` that cannot be captured, the reason with the remedy."""
         return fitness.unfit(self._session, list(tables))
 
     def has(self, table: TableName) -> bool:
@@ -75,7 +75,7 @@ class Registry:
         return name
 
     def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
-        """Writes what is to be captured of `table`; `capture` makes it so."""
+        """Writes which actions of `table` are captured; `capture` then changes the trigger."""
         if any(each.table == table and each.trigger != trigger for each in self.read()):
             self._call("CAPTURE.DROP_TRIGGER", table)
         self._session.run(
@@ -85,7 +85,8 @@ class Registry:
         )
 
     def capture(self, table: TableName) -> str | None:
-        """Brings the trigger of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
+        """Updates the trigger of `table`, and sets its STATUS to OK. Returns what was done, in words, None for
+        nothing.
 
         Waits a moment for the table's writers to end. Raises `LockNotAvailable`.
         """
@@ -95,7 +96,7 @@ class Registry:
         return "its trigger was made"
 
     def remove(self, table: TableName) -> None:
-        """Ends the capture of `table`: trigger and row go, ITEMS stays."""
+        """Ends the capture of `table`: removes its trigger and row; ITEMS stays."""
         self._call("CAPTURE.DROP_TRIGGER", table)
         for name in ("TABLES", "CURRENT_TABLES"):
             column = "TABLENAME" if name == "TABLES" else "RELNAME"
@@ -136,20 +137,19 @@ class Registry:
 
 
 def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
-    """The tables whose changes are captured, or are to be."""
+    """The tables whose changes are, or should be, captured."""
     return Registry(connection, prefix, schema).tables()
 
 
 def captured(connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
-    """The registered tables, or those whose redo is captured; of each what is wrong with its capture, None for
-    nothing."""
+    """The registered tables, or those whose redo is captured, each with the fault of its capture, None without one."""
     if (redo := native(connection).redo) is not None:
         return dict.fromkeys(redo.keys())
     return {each.table: "; ".join(each.faults) or None for each in Registry(connection, prefix, schema).read()}
 
 
 def row_counts(connection: Session, tables: Iterable[TableName]) -> dict[TableName, Rows]:
-    """How many rows each of `tables` has: counted where they are few, else as of the last statistics."""
+    """The number of rows of each of `tables`: counted for few rows, otherwise by the last statistics."""
     session, wanted = native(connection), list(tables)
     sizes = catalog.estimates(connection, wanted)
     counts = {}

@@ -1,10 +1,9 @@
-"""Columns of an Oracle master that no trigger can read: LONG, LONG RAW, XMLTYPE. The reader of a change reads their
-values from the row itself, by its key.
+"""Columns of an Oracle master that no trigger can read: LONG, LONG RAW, XMLTYPE.
 
-They are read as of the end of the window. So the last change of a row in it has the row's values then, as the master
-had them. Former changes of the row have them too early: nobody sees these, as a window is one transaction, and the
-slices of a large one are no states of the master anyway. A row that is gone by then has a later change in the window,
-which removes it.
+The reader of a change reads their values from the row itself, by its key, as of the end of the window. So the last
+change of a row in a window has the right values. Earlier changes of the row have them too early, which nobody sees:
+a window is one transaction, and the slices of a large one are no states of the master. A row that no longer exists
+then has a later change in the window, which deletes it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,10 +38,11 @@ class UnreadChange:
 
 
 def completed(session: OracleSession, prefix: Prefix, changes: Iterable[UnreadChange], scn: int) -> dict[int, str]:
-    """The contents of `changes`, which are in order, with the values that their rows have as of `scn`.
+    """The contents of `changes`, which are in order, with the values of their rows as of `scn`.
 
-    A row that is gone has none: an INSERT brings empty ones, which go with the row; of an UPDATE the columns stay
-    unchanged. What the last change of a row brings is kept in LONGS_TABLE: it stays true when the row is changed later.
+    For a row that no longer exists, an INSERT has empty values, which are deleted with the row; in an UPDATE the
+    columns stay unchanged. The values of the last change of a row are stored in LONGS_TABLE: they remain right when
+    the row is changed later.
     """
     contents: dict[int, str] = {}
     kept: dict[tuple[TableName, Key], int] = {}
@@ -72,7 +72,7 @@ def _own(column: Column) -> ColumnTexts:
 def _read(
     session: OracleSession, table: TableName, key: list[str], columns: list[Column], keys: list[Key], scn: int
 ) -> Mapping[Key, Values]:
-    """As of `scn`; where undo does not reach back to it, or the table was altered since, as of now."""
+    """The values as of `scn`; if undo does not reach back to it, or the table was altered since, the present values."""
     compared = tuple(Compared(column.name, column.type, logical(column.type)) for column in columns)
     of = ComparedTable(table, compared, tuple(key))
     with suppress(SnapshotTooOld, Contended):

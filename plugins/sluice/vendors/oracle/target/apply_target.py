@@ -22,7 +22,7 @@ transactional_ddl = False
 
 
 class Merger(merge.Merger):
-    """With what else applies changes over the same session."""
+    """The merger, with the other parts that apply changes over the same session."""
 
     def replayer(self) -> Replayer:
         return Replayer(self.connection, self.targets)
@@ -55,12 +55,12 @@ def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int)
 
 
 def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
-    """None: what was deferred to the commit says so by itself."""
+    """None: errors of deferred constraints name them."""
     return None
 
 
 def acting(connection: Session) -> list[Acting]:
-    """Those that delete rows, or make them NULL, when others go."""
+    """The foreign keys that delete rows, or set them to NULL, when others are deleted."""
     session = native(connection)
     found = session.run(sql_files.render("oracle", "foreign_keys_acting")).fetchall()
     keys = catalog.foreign_keys(connection, [TableName(names.HERE, name) for (name,) in found])

@@ -1,6 +1,6 @@
-"""What Sluice keeps on a slave, for the stores of `sluice.control`.
+"""Sluice's own tables on a slave, for the stores of `sluice.control`.
 
-The tables are in the schema of the connection's account; the configured `schema` is not used.
+They are in the schema of the connection's account; the configured `schema` is not used.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 CLOCK = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
 _THERE = "ORA-955"
 _END, _ESCAPE = "\x01\x03", "\x01\x02"
-"""Texts of a column that keeps several stand between ends; 0x01 inside of one is escaped."""
+"""The separator of several texts in a column; 0x01 in a text is escaped."""
 AMONG = 'INSTR("keys", CHR(1) || CHR(3) || REPLACE(%(key)s, CHR(1), CHR(1) || CHR(2)) || CHR(1) || CHR(3)) > 0'
 
 
@@ -76,7 +76,7 @@ class OracleTables:
                 raise
 
     def secure(self) -> None:
-        """Nobody else makes tables in the account's schema without a privilege of an administrator's."""
+        """Does nothing: nobody else can create tables in the account's schema without an administrator's privilege."""
 
     def complete_rejects(self) -> None:
         """There was no earlier version."""

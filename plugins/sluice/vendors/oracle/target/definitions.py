@@ -1,7 +1,7 @@
 """Indexes and foreign keys on an Oracle slave (`sluice.vendors.common.definitions`).
 
-Writers wait for an index while it is made, unless the server makes it ONLINE: not all may. Foreign keys act in the
-apply's sessions, at the end of a transaction.
+Writers wait while an index is created, unless the server can create it ONLINE. Foreign keys act in the apply's
+sessions, at the end of a transaction.
 """
 
 from collections.abc import Sequence

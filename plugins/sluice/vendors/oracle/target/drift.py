@@ -10,7 +10,7 @@ from sluice.vendors.oracle.target.slave_tables import SlaveTable, Words
 def differing(
     session: OracleSession, target: SlaveTable, key: Mapping[str, str | None], former: Mapping[str, str | None]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Of the row under `key` the columns that are not as in `former`: the slave's value, the master's former one."""
+    """The columns of the row with `key` that differ from `former`: the slave's value, the master's former one."""
     values: dict[str, tuple[str | None, str | None]] = {}
     for name, text in former.items():
         own, words = target.column(name), Words(target)

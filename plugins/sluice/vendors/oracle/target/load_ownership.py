@@ -28,23 +28,23 @@ def let_go(connection: Session, job: str) -> None:
 
 
 def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
-    """In the transaction of a claim, first: False when the loader's job is over. Claims wait for one another."""
+    """Begins the transaction of a claim; False if the loader's job is over. Claims wait for one another."""
     _lock_row(connection, prefix, f"claims {slave}")
     return named_locks.taken(connection, f"load job {job}")
 
 
 def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
-    """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+    """Makes other claims wait until the transaction of this claim ends, so that limits on reading hold."""
     _lock_row(connection, prefix, f"limits {slave}")
 
 
 def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
-    """In a transaction: no claim is under way from here to its end."""
+    """Waits for running claims, and allows none until the transaction ends."""
     _lock_row(connection, prefix, f"claims {slave}")
 
 
 def end_sessions(connection: Session, application: str) -> int:
-    """None: to end a session is an administrator's right. One that is left behind can store nothing."""
+    """None: only an administrator may end a session. One that is left over can store nothing."""
     del connection, application
     return 0
 

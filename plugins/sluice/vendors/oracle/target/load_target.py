@@ -52,7 +52,7 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """What this account may not do with existing tables."""
+    """The privileges that this account lacks on existing tables."""
     return common.lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
 
@@ -68,13 +68,13 @@ def create_scratch(connection: Session, like: TableShape) -> TableName:
 
 
 def drop_table(connection: Session, table: TableName) -> None:
-    """Removes a table that this update made."""
+    """Drops a table that this update created."""
     if catalog.shape(connection, table) is not None:
         native(connection).run(f"DROP TABLE {names.place(table)} PURGE")
 
 
 def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
-    """Drops the foreign keys and secondary indexes that will be made again; what was dropped."""
+    """Drops the foreign keys and secondary indexes that are created again later. Returns what it dropped."""
     session, dropped = native(connection), []
     tables = sorted({index.table for index in master})
     again = {(each.table, each.name) for each in constraints_of_master if each.kind == "f"}

@@ -1,4 +1,4 @@
-"""Tables that are made on an Oracle slave."""
+"""Creates tables on an Oracle slave."""
 
 import hashlib
 
@@ -52,8 +52,8 @@ def create_scratch(session: OracleSession, like: TableShape) -> TableName:
 
 
 def column_clause(column: Column, *, default: str = "") -> str:
-    """A column of a table that is made. A text that is NOT NULL on the master may be NULL here, where '' is, but in a
-    LOB."""
+    """A column of a created table. A text that is NOT NULL on the master may be NULL here, where '' is NULL, except
+    in a LOB."""
     own = OLD.get(column.type, column.type)
     clause = f"{quoted(column.name)} {own}"
     if default:

@@ -120,7 +120,7 @@ class Merger(common.Merger[_Set]):
         ]
 
     def _anew(self, sets: Sequence[_Set], safe: bool) -> set[TableName]:
-        """Tables whose changed rows are deleted and inserted: others may need the unique values that they had."""
+        """Tables whose changed rows are deleted and inserted, because others may need their former unique values."""
         anew = set()
         for each in sets:
             lives = each.target.has_own(each.columns) or not each.target.may_come_anew

@@ -37,9 +37,9 @@ class Statement:
     text: str
     values: dict[str, Value] = field(default_factory=dict)
     counted: bool = False
-    """It must touch one row."""
+    """Whether it must change one row."""
     otherwise: "Statement | None" = None
-    """What is run where it touched none."""
+    """The statement that is run if it changed none."""
 
 
 class Replayer(replay.Replayer[SlaveTable]):

@@ -22,17 +22,17 @@ def unfit(table: TableName, reason: str) -> ValueUnfit:
 
 @dataclass(frozen=True)
 class SlaveColumn(ColumnTexts):
-    """One column of a slave's table."""
+    """A column of a slave's table."""
 
     generated: str = ""
 
 
 @dataclass(frozen=True)
 class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
-    """One table of the slave."""
+    """A table of the slave."""
 
     referred: bool
-    """Whether other tables refer to its rows: they keep them from going, or go with them."""
+    """Whether other tables refer to its rows: then these cannot be deleted, or are deleted with them."""
 
     @property
     def place(self) -> str:
@@ -49,7 +49,7 @@ class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
         return not self.watched and not self.referred
 
     def reason_shown(self, error: BaseException) -> str:
-        """What the server says, without values that are masked."""
+        """The server's message, without masked values."""
         reason = refusal(error)
         return f"{reason.code}; its text may hold values of masked columns" if self.hidden else reason.text
 

@@ -38,7 +38,7 @@ class OracleStaged(Staged):
     """Net changes in stage tables of the slave."""
 
     sets: Mapping[str, StageTable] = field(default_factory=dict)
-    """By the kinds of `NetChanges`."""
+    """The sets by the kinds of `NetChanges`."""
 
 
 def parts_of(rows: "pa.Table") -> Iterator[list[Row]]:
