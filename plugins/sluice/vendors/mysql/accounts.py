@@ -22,7 +22,7 @@ MAINTENANCE = "information_schema"
 """Everybody may enter it."""
 PASSWORD_VARIABLE = "MYSQL_PWD"  # noqa: S105
 ANYWHERE = "%"
-"""The host from which an account that is made here may come."""
+"""The host from which a created account may connect."""
 
 
 def parse(url: str, user: str) -> ConnectionInfo:
@@ -54,7 +54,7 @@ def is_logged_in(connection: Session, role: str) -> bool:
 
 
 def role_exists(connection: Session, role: str) -> bool:
-    """Whatever host it may come from."""
+    """Whether the account exists, for any host."""
     return bool(native(connection).run("SELECT 1 FROM mysql.user WHERE user = %s LIMIT 1", [role]).fetchall())
 
 
@@ -81,7 +81,7 @@ def of_new_database(connection: Session, role: str, database: str) -> list[str]:
 
 
 def set_password(connection: Session, role: str, password: str) -> None:
-    """MariaDB is sent its hash; MySQL, whose hashes are made by the server alone, writes none of it into its logs."""
+    """Sets a password. MariaDB gets its hash; MySQL, which computes hashes only itself, does not log it."""
     session = native(connection)
     account = grants.account(role, ANYWHERE)
     if session.mariadb:

@@ -78,7 +78,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
 
 
 def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
-    """Those from or to any of `tables`."""
+    """The foreign keys from or to any of `tables`."""
     session = native(connection)
     if not tables:
         return []

@@ -71,7 +71,8 @@ class ColumnTexts:
         return self.value("x") == "x"
 
     def text(self, alias: str, *, zoned: bool = False) -> str:
-        """The canonical text, as far as the server can make it: `shown` does the rest. `zoned`: of a moment."""
+        """The canonical text, as far as the server can compute it: `shown` does the rest. `zoned`: for a time with a
+        zone."""
         place = f"{alias}.{self.quoted}"
         if self.boolean:
             return f"CASE {place} WHEN 0 THEN 'false' WHEN 1 THEN 'true' ELSE CAST({place} AS CHAR) END"

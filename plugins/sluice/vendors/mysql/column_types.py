@@ -19,7 +19,7 @@ MOST_SCALE = {True: 38, False: 30}
 KEY_CHARACTERS = 768
 """An index entry has 3,072 bytes, and a character up to four."""
 FIXED_KEY_CHARACTERS = 16
-"""What a key's column that is no text takes of them, at most: a DECIMAL of 65 digits has 30 bytes."""
+"""The highest number of characters of a key's column that is no text: a DECIMAL of 65 digits has 30 bytes."""
 SHORT = 255
 """Longer texts are no VARCHAR: of all of a table's together a row holds 65,535 bytes."""
 TEXT_LENGTHS = {Kind.TIME_ZONE: 32, Kind.INTERVAL: 255, Kind.ADDRESS: 255, Kind.UUID: 36}
@@ -53,7 +53,7 @@ _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>[^)]*)\))?(?P<rest>.*)", re.DO
 
 
 def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
-    """What the values of a type are, as COLUMN_TYPE of information_schema writes it. None is of a database's own."""
+    """The logical type of a type, as in COLUMN_TYPE of information_schema. User-defined types do not exist."""
     del defined
     matched = _TYPE.fullmatch(type_name.lower())
     if matched is None:
@@ -80,12 +80,12 @@ def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalTy
 
 
 def holds(own: str, wanted: str) -> bool:
-    """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    """Whether a column of the type `own` can hold every value of the type `wanted` unchanged."""
     return own == wanted or logical_type.holds(logical(own), logical(wanted))
 
 
 def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnType]:
-    """What the columns of one table become."""
+    """The columns of one table."""
     made = {column.name: column_type(column.logical, mariadb=mariadb) for column in columns}
     keys = [column for column in columns if column.key]
     texts = [column for column in keys if made[column.name].type.startswith(("varchar", "long"))]
@@ -100,7 +100,7 @@ def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnTy
 
 
 def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:
-    """What a logical type becomes outside a key."""
+    """The column type for a logical type outside of a key."""
     kind, length = wanted.kind, wanted.length
     if kind is Kind.INTEGER:
         bits = wanted.precision or 64

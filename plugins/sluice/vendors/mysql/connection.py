@@ -30,13 +30,13 @@ LOCK_SECONDS, DEFINITION_LOCK_SECONDS = 10, 30
 """How long a statement waits for a row, and for a table's definition. The server's own are 50 s and a day."""
 SCHEMA_SECONDS, SCHEMA_PAUSE = 1.0, 0.02
 SHORT = 250_000
-"""Characters of a statement that every server takes: none has less than 1 MiB unless somebody wanted so."""
+"""The number of characters of a statement that every server accepts: 1 MiB, unless it was configured for less."""
 LARGEST = 1 << 30
-"""Bytes of a statement that a server can be made to take."""
+"""The highest number of bytes of a statement for which a server can be configured."""
 LEFT_OUT = 1684
 """The server's number of the warning that a table is left out of information_schema."""
 PIECE_BYTES = 256 * 1024
-"""What LOAD DATA is sent goes in packets of this size."""
+"""The size of the packets of LOAD DATA."""
 _COUNTS = re.compile(r"Records: (\d+)\s+Deleted: (\d+)\s+Skipped: (\d+)\s+Warnings: (\d+)")
 
 
@@ -153,10 +153,10 @@ class MySQLSession(OwnTransactions):
         return int(row[0])
 
     def read_schema(self, query: str, params: Mapping[str, object] | None = None) -> Result:
-        """A query of information_schema. Raises `Contended` where a definition goes on changing.
+        """Runs a query of information_schema. Raises `Contended` if a definition keeps changing.
 
-        Where this session holds locks, the server leaves a table out that another one is changing just now, with a
-        warning alone: as if it were not there, or had no keys.
+        If this session holds locks, the server leaves a table out that another session is changing, with only a
+        warning, as if it did not exist or had no keys.
         """
         until = time.monotonic() + SCHEMA_SECONDS
         while True:
@@ -188,7 +188,7 @@ class MySQLSession(OwnTransactions):
         return records, deleted + skipped + warnings
 
     def warnings(self) -> list[str]:
-        """What was wrong in the last statement."""
+        """The warnings of the last statement."""
         return [str(text) for _, _, text in self.run("SHOW WARNINGS LIMIT 5").fetchall()]
 
     @contextmanager
@@ -263,7 +263,7 @@ class MySQLSession(OwnTransactions):
 
 
 def native(session: Session) -> MySQLSession:
-    """The session as this package made it."""
+    """The session of this package."""
     made: object = session
     assert isinstance(made, MySQLSession), "a session of another vendor"
     return made
@@ -360,7 +360,7 @@ def _argument(value: Any) -> Any:
 
 
 def quoted(*parts: str) -> str:
-    """A (qualified) identifier in double quotes, which ANSI_QUOTES makes one."""
+    """A (qualified) identifier in double quotes, which ANSI_QUOTES allows."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 

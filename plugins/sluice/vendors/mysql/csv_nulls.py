@@ -40,7 +40,7 @@ def _and_an_end(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memory
 
 
 def _ends(text: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Where a field ends: commas and line ends that are not inside quotes."""
+    """The ends of fields: commas and line ends that are not inside quotes."""
     ends: np.ndarray[tuple[int], np.dtype[np.bool_]] = (text == _COMMA) | (text == _LINE)
     quotes = text == _QUOTE
     if quotes.any():

@@ -1,4 +1,4 @@
-"""What the errors of MySQL and MariaDB mean to Sluice."""
+"""Maps errors of MySQL and MariaDB to Sluice's."""
 
 import re
 
@@ -47,7 +47,7 @@ KINDS: dict[int, type[DatabaseError]] = {
 """By the server's number, or the client's from 2000 to 2999; all others are `StatementFailed`."""
 
 OF_ROWS = frozenset({1264, 1265, 1292, 1366, 1406, 1411, 1644, 1690, 3140, 3819, 4025, 1048, 1364, 1438, 1062, 1452})
-"""What a row of the slave is refused for: values that do not fit, checks, what triggers raise."""
+"""Errors about a row of the slave: values that do not fit, checks, errors of triggers."""
 TRANSACTION_LOST = frozenset({1020, 1205, 1213, 1637})
 """After these the transaction is over, or (1205) has lost a statement: all of it must be done again."""
 
@@ -62,13 +62,13 @@ def number_of(error: BaseException) -> int:
 
 
 def text_of(error: BaseException) -> str:
-    """What the server says, in one line."""
+    """The server's message in one line."""
     text = error.args[1] if len(error.args) > 1 else str(error)
     return " ".join(str(text).split()) or type(error).__name__
 
 
 class Refusal(Exception):
-    """What of a server's error travels with Sluice's own: its number and its text."""
+    """The part of a server's error that Sluice's own error has: its number and its text."""
 
     def __init__(self, number: int, text: str):
         super().__init__(number, text)
@@ -114,6 +114,6 @@ def kind_of(error: BaseException) -> type[DatabaseError]:
 
 
 def refusal(error: BaseException) -> Refusal:
-    """What the server said, of an error that `converted` made."""
+    """The server's message in an error that `converted` made."""
     cause = error.__cause__
     return cause if isinstance(cause, Refusal) else Refusal(0, str(error))

@@ -1,4 +1,4 @@
-"""What an account may, and the statements that change it."""
+"""The privileges of an account, and the statements that change them."""
 
 import re
 
@@ -71,7 +71,7 @@ def _unquoted(text: str) -> str:
 
 
 def _covers(pattern: str, database: str) -> bool:
-    """Whether `%` and `_` in a grant's pattern stand for what the database's name has there."""
+    """Whether `%` and `_` in a grant's pattern match the database's name at their places."""
     expression = re.sub(
         r"\\(.)|(.)",
         lambda found: re.escape(found[1]) if found[1] else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2])),

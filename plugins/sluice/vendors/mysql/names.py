@@ -1,7 +1,7 @@
-"""Where the tables of a master are on a MySQL or MariaDB slave, which has databases and no schemas.
+"""The names of a master's tables on a MySQL or MariaDB slave, which has databases and no schemas.
 
-The tables of the master's schema `public` are in the database that the connection names; those of any other schema are
-in a database of that name. What Sluice keeps for itself is in the connection's database.
+Tables of the master's schema `public` are in the database of the connection; those of any other schema are in a
+database of that name. Sluice's own tables are in the connection's database.
 """
 
 from sluice.model.names import TableName
@@ -25,7 +25,7 @@ def database_of(session: MySQLSession, schema: str) -> str:
 
 
 def table_of(session: MySQLSession, database: str, name: str) -> TableName:
-    """What the master calls a table."""
+    """A table's name on the master."""
     return TableName(HERE if database == session.info.database else database, name)
 
 

@@ -1,4 +1,4 @@
-"""What MySQL and MariaDB are not asked for."""
+"""Functions of a master, which MySQL and MariaDB do not have."""
 
 from sluice.errors import Terminal
 from sluice.vendors.common.absent import Absent

@@ -1,4 +1,4 @@
-"""What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
+"""Finds what a slave lacks, before anything is changed (`sluice.database.preflight.Preflight`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list
 
 @dataclass(frozen=True)
 class Server:
-    """What of a server decides whether it can be a slave's."""
+    """The properties of a server that decide whether it can be a slave's."""
 
     mariadb: bool
     """Else it is MySQL."""

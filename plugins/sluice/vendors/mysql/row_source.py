@@ -51,7 +51,7 @@ def begin_snapshot(connection: Session, exported: str | None = None) -> None:
 
 
 def export_snapshot(connection: Session) -> str:
-    """What CHECKPOINT says in this transaction."""
+    """The digest of CHECKPOINT in this transaction."""
     session = native(connection)
     tables_found = session.read_schema(sql_files.render("mysql", "checkpoints"), {"here": session.info.database})
     checkpoints = [name for (name,) in tables_found]

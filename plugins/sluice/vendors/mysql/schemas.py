@@ -1,6 +1,6 @@
-"""What tables of a slave are defined to be (`sluice.database.schema.Schemas`), compared with a master's.
+"""Definitions of a slave's tables (`sluice.database.schema.Schemas`), compared with a master's.
 
-A slave's own definitions are read for a comparison alone: no table is made from them.
+They are read only for a comparison: no table is created from them.
 """
 
 from collections.abc import Sequence

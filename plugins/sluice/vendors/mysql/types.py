@@ -11,5 +11,5 @@ from sluice.vendors.mysql.connection import native
 
 
 def made_of(connection: Session, columns: Sequence[LogicalColumn]) -> list[ColumnType]:
-    """What the columns of one table become on the session's server."""
+    """The columns of one table on the session's server."""
     return column_types.made_of(columns, mariadb=native(connection).mariadb)

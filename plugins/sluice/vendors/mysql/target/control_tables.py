@@ -1,6 +1,6 @@
-"""What Sluice keeps on a slave, for the stores of `sluice.control`.
+"""Sluice's own tables on a slave, for the stores of `sluice.control`.
 
-The tables are in the connection's database; the configured `schema` is not used.
+They are in the connection's database; the configured `schema` is not used.
 """
 
 import json
@@ -82,7 +82,8 @@ class MySQLTables:
                     self.session.run(statement)
 
     def secure(self) -> None:
-        """Whoever may create tables in the database could have made one of them; `has` looks at what they are."""
+        """Does nothing: anybody who may create tables in the database could have created one of them; `has` checks
+        what they are."""
 
     def complete_rejects(self) -> None:
         """There was no earlier version."""

@@ -1,7 +1,7 @@
 """Indexes and foreign keys on a MariaDB or MySQL slave (`sluice.vendors.common.definitions`).
 
-Each index is made while rows are read and written. Foreign keys keep others from harm; the apply's sessions do not obey
-them. A comment on a column is part of the whole column here: the comparison of definitions tells people of it.
+Each index is created while rows are read and written. Foreign keys act for other sessions, not for the apply's. A
+comment on a column is a part of the whole column here: the comparison of definitions reports it.
 """
 
 from collections.abc import Sequence

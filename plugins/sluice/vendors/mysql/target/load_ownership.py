@@ -48,8 +48,8 @@ def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
 
 
 def end_sessions(connection: Session, application: str) -> int:
-    """None: a server tells nobody the names of applications without privileges. Such a session can store nothing, and
-    its server ends it when its client's machine is gone."""
+    """None: without privileges, a server does not tell the names of applications. Such a session can store nothing,
+    and its server ends it when its client's machine is gone."""
     del connection, application
     return 0
 

@@ -79,7 +79,7 @@ def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[Ta
 
 
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """What this account may not do with existing tables."""
+    """The privileges that this account lacks on existing tables."""
     return common.lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
 
 
@@ -97,12 +97,12 @@ def create_table(connection: Session, definition: TableDefinition, *, trusted: b
 
 
 def made_as(session: MySQLSession) -> str:
-    """How every table that is made keeps its rows and texts."""
+    """The storage and collation of every created table."""
     return f"ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE {session.collation}"
 
 
 def column_clause(session: MySQLSession, column: Column) -> str:
-    """A column of a table that is made."""
+    """A column of a created table."""
     own = ColumnTexts(column.name, column.type)
     collation = f" CHARACTER SET utf8mb4 COLLATE {session.collation}" if own.base in TEXTS else ""
     return f"{own.quoted} {column.type}{collation}{' NULL' if column.nullable and not column.key else ' NOT NULL'}"
@@ -118,13 +118,15 @@ def create_scratch(connection: Session, like: TableShape) -> TableName:
 
 
 def drop_table(connection: Session, table: TableName) -> None:
-    """Removes a table that this update made."""
+    """Drops a table that this update created."""
     native(connection).run(f"DROP TABLE IF EXISTS {names.place(table)}")
 
 
 def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
-    """Drops the secondary indexes that `complete_indexes` will make again; what was dropped. Foreign keys do not act
-    while rows are loaded, and stay."""
+    """Drops the secondary indexes that `complete_indexes` creates again. Returns what it dropped.
+
+    Foreign keys do not act while rows are loaded, and stay.
+    """
     del constraints_of_master
     session = native(connection)
     dropped = []

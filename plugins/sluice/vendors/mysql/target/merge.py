@@ -41,7 +41,7 @@ class _Set(common.RowSet[SlaveTable]):
 
     @property
     def former(self) -> list[tuple[ColumnTexts, str]]:
-        """The columns that are compared, and where their former values stand."""
+        """The compared columns, and the places of their former values."""
         return [(self.target.column(name), place) for name, place in self.images]
 
     @property
@@ -51,7 +51,7 @@ class _Set(common.RowSet[SlaveTable]):
         return self.same_key + images
 
     def values(self) -> list[tuple[str, str]]:
-        """Quoted columns of the table, and where their new values stand."""
+        """Quoted columns of the table, and the places of their new values."""
         return [
             (self.target.column(name).quoted, f"c{number}")
             for number, name in enumerate(self.columns, start=1)

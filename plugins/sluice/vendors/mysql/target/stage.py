@@ -28,7 +28,7 @@ class Rows:
     columns: tuple[str, ...]
     rows: int
     expected: int
-    """Rows of the slave that they stand for: copies count."""
+    """The number of rows of the slave that they represent, with copies."""
 
 
 @dataclass(frozen=True)
