@@ -45,7 +45,7 @@ class Subject:
         self.connection = connect(self.info)
         self.connection.execute(mixes.DDL)
         self.queue: str | None = None
-        """Where changes are written to, when they are."""
+        """The table to which changes are written, if they are captured."""
 
     def capture(self, statements: str = "") -> "Subject":
         """With our triggers, after `statements`."""
@@ -55,7 +55,8 @@ class Subject:
         return self
 
     def log(self, slonik: str) -> "Subject":
-        """With Slony's triggers, as `slonik` makes them for a set that nobody subscribes to. Raises `SideFailed`."""
+        """A table with Slony's triggers, as `slonik` creates them for a set without subscribers. Raises
+        `SideFailed`."""
         info = self.info
         script = f"""
             cluster name = bench;
@@ -190,7 +191,8 @@ def measure(
 
 
 def timed(subject: Subject, write: Callable[[], int]) -> Run:
-    """`write` makes changes and says how many. Raises `SideFailed` when ITEMS has more or fewer."""
+    """The time of `write`, which makes changes and returns their number. Raises `SideFailed` if ITEMS has another
+    number."""
     subject.connection.execute("ANALYZE")
     subject.servers.quiet_down()
     with CpuWatch(subject.servers.roots) as watch:

@@ -78,7 +78,7 @@ class Clients:
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
-    """What it said at its end. Raises `ClientsFailed`."""
+    """Its output at its end. Raises `ClientsFailed`."""
     output, _ = process.communicate()
     if process.returncode != 0:
         raise ClientsFailed(f"pgbench ended with status {process.returncode}: {output.strip()[-1000:]}")

@@ -113,7 +113,7 @@ def _of_two(servers: Servers, args: argparse.Namespace, mix: Mix, wanted: Sequen
 
 
 def _of_executors(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Figure]:
-    """What executors spend on a change, one of them, two and four."""
+    """The CPU of one, two and four executors for a change."""
     runs: dict[int, list[Run]] = {}
     for count in EXECUTORS:
         with ExitStack() as stack:

@@ -17,7 +17,7 @@ Roots = Callable[[], Mapping[str, int]]
 
 
 def spent(pid: int) -> float:
-    """Of one process and its reaped children, since they began; 0 when it is gone."""
+    """The CPU seconds of one process and its reaped children since they began; 0 if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -27,7 +27,7 @@ from workload.mixes import Mix, Work
 
 NATIVE = "logical replication"
 NEVER = 1_000_000_000
-"""Of `stage_above`: more changes than there are."""
+"""A value of `stage_above`: more changes than there are."""
 TRANSFORMED = "{where: amount > -100000 AND status <> 'none', columns: {customer: {rename: client}}}"
 RENAMED = f"ALTER TABLE {mixes.TABLE} RENAME COLUMN customer TO client"
 """All rows are kept, so that both tables can be compared as they are."""
@@ -92,12 +92,12 @@ def _transformed(servers: Servers, args: argparse.Namespace) -> Figure:
 
 
 def _exit(servers: Servers, args: argparse.Namespace) -> Figure:
-    """The same of a table with a user exit that changes nothing: what it costs to call one."""
+    """The same with a user exit that changes nothing: the cost of calling one."""
     return _beside_plain(servers, args, "a user exit", EXIT, "")
 
 
 def _beside_plain(servers: Servers, args: argparse.Namespace, what: str, rule: str, of_slave: str) -> Figure:
-    """`rule`: what is said of the table, `of_slave`: what makes the slave's of the master's."""
+    """`rule`: the configuration of the table; `of_slave`: computes the slave's rows from the master's."""
     mix = goals(args.scale)["bulk"][0]
 
     def side(name: str) -> Ours:

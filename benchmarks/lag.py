@@ -33,13 +33,13 @@ BEAT, LOOK = 0.02, 0.004
 """Seconds between two commits of the probe, and between two looks of the watcher."""
 CLIENTS = 2
 TRANSACTIONS = 100
-"""Of the traffic, a second."""
+"""Transactions of the traffic per second."""
 IDLE_GOAL = 10.0
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What pgbench does `TRANSACTIONS` times a second."""
+    """The transaction that pgbench runs `TRANSACTIONS` times per second."""
 
     script: str
     changes: int
@@ -199,7 +199,7 @@ def _one(
 def under(
     servers: Servers, side: Side, traffic: Traffic, seconds: float, beats: Beats, *, asynchronous: bool
 ) -> tuple[list[float], dict[str, float], float]:
-    """Lags in seconds, CPU seconds by part, and row changes a second that the traffic really made."""
+    """Lags in seconds, CPU seconds by part, and the row changes per second of the traffic."""
     side.forget()
     with connect(side.infos["master"]) as admin:
         admin.execute("ANALYZE")
@@ -230,7 +230,7 @@ def clients_of(servers: Servers, side: Side, traffic: Traffic, *, asynchronous: 
 
 
 def processed(output: str) -> int:
-    """How many transactions pgbench says that it made."""
+    """The number of transactions in pgbench's output."""
     return next(
         int(line.rsplit(" ", 1)[1].split("/")[0]) for line in output.splitlines() if "actually processed" in line
     )

@@ -158,7 +158,7 @@ def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
     sides: dict[str, Callable[[], Run]] = {}
 
     def update(slave_info: Any) -> None:
-        """What the DAG does, until every row is there."""
+        """The steps of the DAG, until every row is there."""
         wanted = table.update(slave_info)
         steps.begin(wanted, store)
         steps.create_tables(wanted)

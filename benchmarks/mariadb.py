@@ -58,7 +58,7 @@ SALES = f"""CREATE TABLE sales (
     id bigint PRIMARY KEY, customer longtext NOT NULL, amount decimal(12,2) NOT NULL, quantity int NOT NULL,
     status longtext NOT NULL, note longtext, created datetime(6) NOT NULL
 ) {COLLATION}"""
-"""As Sluice makes them."""
+"""The table as Sluice creates it."""
 PROBE = "CREATE TABLE probe (id int PRIMARY KEY, beat bigint NOT NULL)"
 ROWS_A_STATEMENT = 1_000
 LAG_GOAL = 0.2

@@ -107,7 +107,7 @@ def _configure(folder: Path, names: list[tuple[Prefix, str]]) -> None:
 
 
 def _remember(client: "redis.Redis", prefix: Prefix, slave: str, number: int) -> None:
-    """What an apply says of a slave."""
+    """The status of an apply."""
     now = datetime.now(UTC)
     minute = int(time.time() // 60)
     status: ApplyStatus = {

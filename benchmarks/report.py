@@ -1,4 +1,4 @@
-"""What a bench says: figures, each with the runs of both sides, as a table, as one line of JSON, as a file."""
+"""The report of a bench: figures, each with the runs of both sides, as a table, as one line of JSON, as a file."""
 
 import argparse
 import json
@@ -34,7 +34,7 @@ class Figure:
     ours: Sequence[Run]
     reference: Sequence[Run] = ()
     of: str = ""
-    """What the reference is."""
+    """The reference."""
     less_is_better: bool = False
     goal: float | None = None
     """The ratio that is aimed at."""
@@ -122,7 +122,7 @@ def table(report: Report) -> Table:
 
 
 def aim(figure: Figure) -> str:
-    """What is aimed at, and whether it was met."""
+    """The aim, and whether it was met."""
     ours = middle(figure.ours)
     if figure.at_most is not None:
         reached = None if ours is None else ours <= figure.at_most

@@ -36,9 +36,9 @@ PAIRS = 10
 SETTLE_SECONDS = 75.0
 """Before the first run: what starts has work, and Spark ends Python workers that were idle for a minute."""
 SECONDS = 60.0
-"""So long the CPU is counted, a run."""
+"""For how many seconds of a run the CPU is counted."""
 START_SECONDS = 300.0
-"""So long all pairs have until they apply, out of safe mode."""
+"""The seconds until all pairs must apply outside of safe mode."""
 MEMORY_GOAL, CPU_GOAL = 1500.0, 15.0
 """MB and percent of a core."""
 OWNER = Owner("cdc_apply", "bench", "apply")

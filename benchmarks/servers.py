@@ -31,7 +31,7 @@ SETTINGS = {
     "autovacuum": "off",
     "max_connections": "200",
 }
-"""Of all own servers, beside PostgreSQL's defaults: commits are durable."""
+"""Settings of all own servers besides PostgreSQL's defaults: commits are durable."""
 OF_THE_MASTER = {"wal_level": "logical"}
 DATABASES = ("sluice_bench", "sluice_bench_native", "sluice_bench_rows", "sluice_bench_slony")
 """Made on the servers: ours, the reference's, two of other triggers."""
@@ -42,7 +42,8 @@ class NotMeantForThis(Terminal):
 
 
 class Servers(AbstractContextManager["Servers"]):
-    """Started on entering, gone with all their data on leaving. Databases of a bench on foreign servers are dropped."""
+    """Servers that are started on entering, and removed with all their data on leaving. Databases of a bench on
+    foreign servers are dropped."""
 
     def __init__(self, args: argparse.Namespace, places: Sequence[str] = ("master", "slave")) -> None:
         self.settings = {**SETTINGS, **dict(pair.split("=", 1) for pair in args.set)}
@@ -87,7 +88,8 @@ class Servers(AbstractContextManager["Servers"]):
         return Endpoint(self._spark[master].url)
 
     def database(self, place: str, name: str) -> ConnectionInfo:
-        """A new empty database on `master` or `slave`, `name` and the place; one of that name goes first."""
+        """A new empty database on `master` or `slave`, and its address; an existing one of that name is dropped
+        first."""
         name = f"{name}_{place}"  # both may be on one server
         with self.admin(place) as admin:
             self._drop(admin, name)
@@ -114,7 +116,7 @@ class Servers(AbstractContextManager["Servers"]):
         return found
 
     def quiet_down(self) -> None:
-        """What is dirty is written, so that no run pays for what was before it."""
+        """Writes dirty pages, so that no run pays for what was before it."""
         for place in self._admin:
             with self.admin(place) as admin:
                 admin.execute("CHECKPOINT")

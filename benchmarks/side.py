@@ -1,4 +1,4 @@
-"""What both sides of a comparison have in common."""
+"""The common part of both sides of a comparison."""
 
 import time
 from abc import ABC, abstractmethod
@@ -52,7 +52,7 @@ class Side(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """What was delivered leaves no traces on the master."""
+        """Removes the traces of delivered changes on the master."""
 
     @abstractmethod
     def check(self) -> None:

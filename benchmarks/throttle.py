@@ -34,7 +34,7 @@ from sluice.load import steps
 from sluice.load.update import Update
 
 ROWS = 8_000_000
-"""Of the table that is loaded: more than the loaders read in the time."""
+"""The number of rows of the loaded table: more than the loaders read in the time."""
 ACCOUNTS = 100_000
 CLIENTS = 2
 SECONDS = 8.0

@@ -1,4 +1,4 @@
-"""What the figure `exit` of `drain` names."""
+"""The user exit of the figure `exit` of `drain`."""
 
 import pyarrow as pa
 

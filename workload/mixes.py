@@ -14,7 +14,7 @@ Connection = psycopg.Connection[Any]
 
 
 class Work(Protocol):
-    """Changes that a benchmark makes on the master."""
+    """Changes of a benchmark on the master."""
 
     @property
     def title(self) -> str:

@@ -23,7 +23,7 @@ class Freezer:
         return bool(self._frozen.get(name))
 
     def thaw(self, name: str) -> None:
-        """One that is not frozen, or is gone, is no error."""
+        """Thaws a process; one that is not frozen, or has ended, is no error."""
         for process in self._frozen.pop(name, []):
             process.send(signal.SIGCONT)
 

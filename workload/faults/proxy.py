@@ -72,7 +72,7 @@ class Proxy:
         threading.Thread(target=self._accept, name=f"proxy of {server_port}", daemon=True).start()
 
     def stall(self) -> None:
-        """Nothing travels any more, and nobody is told: half-open connections."""
+        """Stops all data without a message: half-open connections."""
         self._flowing.clear()
 
     def heal(self) -> None:

@@ -13,7 +13,7 @@ Mend = Callable[[], None]
 
 
 def nothing() -> None:
-    """There is nothing to mend."""
+    """Does nothing: there is nothing to repair."""
 
 
 def never() -> bool:
@@ -22,13 +22,14 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What comes back by itself. `ended(seconds, back)` is told how long that took, or that it did not happen."""
+    """A part that recovers by itself. `ended(seconds, back)` is called with the duration, or when it did not
+    recover."""
 
     name: str
     is_back: Callable[[], bool]
     ended: Callable[[float, bool], None]
     began: float
-    """Of `time.monotonic`."""
+    """The start, by `time.monotonic`."""
     until: float
 
 
@@ -51,7 +52,7 @@ class Striker:
         return not self._mends
 
     def hit(self, attempt: Callable[[], T | None], seconds: float, over: Callable[[], bool] = never) -> T | None:
-        """What the first attempt answers that hits; None where none did so long, or where it is `over`."""
+        """The answer of the first attempt that hits; None if none did for so long, or if it is `over`."""
         end = time.monotonic() + seconds
         while (mend := attempt()) is None:
             if over() or time.monotonic() >= end:
