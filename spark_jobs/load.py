@@ -313,9 +313,9 @@ class _Loader:
                 over = outcome.over
             else:
                 self.failure = FAILURES[kind](outcome)
-        except Exception as failure:  # nobody foresaw it, or Spark lost the task again and again
+        except Exception as failure:  # unexpected, or Spark lost the task repeatedly
             if not self.stopping:
-                # What says its reason and remedy by itself needs no traceback.
+                # An error with its own reason and remedy needs no traceback.
                 trace = None if isinstance(failure, SluiceError) else failure
                 log.warning("%s: loader %s failed: %s", self.load.update, self.number, failure, exc_info=trace)
                 reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__

@@ -36,9 +36,9 @@ _SCRATCH = "driver-"
 _SECRET_LACKING = "A secret key must be specified"  # noqa: S105
 _OF_JVM = (
     f"-Dlog4j2.configurationFile={_LOGGING}",
-    # It hands out tasks and touches no row: what it would spend on optimising itself, the databases can use.
+    # It only schedules tasks: the databases can use the CPU that its JIT compiler would spend.
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    # At rest it holds no more than what lives: `serve.py` lets it collect then.
+    # When idle it returns unused memory: `serve.py` makes it collect.
     "-XX:InitialHeapSize=192m -XX:MinHeapSize=32m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40",
     "-XX:-ShrinkHeapInSteps",
 )
@@ -50,7 +50,7 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": " ".join(_OF_JVM),
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
-    # No job waits until the tasks of another one are through.
+    # No job waits for the tasks of another one.
     "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.artifact.isolation.enabled": "true",
@@ -59,7 +59,7 @@ DEFAULTS = {
     "spark.connect.execute.manager.detachedTimeout": "15s",
     "spark.connect.execute.manager.maintenanceInterval": "5s",
     "spark.connect.session.manager.defaultSessionTimeout": "30m",
-    # The pages ask nobody who he is: they show, and do nothing.
+    # The pages have no authentication: they only show.
     "spark.ui.killEnabled": "false",
     "spark.ui.threadDumpsEnabled": "false",
     "spark.ui.heapHistogramEnabled": "false",
@@ -70,13 +70,13 @@ DEFAULTS = {
     "spark.sql.ui.retainedExecutions": "100",
     "spark.sql.connect.ui.retainedSessions": "50",
     "spark.sql.connect.ui.retainedStatements": "100",
-    # Passwords travel to the executors inside pickled tasks; nothing of them may show in a page or plan.
+    # Passwords are sent to the executors inside pickled tasks; no page or plan may show them.
     "spark.redaction.regex": "(?i)secret|password|token|credential|redis",
 }
 """Settings of a server; its user may replace them."""
 
 PROTECTED = {
-    # Spark listens on ports even in `local[N]`, where it makes a secret of its own.
+    # Spark listens on ports even in `local[N]`, where it generates a secret.
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
     "spark.connect.grpc.binding.address": HOST,
@@ -169,11 +169,11 @@ class ConnectServer:
             own["spark.ui.port"] = str(self.ui_port)
         if is_local(self.master):
             here = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
-            # What a window is divided into: as many shares as there are cores to work on them.
+            # A window is divided into as many shares as there are cores.
             here["spark.default.parallelism"] = str(_cores())
             # Workers are forks of a process that has imported the library.
             here["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
-            # Nobody brings files along, so that all clients share them.
+            # No client sends files, so all clients share the workers.
             here["spark.sql.artifact.isolation.enabled"] = "false"
             here["spark.sql.artifact.isolation.alwaysApplyClassloader"] = "false"
             merged = {**DEFAULTS, **here, **self.conf}

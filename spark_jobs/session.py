@@ -197,7 +197,7 @@ class SparkExecutor:
             session = None
             try:
                 session = self._connected()
-                # Who lacks packages lacks the library as well.
+                # Executors that lack packages lack the library as well.
                 found = [] if self._endpoint.packages else self._reports(session, LOOK_SECONDS)
                 if not found or differ(found):
                     # Its workers may have imported another version by now: those of a new session have not.
@@ -238,13 +238,13 @@ class SparkExecutor:
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
 
-        # What it comes to is told as an error.
+        # The result is returned as an error.
         warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
         channel = naming_channels(url, self._named)
         if channel.userId is None:
             channel.set("user_id", "")  # the account's name would take the room of the job's
         session: SparkSession = SparkSession.builder.channelBuilder(channel).create()
-        # A server that is gone is noticed within seconds; whoever waits for it tries again himself.
+        # A dead server is noticed within seconds; callers that wait for it retry themselves.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
         session.registerProgressHandler(self._progress)  # type: ignore[arg-type]  # any callable does
         return session
@@ -282,7 +282,7 @@ class SparkExecutor:
 
         if not _within(seconds, ask):
             if self._own is not None:
-                self._own.remove()  # nothing in it heals by itself; the next try starts another one
+                self._own.remove()  # nothing in it recovers by itself; the next try starts another one
             raise TimeoutError(f"no executor has answered for {seconds:.0f} s")
         for each in done:
             if isinstance(each, Exception):

@@ -318,7 +318,7 @@ class ChangeReader(DataSourceReader):
         return [InputPartition(span) for span in self._spans]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Where there is nothing to read, Spark makes one partition of None.
+        # With nothing to read, Spark passes one partition of None.
         return self._read.read(partition.value) if partition.value is not None else iter(())
 
 
@@ -355,7 +355,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with master.session() as session:
             change_read.expect_held(master, session, begin)
             now = master.queue.take(session, master.prefix, master.schema, begin)
-            # What a sink keeps must not be undone by a crash of the master.
+            # A crash of the master must not undo what a sink has.
             master.queue.secure(session, now)
         with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
             found = reader.survey(Window(begin, now), limit=1).changes

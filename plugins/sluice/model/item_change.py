@@ -15,7 +15,7 @@ def of(item: Mapping[str, Any], key: Sequence[str]) -> RowChange:
     row = dict(content.parse(new)) if new is not None and action is not Action.DELETE else {}
     before: dict[str, str | None] = {}
     if action is Action.UPDATE:
-        # OLDCONTENT names what changed, and the key; it is not read where a key is all one needs.
+        # OLDCONTENT has the changed columns and the key; it is not read if only the key is needed.
         whole = old is not None and not content.is_partial(old)
         before = dict(row) if whole else {name: row[name] for name in key}
         if old is not None:

@@ -96,7 +96,7 @@ class TableStates:
     def renamed(self, old: TableName, new: TableName, *, kept: bool = False) -> "TableStates":
         """The same after the master renamed a table; `kept`: an inconsistent one is not dropped on the slave."""
         states = self.put(old, TableState.READY).put(new, self.state(old), self.reasons.get(old, ""))
-        # A table that is left out takes its name along, and nothing of the slave's.
+        # A table that is left out gets its new name, and nothing on the slave changes.
         stays = old in self.former or (kept and self.state(old) is TableState.INCONSISTENT)
         return replace(states, former=states.former | {old}) if stays else states
 

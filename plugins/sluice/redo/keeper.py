@@ -234,7 +234,7 @@ class Keeper:
 
     def _left_out_text(self) -> str:
         if self._left_out and not (self.thread.spool / left_out.FILE).exists():
-            self._left_out = left_out.LeftOut()  # A person has seen to it.
+            self._left_out = left_out.LeftOut()  # A person has dealt with it.
         if not self._left_out:
             return ""
         return left_out.explained(self._left_out, self.stream.complete_from(), self.thread.spool)
@@ -304,7 +304,7 @@ class Keeper:
             values = checkpoints.lowered(files[name], durable[0] if durable is not None else None, files)
             checkpoints.write(self.thread.state, name, values)
         else:
-            # One that was being written when the machine failed. Where to begin, the receiver says.
+            # It was being written when the machine failed. The receiver knows where to begin.
             (self.thread.state / name).unlink(missing_ok=True)
 
     def _publish_tables(self) -> None:

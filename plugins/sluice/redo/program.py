@@ -41,7 +41,7 @@ class Program:
             stderr=subprocess.STDOUT,
             env={**os.environ, "TZ": "UTC", **environment},
             umask=0o077,
-            # A terminal's Ctrl-C goes to the supervisor alone, which ends its programs one after the other.
+            # A terminal's Ctrl-C reaches only the supervisor, which ends its programs one after the other.
             process_group=0,
         )
         self._reader = threading.Thread(target=self._read, name=f"log {log.name}", daemon=True)

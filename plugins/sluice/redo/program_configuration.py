@@ -109,7 +109,7 @@ def configuration(thread: RedoThread, seed: Mapping[str, Any], options: RedoOpti
             "type": "offline",
             "path-mapping": [f"{ARCHIVE_DESTINATION}/{seed['context']}/archivelog", str(thread.logs)],
             "host-timezone": options.host_timezone,
-            # DATE and TIMESTAMP carry no zone: they are taken as they are, and a slave has what the master shows.
+            # DATE and TIMESTAMP have no zone: they are not converted, and a slave has what the master shows.
             "db-timezone": "+00:00",
             "log-timezone": "+00:00",
         },

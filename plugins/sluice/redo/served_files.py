@@ -94,7 +94,7 @@ class Folders:
         if not any(real == root or real.startswith(f"{root}/") for root in self.roots):
             raise Refused(403, "filePath is not below a root of this proxy")
         try:
-            # A pipe would wait for its writer.
+            # Opening a pipe would wait for its writer.
             descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             status = 404 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 403

@@ -71,7 +71,7 @@ class Archive:
                 try:
                     header = self._known.get((path, size)) or self._header(path, size)
                 except ProxyRefuses as error:
-                    if error.status != NOT_THERE:  # Else it was deleted since.
+                    if error.status != NOT_THERE:  # Otherwise it was deleted since.
                         refused = refused or error
                     continue
                 if header is not None:
@@ -90,7 +90,7 @@ class Archive:
         except NotRedo as reason:
             log.debug("%s: %s", path, reason)
             return None
-        # One that is written has its size from the beginning, and is another log when it is used again.
+        # A log that is being written has its final size from the beginning, and is another log when it is reused.
         if header.complete and header.blocks is not None and header.blocks * header.size == size:
             self._known[path, size] = header
         return header
@@ -170,7 +170,7 @@ class Stager:
             for data in self._pieces(path, local.blocks * header.size, end and end * header.size):
                 whole = data[: len(data) - len(data) % header.size]
                 if end is None:
-                    # The last block may be half written: it is good at a later look, or damaged in the archived log.
+                    # The last block may be half written: a later check finds it complete, or damaged when archived.
                     count = blocks.written(whole, header.size, local.blocks, header.sequence)
                     good = whole[: count * header.size]
                     if wrong := blocks.damaged(good, header.size, local.blocks, header.sequence):
@@ -184,7 +184,7 @@ class Stager:
                     break
             if end is None or local.blocks < end:
                 return False
-            # The header is written anew when a log is complete.
+            # The header is written again when a log is complete.
             local.head(self.source.read(path, 0, 2 * header.size))
         part.rename(self.file(header.sequence))
         log.info("thread %d: log %d is staged, %s", self.thread, header.sequence, counted(end, "block"))

@@ -155,7 +155,7 @@ class _Leading:
         """A thread that is read."""
         thread = RedoThread.of(self.options, self.supervisor.location, self._resetlogs, number)
         keeper = Keeper(thread, self._seed, self.options, self.state, self.epoch, self._merged)
-        self.keepers = [*self.keepers, keeper]  # Others go through the list meanwhile.
+        self.keepers = [*self.keepers, keeper]  # Other threads iterate over the list meanwhile.
         if self.options.proxy is not None:
             self._beside.append(threading.Thread(target=self._stage, args=(keeper,), name=f"stage {thread}"))
         return keeper
@@ -201,7 +201,7 @@ class _Leading:
                 self._reported_at = time.monotonic()
                 self.state.write(self._status())
         except StoreUnreachable as away:
-            # The programs go on as long as the lease surely holds.
+            # The programs go on as long as the lease certainly holds.
             log.warning("%s: %s", self.prefix, away)
 
     def _join(self) -> None:
@@ -209,7 +209,7 @@ class _Leading:
         for number in sorted(self._joining - {keeper.thread.number for keeper in self.keepers}):
             beside = len(self._beside)
             keeper = self._add(number)
-            with suppress(StoreUnreachable):  # Then it begins at a later look.
+            with suppress(StoreUnreachable):  # Then it begins at a later check.
                 keeper.start()
             for each in self._beside[beside:]:
                 each.start()

@@ -67,7 +67,7 @@ def unread(seed: Values, replicated: Callable[[TableName], bool], naming: Naming
 
 def _why(kind: int, flags: int, unmade: int) -> str:
     if kind & _PARTS:
-        return ""  # It goes with its table.
+        return ""  # It is handled with its table.
     for bit, why in _KINDS.items():
         if kind & bit:
             return why

@@ -18,13 +18,13 @@ def pack(data: bytes) -> bytes | None:
     """Packs `data` for `unpack`; None if no block is empty."""
     whole = len(data) // BLOCK
     rows = np.frombuffer(data, "<u8", whole * BLOCK // 8).reshape(whole, BLOCK // 8)
-    # A block that is used begins with its kind and number: few others are looked at as a whole.
+    # A used block begins with its kind and number, so few other blocks are compared as a whole.
     used = rows[:, 0] != 0
     doubtful = np.flatnonzero(~used)
     used[doubtful] = rows[doubtful].any(axis=1)
     if used.all():
         return None
-    # Where empty blocks begin and end.
+    # The beginnings and ends of empty blocks.
     edges = np.flatnonzero(np.diff(np.concatenate(([True], used, [True])).astype(np.int8)))
     parts: list[bytes] = []
     at = 0

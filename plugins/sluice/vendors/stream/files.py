@@ -235,7 +235,7 @@ class Files:
             line += 1
             offset += len(raw)
             if raw.startswith(_OF_ROWS):
-                number += 1  # Looked at when it is read.
+                number += 1  # Checked when it is read.
             else:
                 parsed_line = parsed(index.file, line, raw)
                 if isinstance(parsed_line, Header):

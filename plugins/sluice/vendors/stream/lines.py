@@ -120,9 +120,9 @@ Line = Header | TableDefinition | Change | Commit
 def parse(line: bytes) -> Line:
     """Raises `Malformed`."""
     try:
-        # Beyond Python's defaults: a name that comes twice is a mistake, and NaN is no number.
+        # Stricter than Python's defaults: a duplicate name is an error, and NaN is no number.
         values = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
-        # A half of a surrogate pair is no text, though JSON can write it.
+        # Half a surrogate pair is no valid text, although JSON can express it.
         if b"\\u" in line:
             json.dumps(values, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:

@@ -196,5 +196,5 @@ def _is_of(item: Item, share: Share | None) -> bool:
         return True
     if item.action not in ROW_ACTIONS or item.guid is None:
         return False
-    # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
+    # A keyless table is one unit: inserted and deleted copies must be together to cancel out.
     return zlib.crc32((item.guid or str(item.table)).encode()) % share.of == share.number

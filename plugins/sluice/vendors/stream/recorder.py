@@ -159,9 +159,9 @@ class Recorder:
             number += writer.add(_changes(items, self._images))
         if not number and unless_empty:
             return seen
-        # What a crash of the master could undo must never be in the stream.
+        # The stream must never have what a crash of the master could undo.
         self._changes.secure(session, target)
-        # Who reads while ITEMS is purged may have missed what was deleted before it was read.
+        # A read during a purge of ITEMS may have missed deleted changes.
         if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
             raise NotRecorded(self.prefix, self.folder)
         writer.commit(target.time, target.text())

@@ -159,7 +159,7 @@ class Writer:
         if self._file is not None:
             self._file.close()
         made = self.folder / f".{file_name(self.end.position)}.new"
-        # That changes are lost is said with a commit alone.
+        # A loss is stated only with a commit.
         self.end = replace(self.end, lost=None)
         header = Header(self.stream, self.end.position, self.end.time, self.end.source)
         head: list[Line] = [header, *self.tables.values()]

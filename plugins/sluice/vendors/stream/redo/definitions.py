@@ -102,7 +102,7 @@ class Definitions:
                 continue
             table = reader.table
             if (self.ddl.altered or self._last.get(table) is not reader) and self._misread(table, reader, thread):
-                if table not in misread:  # Said anew with each transaction: it may have been loaded since.
+                if table not in misread:  # Repeated with each transaction: it may have been loaded since.
                     misread.add(table)
                     log.warning("%s: %s", table, MISREAD)
                     yield Change(Action.DIFFER, table, reason=MISREAD)

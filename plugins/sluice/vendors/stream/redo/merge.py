@@ -138,7 +138,7 @@ class Merge:
             return False
         end = self._ends.get(transaction.thread.resetlogs)
         if end is not None and transaction.scn >= end:
-            return False  # The master does not have it any more.
+            return False  # The master no longer has it.
         if self.released.holds(transaction) or transaction.scn < state.watermark:
             if transaction.scn >= state.floor:
                 raise TransactionLate(
@@ -149,7 +149,7 @@ class Merge:
         if not transaction.segments:
             raise BeginningLost(str(transaction.thread), transaction.xid, transaction.scn)
         state.seen[transaction.xid] = transaction.scn
-        # One that waits is not forgotten: nothing else would know it when it comes again.
+        # A waiting transaction is remembered: nothing else would recognise it when it comes again.
         while len(state.seen) > REMEMBERED and next(iter(state.seen.values())) < self.released.scn:
             _, scn = state.seen.popitem(last=False)
             state.floor = max(state.floor, scn + 1)
@@ -192,7 +192,7 @@ class Merge:
         for scn, thread, number, transaction in self._waiting:
             if thread not in first or number < first[thread][0]:
                 first[thread] = (number, transaction.segments[0])
-            # What is read again from there on must be there before others pass it.
+            # What is read again from there must be offered before others pass it.
             marks[thread] = min(marks[thread], scn)
         return {thread: (first[thread][1] if thread in first else None, mark) for thread, mark in marks.items()}
 

@@ -232,7 +232,7 @@ class _Merging:
 
     def _write_group(self, first: Transaction) -> None:
         group, rows = [first], first.rows
-        # Behind DDL it is another question which tables are new.
+        # After DDL, other tables may be new.
         while rows < self.merger.limits.group and not group[-1].ddl and (next_scn := self.merge.next_scn) is not None:
             if self._ends(group[-1].scn, next_scn):
                 break

@@ -73,7 +73,7 @@ def head(raw: bytes) -> Head:
     """Reads a line. Raises `Unfit`."""
     found = _HEAD.match(raw)
     if found is None or _doubtful(raw):
-        # A line that was cut off has no end of its own. Texts hold no quotation mark without a backslash.
+        # A line that was cut off has no line end. In texts, quotation marks are escaped.
         last = None
         for place in _BEGIN.finditer(raw, 1):
             last = _HEAD.match(raw, place.start()) or last

@@ -134,7 +134,7 @@ class Receiver:
             if known.code is ResponseCode.REPLICATE:
                 return
         if known.code is ResponseCode.REPLICATE:
-            # All of the group of redo records that may be there in part comes again: the merge knows its transactions.
+            # The whole group of redo records that may be incomplete comes again: the merge recognises its transactions.
             place = spool.durable[0] - 1 if spool.durable is not None else 0
             request = Request(RequestCode.CONTINUE, self.database, c_scn=place, c_idx=0)
             known = self._answer(connection, frames, request)
@@ -148,7 +148,7 @@ class Receiver:
         connection.sendall(frame(request.encode()))
         while True:
             for body in frames.feed(self._chunk(connection)):
-                # What was on its way when an earlier client went may come first.
+                # Data in transit to an earlier client may come first.
                 if not body.startswith(b"{"):
                     return Response.decode(body)
 
@@ -161,7 +161,7 @@ class Receiver:
 
     def _stream(self, connection: socket.socket, frames: Frames, spool: Spool, stop: threading.Event) -> None:
         synced, size = time.monotonic(), 0
-        chunk = b""  # What came in one piece with the answer is in `frames`.
+        chunk = b""  # Data that came together with the answer is in `frames`.
         while not stop.is_set():
             size += len(chunk)
             for body in frames.feed(chunk):
@@ -207,6 +207,6 @@ class Receiver:
         if place is None:
             return
         self.durable = place
-        # The index that is printed is the message's own and one more.
+        # The printed index is the message's own plus one.
         request = Request(RequestCode.CONFIRM, self.database, c_scn=place[0], c_idx=place[1] - 1)
         connection.sendall(frame(request.encode()))

@@ -77,7 +77,7 @@ class Recorded:
         except OSError as error:
             raise StreamUnreachable(self._complete, f"cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError):
-            return None  # Cut off, or another's: it is made anew.
+            return None  # It was cut off, or belongs to another stream: it is written again.
 
     def keep_complete_from(self, scn: int) -> None:
         """Raises `StreamUnreachable`."""

@@ -136,7 +136,7 @@ class ThreadOutput:
                             raise OutputDamaged(
                                 file, offset, f"has num {number} where {expected} is next: messages are missing"
                             )
-                        # One that was cut off may go on with messages that are there already.
+                        # A transaction that was cut off may continue with messages that are there already.
                         if message is not None and (number is None or number >= expected):
                             yield message
                             slack = 0 if number is not None else slack + 1
@@ -201,7 +201,7 @@ class ThreadOutput:
     def _note_schema(self, raw: bytes, begin: int) -> None:
         """Records the description of the table of a message that begins at this place in its line."""
         assert self._open is not None
-        # Mostly it is that of the message before it.
+        # Usually it is that of the message before.
         if not self._schema or raw.find(self._named, begin) < 0:
             place = schema_of(raw, begin)
             if place is None:
@@ -216,7 +216,7 @@ class ThreadOutput:
             return Checkpoint(seen.scn, seen.time)
         begin, end = self._offset, self._offset + len(raw)
         if seen.op == "begin":
-            # One that was open was cut off; it comes again.
+            # An open transaction was cut off; it comes again.
             self._open = _Open(seen.xid, True, Segment(self._file, begin, end))
             return None
         if self._open is None or self._open.xid != seen.xid:
@@ -231,7 +231,7 @@ class ThreadOutput:
         if seen.op != "commit":
             raise Unfit(f"is a message {seen.op!r}, which this release does not know")
         done, self._open = self._open, None
-        # Without its begin it can only be the end of one that was there whole before OpenLogReplicator started again.
+        # Without its begin it can only be the end of one that was complete before OpenLogReplicator restarted.
         segments = (*done.former, done.segment) if done.whole else ()
         schemas = frozenset(done.schemas)
         return Transaction(self.thread, seen.xid, seen.scn, seen.time, done.rows, segments, schemas, done.ddl)
