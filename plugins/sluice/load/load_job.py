@@ -13,7 +13,6 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass
-from types import TracebackType
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
@@ -75,9 +74,7 @@ class LoadJob:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._slave is not None
         try:
             locks = vendor_at(self.update).load_locks

@@ -10,7 +10,6 @@ was read, because an older snapshot sees it empty.
 """
 
 import logging
-from types import TracebackType
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
@@ -63,9 +62,7 @@ class LoadSnapshot:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def _begin(self, slave: Session, store: BlockStore) -> None:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
 from sluice.configuration.watched import WatchedFile
 from sluice.control.throttle import ThrottleStore
@@ -65,9 +64,7 @@ class Throttle:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join(10.0)
         self._note_pause(ThrottleState())

@@ -3,7 +3,6 @@
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, LiteralString, Self
 
 from sluice.database.session import Rows, SessionOptions
@@ -49,9 +48,7 @@ class OwnTransactions(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, object]], /) -> None:

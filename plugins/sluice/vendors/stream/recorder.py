@@ -181,7 +181,7 @@ class _Begun:
     def __enter__(self) -> tuple[Writer, Position]:
         return self.writer, self.seen
 
-    def __exit__(self, *args: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.writer.close()
 
 

@@ -162,7 +162,7 @@ class _Merging:
     def __enter__(self) -> "_Merging":
         return self
 
-    def __exit__(self, *args: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.writer.close()
 
     def join(self, thread: ThreadId, output: ThreadOutput, kept: tuple[str, int, int] | None) -> None:
