@@ -55,7 +55,6 @@ class MigrationFailed(Terminal):
     """`airflow db migrate` failed."""
 
     def __init__(self, output: str) -> None:
-        self.output = output
         super().__init__(
             f"airflow db migrate failed:\n{output}\nRemove the cause that it names and start again;"
             f" if the database came from a newer Airflow, install that or remove the state folder."

@@ -21,7 +21,6 @@ class BadSlaveName(Terminal):
     """The name does not suit a folder, a connection id and a slave of a configuration."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
         super().__init__(
             f"'{name}' cannot name a slave: use a lower-case letter, then letters, digits or '_', at most 30, e.g. dr1."
         )
@@ -31,7 +30,6 @@ class BlueprintUnreadable(Terminal):
     """The file that keeps the stack's parts cannot be read."""
 
     def __init__(self, path: Path, error: Exception) -> None:
-        self.path = path
         reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__} {error}"
         super().__init__(
             f"{path} cannot be read: {reason}. Run as the user who owns it, choose another folder with SLUICE_HOME,"

@@ -57,7 +57,6 @@ class BinariesMissing(Terminal):
     """Binaries of a release are missing here and could not be fetched."""
 
     def __init__(self, release: int, reason: str, remedy: str) -> None:
-        self.release = release
         super().__init__(f"No binaries of PostgreSQL {release}: {reason}. {remedy}")
 
 

@@ -49,7 +49,6 @@ class StackNotUp(Terminal):
     """The stack does not run."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
         super().__init__(f"The stack of {home} is not up: start it with ./sluice up")
 
 
@@ -72,7 +71,6 @@ class UnknownService(Terminal):
     """The stack has no service of that name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        self.name = name
         super().__init__(f"There is no service '{name}'; there are: {', '.join(known)}.")
 
 

@@ -28,7 +28,6 @@ class PgbenchFailed(Terminal):
     """`pgbench -i` failed. The message contains its output."""
 
     def __init__(self, output: str) -> None:
-        self.output = output
         super().__init__(
             f"pgbench could not make its tables: {output.strip()[-1000:]} Remove the cause and start again."
         )

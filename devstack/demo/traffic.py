@@ -30,7 +30,6 @@ class TrafficFailed(Terminal):
     """The traffic met errors that a healthy master does not raise."""
 
     def __init__(self, problems: list[str]) -> None:
-        self.problems = problems
         super().__init__(
             "The traffic itself failed on the master, and capturing its changes must never cause that:\n  "
             + "\n  ".join(problems)

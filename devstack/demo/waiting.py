@@ -32,7 +32,6 @@ class GateClosed(Terminal):
     """The apply stopped at an error that needs a person's decision."""
 
     def __init__(self, slave: str, closure: str) -> None:
-        self.slave = slave
         super().__init__(f"The gate of {slave} is closed by {closure}")
 
 

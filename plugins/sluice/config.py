@@ -68,7 +68,6 @@ class UnknownPrefix(Terminal):
     """No file configures `prefix`; `known` lists those that are configured."""
 
     def __init__(self, prefix: str, known: tuple[str, ...], places: Iterable[Path], unread: tuple[Path, ...] = ()):
-        self.prefix = prefix
         self.known = known
         also = f" No prefix was found in {', '.join(str(file) for file in unread)}." if unread else ""
         where = " or ".join(str(place) for place in places)

@@ -17,7 +17,6 @@ class ConnectionNotGiven(Terminal):
 
     def __init__(self, conn_id: str):
         super().__init__(f"Connection {conn_id!r} is not known here. Add it to Airflow (Admin, Connections).")
-        self.conn_id = conn_id
 
 
 class ConnectionsOutdated(Transient):

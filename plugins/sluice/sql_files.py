@@ -21,7 +21,6 @@ class SqlFileMissing(Terminal):
 
     def __init__(self, path: Path):
         super().__init__(f"{path}: this SQL file is missing. Restore it from the release that is installed.")
-        self.path = path
 
 
 SHIPPED = "sql"

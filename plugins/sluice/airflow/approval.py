@@ -39,7 +39,6 @@ class TransferRejected(Terminal):
 
     def __init__(self, who: str):
         super().__init__(f"{steps.INTERRUPTED} (the transfer was rejected by {who})")
-        self.who = who
 
 
 class ApproveTransfer(KeepsAnswer):

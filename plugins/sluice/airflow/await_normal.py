@@ -24,7 +24,6 @@ class NotNormal(Terminal):
     def __init__(self, replication: Replication, slave: str, state: str, message: str):
         detail = f": {message}" if message else ""
         super().__init__(f"{replication.prefix} → {slave} is {state}{detail}. Start a new initial update.")
-        self.state = state
 
 
 class AwaitNormal(BaseOperator):

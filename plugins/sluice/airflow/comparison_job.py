@@ -32,7 +32,6 @@ class ComparisonEnded(Transient):
     def __init__(self, status: int, last_line: str):
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         super().__init__(f"The process that compares {how}: {last_line or 'it said nothing'}")
-        self.status = status
 
 
 class ComparisonRefused(Terminal):

@@ -27,7 +27,6 @@ class ConnectionMissing(Terminal):
         super().__init__(
             f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}"
         )
-        self.conn_id = conn_id
 
 
 class ConnectionsUnavailable(Transient):
@@ -35,7 +34,6 @@ class ConnectionsUnavailable(Transient):
 
     def __init__(self, conn_id: str, reason: str):
         super().__init__(f"Airflow did not give out the connection {conn_id!r}: {reason}")
-        self.conn_id = conn_id
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:

@@ -47,7 +47,6 @@ class JobEnded(Terminal):
 
     def __init__(self, job_id: str, why: str):
         super().__init__(f"{why} (job {job_id})")
-        self.job_id = job_id
 
 
 class AlreadyLoading(Terminal):
@@ -55,7 +54,6 @@ class AlreadyLoading(Terminal):
 
     def __init__(self, job: Job):
         super().__init__(f"The slave of {job.pair} is being loaded by {job.owner}. Cancel that run, or await its end.")
-        self.job = job
 
 
 class StillApplying(Transient):

@@ -33,7 +33,6 @@ class JobDidNotStart(Transient):
 
     def __init__(self, job_id: str, reason: str):
         super().__init__(f"Job {job_id} did not start: {reason}")
-        self.job_id = job_id
 
 
 class JobWouldNotEnd(Transient):
@@ -44,7 +43,6 @@ class JobWouldNotEnd(Transient):
             f"Job {job.id} (process {job.runner.pid}) was told to end and still runs after {seconds:.0f} s. "
             "The next try looks again; end the process by hand if this repeats."
         )
-        self.job = job
 
 
 @contextlib.contextmanager

@@ -47,7 +47,6 @@ class NotifierUnusable(Terminal):
 
     def __init__(self, path: str, reason: str):
         super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
-        self.path = path
 
 
 class NotNotified(Transient):

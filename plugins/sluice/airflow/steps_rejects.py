@@ -33,7 +33,6 @@ class RejectsRefused(Terminal):
             f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
             "the action apply again, or with force, which overwrites them, or with the action drop."
         )
-        self.answers = answers
 
 
 @step

@@ -41,7 +41,6 @@ class UpdateIncomplete(Terminal):
 
     def __init__(self, update: Update, reason: str, slave_state: str):
         super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
-        self.reason = reason
 
 
 class UpdateNotBegun(Terminal):

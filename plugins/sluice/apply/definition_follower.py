@@ -61,7 +61,6 @@ class DefinitionStops(Terminal):
             f"Run on the slave what you want there of: {statement}; or let it follow (ddl: {{{what.kind}: follow}}); "
             f"then {RESTART_APPLY}."
         )
-        self.what = what
 
 
 class DefinitionFollower:

@@ -38,7 +38,6 @@ class RowUnknown(Terminal):
             "later change of the stream says what the master has there. Make the rows of the slave what they were, "
             f"then {RESTART_APPLY}."
         )
-        self.table = displaced.table
 
 
 Row = Mapping[str, str | None]

@@ -36,8 +36,6 @@ class WrongKey(Terminal):
             "The key was changed on the master without a trace in ITEMS. Start an initial update of this slave."
         )
         self.table = table
-        self.key = tuple(key)
-        self.guid = guid
 
 
 @dataclass(frozen=True)

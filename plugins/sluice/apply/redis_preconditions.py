@@ -21,7 +21,6 @@ class TriggersAct(Terminal):
             "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. On "
             f"the slave, as an administrator: {allow}; or set checkpoint: slave; then {RESTART_APPLY}."
         )
-        self.tables = tuple(tables)
 
 
 def require_repeatable(sessions: PairSessions, checkpoint: Checkpoint) -> None:

@@ -13,7 +13,6 @@ from sluice.database.placed import vendor_at
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.foreign_key import ForeignKey
-from sluice.model.names import TableName
 from sluice.pair import Pair
 
 
@@ -28,7 +27,6 @@ class UnknownCascade(Terminal):
             f"that the master does not have ({described}). On the slave, as an administrator: {allow}; or drop the "
             f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}."
         )
-        self.tables: tuple[TableName, ...] = tuple(each.key.child for each in foreign_keys)
 
 
 def require_known_actions(sessions: PairSessions, slave: Session) -> None:

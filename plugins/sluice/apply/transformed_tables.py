@@ -44,7 +44,6 @@ class ColumnRenamed(Terminal):
             f"line for the new name beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is "
             "past it."
         )
-        self.table = table
 
 
 class TableRenamed(Terminal):
@@ -55,7 +54,6 @@ class TableRenamed(Terminal):
             f"{table}: on the master it is {now} now, and {place} says how the slave gets it. Add the same line for "
             f"{now} beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is past it."
         )
-        self.table = table
 
 
 class TransformedTables:

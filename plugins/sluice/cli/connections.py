@@ -26,7 +26,6 @@ class NoSuchConnection(ConnectionUnknown):
     """Airflow does not have the connection of a replication."""
 
     def __init__(self, conn_id: str) -> None:
-        self.conn_id = conn_id
         super().__init__(f"Airflow has no connection {conn_id!r}: add it under Admin, Connections.")
 
 
@@ -34,7 +33,6 @@ class ConnectionNotGiven(ConnectionUnknown):
     """The connection is not in the environment, and no Airflow is given."""
 
     def __init__(self, conn_id: str, variable: str) -> None:
-        self.conn_id = conn_id
         super().__init__(
             f"The connection {conn_id!r} is not known here. Name the Airflow that has it, --airflow URL, or set "
             f"{variable}."

@@ -176,8 +176,6 @@ class UnknownSlave(Terminal):
     """The replication `prefix` has no slave `name`; `known`: its slaves."""
 
     def __init__(self, prefix: Prefix, name: str, known: Iterable[str], source: Path):
-        self.prefix = prefix
-        self.name = name
         self.known = tuple(sorted(known))
         super().__init__(
             f"Replication {prefix} has no slave {name!r}; it has {', '.join(self.known) or 'none'}. "

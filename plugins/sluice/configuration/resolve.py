@@ -51,7 +51,6 @@ class TablesMissing(Terminal):
     """The master lacks the configured `tables`."""
 
     def __init__(self, prefix: Prefix, missing: Iterable[TableName], existing: Iterable[TableName], source: str):
-        self.prefix = prefix
         self.tables = tuple(missing)
         known = {str(table).lower(): str(table) for table in existing}
         lines = []
@@ -67,12 +66,10 @@ class TablesMissing(Terminal):
 class OwnTable(Terminal):
     """The configured `tables` belong to Sluice itself."""
 
-    def __init__(self, prefix: Prefix, tables: Iterable[TableName], source: str):
-        self.prefix = prefix
-        self.tables = tuple(tables)
+    def __init__(self, tables: Iterable[TableName], source: str):
         super().__init__(
-            f"{source}: {', '.join(str(table) for table in self.tables)} belongs to Sluice itself "
-            "and cannot be replicated. Take the line out."
+            f"{source}: {', '.join(map(str, tables))} belongs to Sluice itself and cannot be replicated. Take the line "
+            "out."
         )
 
 
@@ -88,7 +85,7 @@ def resolve(
     own = _own_tables(prefix, tables)
     named = [rule.pattern.table for rule in lines if not rule.pattern.wildcard and rule.replicate]
     if forbidden := [table for table in named if table in own]:
-        raise OwnTable(prefix, forbidden, source)
+        raise OwnTable(forbidden, source)
     if missing := sorted(set(named) - set(tables)):
         raise TablesMissing(prefix, missing, tables, source)
 

@@ -35,7 +35,6 @@ class LeaseHeld(Transient):
 
     def __init__(self, slave: str, holder: str):
         super().__init__(f"Slave {slave} is being applied to by {holder}. This process does nothing.")
-        self.slave = slave
         self.holder = holder
 
 
@@ -44,8 +43,6 @@ class LeaseLost(Transient):
 
     def __init__(self, slave: str, reason: str):
         super().__init__(f"The lease of slave {slave} is lost: {reason}. Applying stops until it is regained.")
-        self.slave = slave
-        self.reason = reason
 
 
 @dataclass(frozen=True)

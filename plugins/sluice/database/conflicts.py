@@ -20,7 +20,6 @@ class ColumnMissing(Terminal):
             "already, start the DAG initial_update."
         )
         self.table = table
-        self.column = column
 
 
 class SlaveTableMissing(Terminal):
@@ -58,8 +57,6 @@ class RowStays(Conflict):
             f"{change.table}, row {row_text(change.shown)}: the {change.action} cannot be applied: {reason}",
             f"On the slave, make that row as it is on the master{self.otherwise}. Then {RESTART_APPLY}.",
         )
-        self.change = change
-        self.reason = reason
 
 
 class ChangeRefused(Conflict):
@@ -74,7 +71,6 @@ class ChangeRefused(Conflict):
             f"{self.remedy}, or set on_conflict: reject; then {RESTART_APPLY}.",
         )
         self.change = change
-        self.reason = reason
 
 
 def row_text(row: Mapping[str, str | None]) -> str:

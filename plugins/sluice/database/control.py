@@ -23,8 +23,6 @@ class LoadRuns(Transient):
             f"Slave {slave} is being loaded by another job ({holder}). This one ends; the other goes on. "
             "Should that job be dead, its session ends by itself within minutes."
         )
-        self.slave = slave
-        self.holder = holder
 
 
 @dataclass(frozen=True)

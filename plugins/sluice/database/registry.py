@@ -27,7 +27,6 @@ class UnknownVendor(Terminal):
 
     def __init__(self, vendor: str):
         super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
-        self.vendor = vendor
 
 
 def names() -> list[str]:
@@ -43,7 +42,6 @@ class NoDatabase(Terminal):
             f"The master's changes come from a recorded {name}: there is no database to read rows from, to install "
             "anything in or to compare with. What works with it, and how a slave begins: docs/stream.md."
         )
-        self.name = name
 
 
 def vendor_of(name: str) -> Vendor:

@@ -20,7 +20,6 @@ class MixedShapes(SluiceError):
 
     def __init__(self, names: Sequence[str]):
         super().__init__(f"A row has other columns than {', '.join(names)}.")
-        self.names = tuple(names)
 
 
 class RowImageCodec(Protocol):

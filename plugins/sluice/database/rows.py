@@ -38,7 +38,6 @@ class TableChanged(Transient):
 
     def __init__(self, place: str, table: TableName, what: str = "was altered or dropped"):
         super().__init__(f"{place}: table {table} {what}; look at it again.")
-        self.table = table
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ class NotReady(Terminal):
 
     def __init__(self, failover: Failover, reasons: Sequence[str]):
         super().__init__(f"{failover}: no {failover.action} failover is possible now. " + " ".join(reasons))
-        self.reasons = tuple(reasons)
 
 
 @dataclass

@@ -18,7 +18,6 @@ class LoadEnded(Terminal):
             + (f" ({message})" if message else "")
             + ". Start a new initial update if one is wanted."
         )
-        self.state = state
 
     @classmethod
     def of(cls, update: LoadTarget, owner: Owner | Checkpoint | None) -> "LoadEnded":

@@ -55,7 +55,6 @@ class NeverFits(Terminal):
             "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
             "table. Then cancel this initial update and start a new one."
         )
-        self.table = reason.table
 
 
 def load_worker(

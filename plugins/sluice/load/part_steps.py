@@ -52,7 +52,6 @@ class TablesNotReady(Terminal):
             if tables
             else f"{update}: {', '.join(map(str, states.loading))} are still loading. Wait until they are ready."
         )
-        self.tables = tuple(tables)
 
 
 class ApplyBehind(Transient):

@@ -42,7 +42,6 @@ class TablesExist(Terminal):
             f"Slave {slave} already has {', '.join(map(str, tables))}, and its configuration says existing_tables: "
             "refuse. Nothing was changed. Drop these tables, or say empty or keep."
         )
-        self.tables = tuple(tables)
 
 
 class NotCaptured(Terminal):
@@ -54,7 +53,6 @@ class NotCaptured(Terminal):
             f"{update}: changes of these tables are not captured, so that they must not be loaded:\n{listed}\n"
             "Run the DAG reconcile_tables, then start again."
         )
-        self.faults = dict(faults)
 
 
 def captured_tables(update: Update, master: Session) -> list[TableName]:

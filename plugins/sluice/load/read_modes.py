@@ -37,7 +37,6 @@ class BlockYielded(Transient):
         super().__init__(
             f"block {block.number} of {block.table} waits for the application: {' '.join(str(reason).split())}"
         )
-        self.block = block
 
 
 class BlockTooLong(BlockYielded):

@@ -50,7 +50,6 @@ class UpdateUnderWay(ForbiddenMove):
         super().__init__(slave, state, SlaveState.INITIAL)
         its_message = f" It says: {message}." if message else ""
         self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{its_message}",)
-        self.update_id = update_id
 
 
 class PartUnderWay(ForbiddenMove):
@@ -62,7 +61,6 @@ class PartUnderWay(ForbiddenMove):
             f"Initial update {update_id} loads a part of slave {slave}. Wait until its run has ended, or mark that run "
             "as failed to cancel it; then start this one again.",
         )
-        self.update_id = update_id
 
 
 class SlaveIncomplete(Terminal):
@@ -73,7 +71,6 @@ class SlaveIncomplete(Terminal):
             f"{update}: the slave is {state}; its indexes and constraints can be made when it is NORMAL. "
             "Wait until the apply got there, then run this step again."
         )
-        self.state = state
 
 
 class MasterChanging(Transient):
@@ -81,7 +78,6 @@ class MasterChanging(Transient):
 
     def __init__(self, update: Update, tables: list[TableName]):
         super().__init__(f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.")
-        self.tables = tuple(tables)
 
 
 def begin(update: Update, store: Redis, by: str = "initial update") -> bool:

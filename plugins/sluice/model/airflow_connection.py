@@ -33,7 +33,6 @@ class ConnectionUnusable(Terminal):
 
     def __init__(self, conn_id: str, reason: str):
         super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")
-        self.conn_id = conn_id
 
 
 def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:

@@ -80,7 +80,6 @@ class BlocksDamaged(Terminal):
             f"The restart table is damaged: blocks of {table} {reason}. "
             "Cancel the initial update, then start a new one."
         )
-        self.table = table
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ class Fenced(Terminal):
         super().__init__(
             f"Another apply took over slave {slave} (this one had epoch {epoch}). Nothing to do: this process ends."
         )
-        self.slave = slave
-        self.epoch = epoch
 
 
 class IsMaster(Fenced):

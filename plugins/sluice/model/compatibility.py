@@ -15,7 +15,6 @@ class TablesDiffer(Terminal):
             f"Slave {slave} cannot take the master's tables as it is. Nothing was changed.\n{listed}\n"
             "Mend these (a table that is dropped there is created anew), then start again."
         )
-        self.slave = slave
         self.differences = differences
 
 

@@ -46,7 +46,6 @@ class MalformedContent(Terminal):
             f"The content of a change cannot be read: at character {at}, {content[at : at + 60]!r} {reason}. "
             "Something else wrote to ITEMS; remove or mend that row, or start an initial update."
         )
-        self.content = content
 
 
 def parse(content: str) -> Row:

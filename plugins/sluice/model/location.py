@@ -32,7 +32,6 @@ class NoLocation(Terminal):
             "s3://bucket/prefix, without .. and control characters; a prefix is of letters, digits and "
             "!_.*'()=+@,:/-"
         )
-        self.text = text
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ class ManifestDamaged(Terminal):
         super().__init__(
             f"{place}: the manifest cannot be used: {reason}. Copy the folder again from where it was made."
         )
-        self.reason = reason
 
 
 @dataclass(frozen=True)

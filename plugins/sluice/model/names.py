@@ -20,7 +20,6 @@ class InvalidName(Terminal):
 
     def __init__(self, name: str, reason: str):
         super().__init__(f"{name!r} {reason}")
-        self.name = name
 
 
 @dataclass(frozen=True, order=True)

@@ -79,4 +79,3 @@ class OtherSource(Terminal):
             f"The position {position} was taken from another source of changes than {wanted}, so it does not say where "
             "to go on. Put the former capture back into the configuration, or start the slave anew with this one."
         )
-        self.position = position

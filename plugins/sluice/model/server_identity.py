@@ -23,8 +23,6 @@ class MasterReplaced(DataLost):
             f"The master at {now} does not continue the one at {former}: {reason}. "
             "Start an initial update of this slave."
         )
-        self.former = former
-        self.now = now
 
 
 class FailOverUnproven(Terminal):
@@ -36,8 +34,6 @@ class FailOverUnproven(Terminal):
             "GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO it on the master, so "
             f"that it can read the timeline's history, and {RESTART_APPLY}; or start the DAG initial_update."
         )
-        self.former = former
-        self.now = now
 
 
 @dataclass(frozen=True)

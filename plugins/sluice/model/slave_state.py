@@ -67,9 +67,6 @@ class ForbiddenMove(Terminal):
             f"Slave {slave} is {current} and cannot become {wanted} (only {allowed}). "
             + (remedy or "Look at the slave's last message, or start an initial update.")
         )
-        self.slave = slave
-        self.current = current
-        self.wanted = wanted
 
 
 def move(slave: str, current: SlaveState, wanted: SlaveState) -> SlaveState:

@@ -32,7 +32,6 @@ class NotRead(Terminal):
 
     def __init__(self, tables: list[str]):
         super().__init__(explained(tables))
-        self.tables = tables
 
 
 def explained(tables: list[str]) -> str:

@@ -16,8 +16,6 @@ class LocationUnusable(Terminal):
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location}: {reason}")
-        self.location = location
-        self.reason = reason
 
 
 class LocationFull(Terminal):
@@ -28,7 +26,6 @@ class LocationFull(Terminal):
             f"{location} is full ({reason}). What was written so far is whole, and its folder says that it is "
             "incomplete. Make room and start a new initial update, or choose another location; remove the folder."
         )
-        self.location = location
 
 
 class LocationUnreachable(Transient):
@@ -36,7 +33,6 @@ class LocationUnreachable(Transient):
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location} cannot be reached: {reason}")
-        self.location = location
 
 
 class FileThere(Terminal):
@@ -44,7 +40,6 @@ class FileThere(Terminal):
 
     def __init__(self, location: Location):
         super().__init__(f"{location} exists already and is not replaced.")
-        self.location = location
 
 
 class FileGone(Terminal):
@@ -52,7 +47,6 @@ class FileGone(Terminal):
 
     def __init__(self, location: Location, reason: str = "is missing"):
         super().__init__(f"{location} {reason}.")
-        self.location = location
         self.reason = reason
 
 

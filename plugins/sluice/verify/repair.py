@@ -30,9 +30,6 @@ class RepairTooLarge(Terminal):
             f"{table}: a repair would change {counted(rows, 'row')}, and max_repair_rows is {limit:,}. See the report. "
             "If it is right, approve the repair, or raise max_repair_rows; an initial update may be the better way."
         )
-        self.table = table
-        self.rows = rows
-        self.limit = limit
 
 
 class NotRepaired(Transient):
@@ -41,7 +38,6 @@ class NotRepaired(Transient):
     def __init__(self, finding: TableFinding, done: int, reason: str):
         rows = len(finding.to_repair)
         super().__init__(f"{finding.table}: repaired {done:,} of {counted(rows, 'row')}, the others not: {reason}")
-        self.table = finding.table
         self.done = done
 
 

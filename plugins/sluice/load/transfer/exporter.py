@@ -53,7 +53,6 @@ class GoneMeanwhile(Terminal):
             f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave "
             "learns of that only after the transfer. Start a new initial update."
         )
-        self.table = table
 
 
 class KeyChanged(Terminal):
@@ -63,7 +62,6 @@ class KeyChanged(Terminal):
         super().__init__(
             f"{update}: the key of {table} changed on the master while it was exported. Start a new initial update."
         )
-        self.table = table
 
 
 class _Exporter(Loader):

@@ -46,7 +46,6 @@ class NeverFits(Terminal):
             "master reaches the slave only once the transfer is approved and the apply runs: approve it, or mend the "
             "slave's table. Then import again; what is stored stays."
         )
-        self.tables = tuple(reasons)
 
 
 @dataclass(frozen=True)

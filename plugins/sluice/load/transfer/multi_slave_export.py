@@ -31,7 +31,6 @@ class OtherTables(Terminal):
             f"{update}: {', '.join(tables)} came or went while the slaves were prepared, so that the export "
             "is not whole for this one. Start an initial update of this slave alone."
         )
-        self.tables = tuple(tables)
 
 
 class OtherRows(Terminal):
@@ -42,7 +41,6 @@ class OtherRows(Terminal):
             f"{update}: `where`, `columns` or `exit` of {', '.join(tables)} are not those of the slave that the "
             "files were written for. Start an initial update of this slave alone."
         )
-        self.tables = tuple(tables)
 
 
 def addressed(update: Update, tables: Iterable[TableName]) -> Addressee:

@@ -43,7 +43,6 @@ class FileDamaged(Terminal):
 
     def __init__(self, place: Location, reason: str):
         super().__init__(f"{place} {reason}. Copy it again from where the folder was made.")
-        self.place = place
         self.reason = reason
 
 
@@ -52,8 +51,6 @@ class NotComplete(Terminal):
 
     def __init__(self, location: Location, reason: str):
         super().__init__(f"{location} {reason}.")
-        self.location = location
-        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -8,4 +8,3 @@ class NotOffered(Terminal):
 
     def __init__(self, what: str, remedy: str):
         super().__init__(f"On an Oracle database there is no {what}. {remedy} What there is: docs/oracle.md.")
-        self.what = what

@@ -29,8 +29,6 @@ class MasterReplaced(DataLost):
             "time, opened with RESETLOGS or replaced, and what was committed there may be lost here. "
             "Start an initial update of this slave."
         )
-        self.former = former
-        self.now = now
 
 
 class SequenceWentBack(DataLost):
@@ -41,8 +39,6 @@ class SequenceWentBack(DataLost):
             f"The master's sequence gave out {drawn}, but REPL_KEY {previous.high} was already seen: it was made again "
             "or reset, and new changes cannot be told from old ones. Start an initial update of this slave."
         )
-        self.previous = previous
-        self.drawn = drawn
 
 
 @dataclass(frozen=True)

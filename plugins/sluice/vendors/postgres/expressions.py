@@ -99,7 +99,6 @@ class ExpressionRefused(Terminal):
             f"was: {statement}. {run} say trusted_ddl: true for this slave: then those who may change tables on the "
             f"master run what they like with the rights of the slave's account. Afterwards {again}."
         )
-        self.subject = subject
         self.statement = statement
         self.reason = reason
 

@@ -77,7 +77,6 @@ class NotOwned(Terminal):
             f"{relation} is used by Sluice and is no table of the account {account}: {owner} owns it, and could make "
             "it run code with that account's rights when it is read. The task check of the DAGs says what to do."
         )
-        self.relation = relation
 
 
 class InstalledElsewhere(Terminal):
@@ -86,7 +85,6 @@ class InstalledElsewhere(Terminal):
     def __init__(self, own: OwnSchema, schemas: Sequence[str]):
         reason, remedy = elsewhere_reason(own, schemas), elsewhere_remedy(own, schemas)
         super().__init__(f"{own.prefix}, {own.side}: {reason}. {remedy}")
-        self.schemas = tuple(schemas)
 
 
 def has(connection: Session, relation: str) -> bool:

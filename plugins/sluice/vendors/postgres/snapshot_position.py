@@ -32,8 +32,6 @@ class MasterWentBack(DataLost):
             f"The master stands at transaction {now.xmax}, but transaction {previous.xmax} was already seen: it was "
             "restored from a backup or replaced by another server. Start an initial update of this slave."
         )
-        self.previous = previous
-        self.now = now
 
 
 @dataclass(frozen=True)

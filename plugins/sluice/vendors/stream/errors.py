@@ -13,7 +13,6 @@ class StreamUnreachable(Transient):
             f"{folder}: {reason}. The stream's files are awaited there. Mount the folder, or let the recorder write it "
             "(docs/stream.md)."
         )
-        self.folder = folder
 
 
 class StreamDamaged(Terminal):
@@ -24,9 +23,6 @@ class StreamDamaged(Terminal):
             f"{file}, line {line}: {reason}. Nothing from there on was applied. Put the file back as it was recorded, "
             f"then {RESTART_APPLY}."
         )
-        self.file = file
-        self.line = line
-        self.reason = reason
 
 
 class OtherStream(Terminal):
@@ -37,8 +33,6 @@ class OtherStream(Terminal):
             f"{folder}: {reason}. Put the files of the stream that the slave follows back, then {RESTART_APPLY}; or "
             "load the slave's tables anew and begin with this stream (docs/stream.md)."
         )
-        self.folder = folder
-        self.reason = reason
 
 
 class ChangesLost(DataLost):
@@ -49,8 +43,6 @@ class ChangesLost(DataLost):
             f"{folder}: what the master committed behind the end of this stream is lost: {reason}. Load the slave's "
             "tables anew and begin with a new stream in another folder (docs/stream.md)."
         )
-        self.folder = folder
-        self.reason = reason
 
 
 class Malformed(Exception):

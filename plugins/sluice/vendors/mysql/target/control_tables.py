@@ -25,7 +25,6 @@ class NotATable(Terminal):
             f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
             "connection name another database."
         )
-        self.name = name
 
 
 class NotDurable(Terminal):

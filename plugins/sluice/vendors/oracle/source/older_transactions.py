@@ -75,7 +75,6 @@ class OlderTransactions(Transient):
             "stream brings nothing of them, so no rows are read before they have ended; then it goes on by itself. "
             f"Have them committed or rolled back. {listed(texts, SHOWN)}."
         )
-        self.older = dict(older)
 
 
 class ThreadsUnread(Transient):
@@ -87,7 +86,6 @@ class ThreadsUnread(Transient):
             f"{listed(sorted(threads))}. Rows are read when they are: write them under redo.threads, or all, bring "
             "their logs, and start capture_redo again."
         )
-        self.threads = frozenset(threads)
 
 
 class StreamBehind(Transient):

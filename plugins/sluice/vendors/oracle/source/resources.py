@@ -87,7 +87,6 @@ class NotCompiled(Terminal):
             "include/sql/oracle/grants.sql grants it, not by a role but to the account itself. Then run the DAG "
             "install_resources again."
         )
-        self.name = name
 
 
 def digest() -> str:

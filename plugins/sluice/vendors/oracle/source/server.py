@@ -26,7 +26,6 @@ class NoPrimary(Terminal):
             f"{place}: the database is {role}, {mode}: what runs on it cannot be seen there, and nothing is captured. "
             "Name the primary database, open READ WRITE, in the Airflow connection of the master."
         )
-        self.place = place
 
 
 @dataclass

@@ -31,7 +31,6 @@ class NotATable(Terminal):
             f"{place}: {name} is a {what.lower()}, and Sluice keeps a table of that name there. Drop it, or let the "
             "connection name another account."
         )
-        self.name = name
 
 
 class OracleTables:

@@ -71,8 +71,6 @@ class ResourcesMissing(Terminal):
         super().__init__(
             f"{prefix}: there are no DbResources in schema {schema}. Run the DAG install_resources for this prefix."
         )
-        self.prefix = prefix
-        self.schema = schema
 
 
 class ResourcesOutdated(Terminal):
@@ -83,8 +81,6 @@ class ResourcesOutdated(Terminal):
             f"{prefix}: the DbResources in schema {schema} are of an older release. "
             "Run the DAG install_resources for this prefix; it upgrades them in place."
         )
-        self.prefix = prefix
-        self.schema = schema
 
 
 class ResourcesNewer(Terminal):

@@ -27,7 +27,6 @@ class MasterBusy(Terminal):
             f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it ({SEE_LOCKS}), then "
             "trigger the failover again."
         )
-        self.tables = tuple(tables)
 
 
 @dataclass(frozen=True)

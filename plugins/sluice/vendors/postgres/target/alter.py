@@ -65,9 +65,6 @@ class DefinitionRefused(Terminal):
             f"{statement}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or make "
             f"the change there by hand, then {RESTART_APPLY}."
         )
-        self.table = table
-        self.statement = statement
-        self.reason = reason
 
 
 class Alterer:

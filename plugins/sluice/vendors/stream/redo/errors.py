@@ -11,7 +11,6 @@ class OutputUnreachable(Transient):
 
     def __init__(self, folder: Path, reason: str):
         super().__init__(f"{folder}: {reason}. A folder <resetlogs>_<thread> is awaited there (docs/redo.md).")
-        self.folder = folder
 
 
 class OutputDamaged(Terminal):
@@ -26,9 +25,6 @@ class OutputDamaged(Terminal):
             )
             + "; then start the merge again."
         )
-        self.file = file
-        self.offset = offset
-        self.reason = reason
 
 
 class ThreadSilent(Terminal):
@@ -41,7 +37,6 @@ class ThreadSilent(Terminal):
             f'or, where the instance is gone for good and all of its redo is read, write {{"closed": true}} into '
             f"{thread}/thread.json."
         )
-        self.thread = thread
 
 
 class ThreadTooLate(Terminal):
@@ -56,7 +51,6 @@ class ThreadTooLate(Terminal):
             f'Write {{"since": …}} into {thread}/thread.json where that SCN is a later one; else begin a new stream in '
             "another folder."
         )
-        self.thread = thread
 
 
 class TransactionLate(Terminal):
@@ -68,7 +62,6 @@ class TransactionLate(Terminal):
             "before. Its place in the order of commits is past. Begin a new stream in another folder, with the "
             "output written anew, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
         )
-        self.thread = thread
 
 
 class BeginningLost(Terminal):
@@ -79,7 +72,6 @@ class BeginningLost(Terminal):
             f"Thread {thread}: of transaction {xid}, SCN {scn}, only the end is there. Stop its OpenLogReplicator, "
             "put its checkpoint files back to an SCN before that, and start it and the merge again."
         )
-        self.thread = thread
 
 
 class TakenBack(DataLost):
@@ -125,7 +117,6 @@ class OlderOpen(Terminal):
             f'"oldest": {begins} or more, end the apply, write its "scn" under redo.ends_at, and capture into another '
             "location, from the same schema checkpoint (docs/redo.md)."
         )
-        self.folder = folder
 
 
 class NotThereYet(Transient):
