@@ -54,7 +54,7 @@ class Traffic:
         return TRANSACTIONS * self.changes
 
 
-TRAFFIC = {"1000": Traffic(TENS, 10, 0.2, 0.4), "10000": Traffic(HUNDREDS, 100, None, 1.0)}
+TRAFFIC = {"1000": Traffic(TENS, 10, 0.02, 0.1), "10000": Traffic(HUNDREDS, 100, None, 1.0)}
 
 
 Beats = Callable[[ConnectionInfo], AbstractContextManager[Callable[[], int]]]
