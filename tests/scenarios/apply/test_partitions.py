@@ -149,10 +149,11 @@ def test_a_partition_that_is_made_again_stops_no_window_in_slices(rig: Callable[
 
 
 def waits_for_a_lock(pair: Rig) -> bool:
-    """Whether the apply does; what follows definitions beside it may wait as well."""
+    """Whether the apply does. What follows definitions beside it may wait as well, and has no name while it starts."""
     waiting = pair.slave.execute(
         "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted "
-        "AND l.relation = 'public.\"Parted\"'::regclass AND a.application_name NOT LIKE '% ddl'"
+        "AND l.relation = 'public.\"Parted\"'::regclass AND a.application_name = %s",
+        [pair.pair.application],
     )
     return waiting.fetchone() == (1,)
 
