@@ -86,8 +86,8 @@ def run(args: argparse.Namespace) -> Report:
                     )
                 )
                 sent = {side: [_travelled(tool, ours.infos)] for side, tool in tools.items()}
-                title, ours_sent, theirs = f"{NAMES[name]}, wire", sent.get("ours", ()), sent.get("reference", ())
-                figures.append(Figure(title, "kB", ours_sent, theirs, "reladiff", True, 1.0))
+                kilobytes, others = sent.get("ours", ()), sent.get("reference", ())
+                figures.append(Figure(f"{NAMES[name]}, wire", "kB", kilobytes, others, "reladiff", True, 1.0))
             if name == "equal" and "floor" in chosen:
                 runs = alternate(
                     "floor", {**sides, "reference": lambda: _floor(servers, ours)}, args.rounds, args.warm_up
