@@ -96,7 +96,7 @@ class SequenceValue:
     def beyond(self, used: int | None, gap: int) -> int | None:
         """The value to set, so that the next number is free; None if no number was ever drawn or used.
 
-        `used`: the highest value in its column. `gap`: how many numbers may have been drawn without being known.
+        `used`: the farthest value in its column. `gap`: how many numbers may have been drawn without being known.
         """
         known = [value for value in (self.last, used) if value is not None]
         if not known:
