@@ -49,6 +49,20 @@ CASES: dict[str, list[str]] = {
         "ALTER TYPE public.\"Mood\" RENAME VALUE 'o''k' TO 'fine'",
         "UPDATE public.plain SET m = 'fine'",
     ],
+    "a label is renamed and another one gets its name": [
+        "INSERT INTO public.plain VALUES (10, 'sad')",
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'former'",
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'sad' BEFORE 'former'",
+        "INSERT INTO public.plain VALUES (11, 'former'), (12, 'sad')",
+        "UPDATE public.plain SET m = 'sad' WHERE id = 2",
+    ],
+    "labels exchange their names": [
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'between'",
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'o''k' TO 'sad'",
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'between' TO 'o''k'",
+        "INSERT INTO public.plain VALUES (11, 'sad')",
+        "UPDATE public.plain SET m = 'sad' WHERE id = 1",
+    ],
     "the type is renamed and extended": [
         'ALTER TYPE public."Mood" RENAME TO moods',
         "ALTER TYPE public.moods ADD VALUE 'happy'",

@@ -5,11 +5,22 @@ transaction of their own: an early label does no harm, and adding it again does 
 window's transaction, at their place in it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sluice.database.session import Session
 from sluice.model.table_definition import EnumType, TableDefinition
 from sluice.vendors.postgres.connection import literal, quoted
+
+
+class LabelsAmbiguous(Exception):
+    """The slave has a label of the master's under its former and its present name."""
+
+    def __init__(self, enum: EnumType, was: str, label: str):
+        self.statement = f"ALTER TYPE {quoted(enum.schema, enum.name)} RENAME VALUE {literal(was)} TO {literal(label)}"
+        super().__init__(
+            f"the slave's enum has both labels, so rows with {was!r} there may be meant with either; give the label "
+            f"{label!r}, which is the slave's own, another name there"
+        )
 
 
 def labels(connection: Session, enum: EnumType) -> list[str] | None:
@@ -46,41 +57,86 @@ class Names:
         names = {name: None for number, _ in enum.labels for name in self._types.get(number, ())}
         return [EnumType(schema, name, enum.labels) for schema, name in names] or [enum]
 
-    def of_label(self, number: int) -> list[str]:
-        return list(self._labels.get(number, ()))
+    def had(self, enum: EnumType, number: int, name: str) -> bool:
+        """Whether another label than that of `number` has had this name, and gets it in the window once more."""
+        return any(name in self._labels.get(other, ()) for other, _ in enum.labels if other != number)
+
+    def on_slave(self, enum: EnumType, present: Sequence[str]) -> dict[int, str]:
+        """Number → what the slave calls that label. No two labels share a name: one may be free for another later."""
+        found = {number: _waiting(number) for number, _ in enum.labels if _waiting(number) in present}
+        # In the order of their numbers' first mention, so that a label keeps its name before another one gets it.
+        numbers = [number for number in self._labels if number in dict(enum.labels) and number not in found]
+        for first_alone in (True, False):
+            for number in numbers:
+                names = list(self._labels[number])[: 1 if first_alone else None]
+                free = (name for name in names if name in present and name not in found.values())
+                if number not in found and (name := next(free, None)) is not None:
+                    found[number] = name
+        return found
+
+
+def _waiting(number: int) -> str:
+    """What a label is called on the slave while another one still has its name."""
+    return f"sluice label {number}"
 
 
 def additions(enum: EnumType, present: Sequence[str], names: Names) -> list[str]:
     """The statements that add the labels that the slave's `present` ones lack, each beside its neighbour."""
     labels = list(present)
+    on_slave = names.on_slave(enum, present)
     statements: list[str] = []
     before: str | None = None
     for number, label in enum.labels:
-        existing = next((one for one in names.of_label(number) if one in labels), None)
+        existing = on_slave.get(number)
         if existing is None:
+            existing = label if label not in labels and not names.had(enum, number, label) else _waiting(number)
             first = f" BEFORE {literal(labels[0])}" if labels else ""
             place = f" AFTER {literal(before)}" if before is not None else first
             name = quoted(enum.schema, enum.name)
-            statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(label)}{place}")
-            labels.insert(labels.index(before) + 1 if before is not None else 0, label)
-            existing = label
+            statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(existing)}{place}")
+            labels.insert(labels.index(before) + 1 if before is not None else 0, existing)
         before = existing
     return statements
 
 
-def renames(old: TableDefinition, enum: EnumType, present: Iterable[str]) -> list[str]:
-    """The statements that rename the slave's labels as the master's were renamed."""
+def renames(old: TableDefinition, enum: EnumType, present: Sequence[str]) -> list[str]:
+    """The statements that rename the slave's labels as the master's were renamed; none where another table's item, for
+    the same type, has done so.
+
+    Raises `LabelsAmbiguous` where the slave has both names of a label, so that it cannot be told what its rows mean.
+    """
+    former, wanted = _former(old), dict(enum.labels)
+    called = {
+        number: _waiting(number) if _waiting(number) in present else former.get(number, label)
+        for number, label in enum.labels
+    }
+    waiting = {number: was for number, was in called.items() if was in present and was != wanted[number]}
+    # A rename keeps the place of a label: the order tells whether names were exchanged already.
+    in_order = [label for label in present if label in wanted.values()] == list(wanted.values())
+    if in_order and set(waiting.values()) <= set(wanted.values()):
+        return []
     labels = set(present)
-    former = _former(old)
-    waiting = [(former.get(number, label), label) for number, label in enum.labels]
+    name = quoted(enum.schema, enum.name)
     statements: list[str] = []
+
+    def rename(number: int, label: str) -> None:
+        nonlocal labels
+        statements.append(f"ALTER TYPE {name} RENAME VALUE {literal(waiting[number])} TO {literal(label)}")
+        labels = labels - {waiting[number]} | {label}
+
     # A label may get the former name of another one.
-    while ready := [(was, label) for was, label in waiting if was in labels and label not in labels]:
-        for was, label in ready:
-            statements.append(
-                f"ALTER TYPE {quoted(enum.schema, enum.name)} RENAME VALUE {literal(was)} TO {literal(label)}"
-            )
-            labels = labels - {was} | {label}
+    while waiting:
+        ready = [number for number in waiting if wanted[number] not in labels]
+        for number in ready:
+            rename(number, wanted[number])
+            del waiting[number]
+        if not ready:
+            number = next(iter(waiting))
+            if wanted[number] not in waiting.values():
+                raise LabelsAmbiguous(enum, waiting[number], wanted[number])
+            # Names are exchanged: through one that nobody has.
+            rename(number, _waiting(number))
+            waiting[number] = _waiting(number)
     return statements
 
 

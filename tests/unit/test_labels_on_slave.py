@@ -1,0 +1,97 @@
+"""Labels of a slave's enum follow those of the master, each by its number, whatever names they change to."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.model.table_definition import EnumType, TableDefinition
+from sluice.vendors.postgres.target import enums
+
+Labels = tuple[tuple[int, str], ...]
+NAMES = "abcde"
+
+
+def enum(labels: Labels) -> EnumType:
+    return EnumType("public", "mood", labels)
+
+
+def definition(labels: Labels) -> TableDefinition:
+    return TableDefinition(TableShape(TableName("public", "t"), ()), enums=(enum(labels),))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Labels]:
+    """States of one enum of the master: labels are added anywhere and renamed, several between two states."""
+    labels: Labels = ((1, "a"), (2, "b"))
+    found, number = [labels], 2
+    for _ in range(draw(st.integers(1, 5))):
+        for _ in range(draw(st.integers(1, 4))):
+            free = [name for name in NAMES if name not in dict(labels).values()]
+            if not free:
+                break
+            name = draw(st.sampled_from(free))
+            place = draw(st.integers(0, len(labels) - 1))
+            if draw(st.booleans()):
+                number += 1
+                labels = (*labels[:place], (number, name), *labels[place:])
+            else:
+                labels = (*labels[:place], (labels[place][0], name), *labels[place + 1 :])
+        if draw(st.booleans()):  # what only a comparison sees: two names exchanged
+            (one, first), (two, second), *rest = labels
+            labels = ((one, second), (two, first), *rest)
+        found.append(labels)
+    return found
+
+
+class Slave:
+    """An enum whose labels have the identity of the master's; it refuses what PostgreSQL refuses."""
+
+    def __init__(self, labels: Labels):
+        self.labels = [list(each) for each in labels]
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for _, name in self.labels]
+
+    def run(self, statement: str, number_of: dict[str, int]) -> None:
+        added = re.fullmatch(r".* ADD VALUE IF NOT EXISTS '(.*?)'(?: (BEFORE|AFTER) '(.*)')?", statement)
+        if added:
+            assert added[1] not in self.names
+            place = self.names.index(added[3]) + (added[2] == "AFTER") if added[2] else len(self.labels)
+            number = int(added[1].split()[-1]) if " " in added[1] else number_of[added[1]]
+            self.labels.insert(place, [number, added[1]])
+            return
+        renamed = re.fullmatch(r".* RENAME VALUE '(.*)' TO '(.*)'", statement)
+        assert renamed and renamed[1] in self.names and renamed[2] not in self.names, statement
+        self.labels[self.names.index(renamed[1])][1] = renamed[2]
+
+
+@given(histories(), st.integers(1, 3), st.integers(1, 2))
+def test_any_history_in_any_windows_leaves_the_slave_with_the_masters_labels(
+    history: list[Labels], in_window: int, tables: int
+) -> None:
+    slave = Slave(history[0])
+    changes = list(pairwise(history))
+    for begin in range(0, len(changes), in_window):
+        window = changes[begin : begin + in_window]
+        names = enums.Names()
+        for old, new in window:
+            names.add(enum(old))
+            names.add(enum(new))
+            for statement in enums.additions(enum(new), slave.names, names):
+                slave.run(statement, {name: number for number, name in new})
+        for old, new in window:
+            for _ in range(tables):  # an item for each table that uses the type
+                for statement in enums.renames(definition(old), enum(new), slave.names):
+                    slave.run(statement, {})
+        assert [tuple(each) for each in slave.labels] == list(window[-1][1])
+
+
+def test_a_label_of_the_slaves_own_with_the_new_name_is_refused() -> None:
+    with pytest.raises(enums.LabelsAmbiguous, match="the label 'b', which is the slave's own"):
+        enums.renames(definition(((1, "a"),)), enum(((1, "b"),)), ["a", "b"])
