@@ -136,3 +136,26 @@ def test_an_apply_is_launched_unless_its_account_is_refused(places: Places, monk
     with pytest.raises(NotReady, match="connection shop_dr1"):
         apply.before_launch(given.replication, given.context, True)
     apply.before_launch(given.replication, given.context, False)  # what ran before waits for what it needs
+
+
+@pytest.mark.parametrize("slave", ["dr1", ""], ids=["a slave's run", "the master's run"])
+def test_a_transformation_that_does_not_fit_is_told_before_anything_is_changed(
+    places: Places, tmp_path: Path, caplog: pytest.LogCaptureFixture, slave: str
+) -> None:
+    with connect(places["shop_master"], application="test", autocommit=True) as master:
+        master.execute("CREATE TABLE public.people (id int PRIMARY KEY, born date)")
+    check.body(run := work(slave=slave))
+    install_resources.body(run)
+    text = (tmp_path / "SHOP.yaml").read_text()
+    columns = "{born: {expression: born + 'x'}, age: {constant: 1}}"
+    (tmp_path / "SHOP.yaml").write_text(f"{text}  public.people: {{where: id, columns: {columns}}}\n")
+    with pytest.raises(NotReady) as caught:
+        check.body(work(slave=slave))
+    told = str(caught.value)
+    assert "public.people: where `id` gives INTEGER; write a condition" in told
+    assert "public.people.born: expression `born + 'x'` cannot be computed" in told and "born is DATE" in told
+    assert "SHOP.yaml:6: tables.public.people" in told
+    if slave:
+        with caplog.at_level(logging.WARNING):
+            check_lightly.body(work(slave=slave))
+        assert "where `id` gives INTEGER" in caplog.text

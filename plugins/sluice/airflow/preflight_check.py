@@ -31,7 +31,7 @@ def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
 
 
 def warn(task: TaskContext, slaves: Sequence[str]) -> None:
-    """The same for a pair that replicates already: logs what is lacking, and does not check tables.
+    """The same for a pair that replicates already: logs what is lacking, and checks no tables but transformed ones.
 
     Raises `NotReady` only if an account is refused, `Transient` if a database cannot be reached.
     """
@@ -51,6 +51,8 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
         master = None if stream else _of_master(task, replication, sessions, lacks_so_far, light)
         if stream and not light:
             lacks_so_far += _of_rows(task)
+        if master is not None and not slaves and not light:
+            lacks_so_far += checks.of_transformations(master, replication)
         of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():

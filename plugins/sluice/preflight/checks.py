@@ -75,14 +75,24 @@ def of_slave(
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
+    if master is not None:
+        found += _transformations(master, replication, slave, covers or (lambda _: True))
     if master is not None and not light:
         found += _same_database(master, session, replication, slave)
         tables = _resolved(master, replication, covers or (lambda _: True))
-        found += _transformations(master, replication, slave, tables)
         found += _places_taken(placement, tables)
         found += _losses(master, session, replication, slave, tables)
     found += _conflict_exits(slave)
     return [lack.at(slave_side(slave.name)) for lack in found]
+
+
+def of_transformations(master: Session, replication: Replication) -> list[Lack]:
+    """Transformations of any slave that do not fit the master's tables; asks no slave."""
+    return [
+        lack.at(slave_side(slave.name))
+        for slave in replication.slaves.values()
+        for lack in _transformations(master, replication, slave, lambda _: True)
+    ]
 
 
 def _lines_without_tables(master: Session, replication: Replication) -> list[Lack]:
@@ -113,10 +123,13 @@ def _places_taken(placement: Placement, tables: Sequence[TableName]) -> list[Lac
 
 
 def _transformations(
-    master: Session, replication: Replication, slave: SlaveConfig, tables: Sequence[TableName]
+    master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
 ) -> list[Lack]:
-    """Transformations of the configuration that do not fit their tables."""
+    """Transformations of the configuration that do not fit their tables. Reads nothing where there are none."""
+    if all(rule.transformation is None for rule in (*slave.tables, *replication.tables)):
+        return []
     rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
+    tables = _resolved(master, replication, covers)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
     found = []
     for shape in rows.shapes(master, changed).values():
