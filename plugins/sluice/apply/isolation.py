@@ -13,6 +13,7 @@ from sluice.apply.net_changes import NoColumns
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import TableGone
 from sluice.apply.transaction import CannotReplay
+from sluice.apply.transformed_tables import ColumnRenamed
 from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
@@ -38,6 +39,7 @@ OF_ONE_TABLE = (
     | CannotReplay
     | RowIncomplete
     | TransformationInvalid
+    | ColumnRenamed
 )
 
 
@@ -54,7 +56,7 @@ class NotIsolated(Terminal):
 
 def reason(failure: Terminal) -> str:
     """Why the table is inconsistent, without the remedy of an apply that stops."""
-    return (failure.finding if isinstance(failure, Conflict) else str(failure)).rstrip(".")
+    return (failure.finding if isinstance(failure, Conflict | ColumnRenamed) else str(failure)).rstrip(".")
 
 
 def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> list[ForeignKey]:

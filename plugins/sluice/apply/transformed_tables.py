@@ -36,14 +36,19 @@ Row = Mapping[str, str | None]
 
 
 class ColumnRenamed(Terminal):
-    """A column that the configuration excludes, renames or replaces has another name on the master."""
+    """A column that the configuration excludes, renames or replaces has another name on the master.
+
+    `finding`: what to do where its table alone is left out.
+    """
 
     def __init__(self, table: TableName, place: str, renames: Sequence[str]):
+        what = f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({place})"
         super().__init__(
-            f"{table}: on the master {', '.join(renames)}, and a line under `columns` names it ({place}). Add the same "
-            f"line for the new name beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is "
-            "past it."
+            f"{what}. Add the same line for the new name beside the old one, then {RESTART_APPLY}. Take the old line "
+            "out when the apply is past it."
         )
+        self.table = table
+        self.finding = f"{what}: write the new name there, then load the table"
 
 
 class TableRenamed(Terminal):

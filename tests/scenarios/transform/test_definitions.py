@@ -92,6 +92,38 @@ def test_an_excluded_column_under_a_new_name_stops_the_apply_and_both_names_let_
     assert names(here) == ["id", "b", "n"]
 
 
+def test_columns_under_new_names_leave_out_their_table_alone_and_one_load_mends_it(shop: MakeShop) -> None:
+    isolate = {"on_error": "isolate"}
+    here = shop(f"{DDL} CREATE TABLE public.other (id int PRIMARY KEY);", TABLES, slave_options=isolate)
+    loaded(here)
+    with here.apply():
+        here.master.execute("ALTER TABLE public.t RENAME COLUMN secret TO token")
+        here.master.execute("ALTER TABLE public.t RENAME COLUMN a TO c")
+        here.master.execute(
+            "INSERT INTO public.t VALUES (40, 'new', 'hunter40', 40); INSERT INTO public.other VALUES (1)"
+        )
+        here.await_current()
+        table = TableName("public", "t")
+        assert list(here.checkpoint.tables) == [table] and on_slave(here, "other") == [(1,)]
+        why = here.checkpoint.tables.explain(table)
+        assert "secret is token now" in why and why.endswith("write the new name there, then load the table")
+        with pytest.raises(TablesDiffer, match=r"public\.t\.secret: the master's table has no such column"):
+            here.prepare(here.update(tables=["public.t"]))
+        assert "hunter" not in str(on_slave(here))
+    columns = {"c": {"rename": "b"}, "token": {"exclude": "true"}}
+    mended = shop("SELECT", {**TABLES, "public.t": {"where": "n > 5", "columns": columns}}, slave_options=isolate,
+                  master=here.master_info, slave=here.slave_info)  # fmt: skip
+    with mended.apply():
+        mended.prepare(update := mended.update(tables=["public.t"]))
+        mended.load_to_normal(update)
+        mended.await_current()
+        mended.master.execute("UPDATE public.t SET c = 'newer', token = 'hunter41' WHERE id = 40")
+        mended.await_current()
+        assert not mended.checkpoint.tables.not_ready
+        assert (40, "newer", 40) in on_slave(here) and names(here) == ["id", "b", "n"]
+        assert "hunter" not in str(on_slave(here))
+
+
 def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_on(shop: MakeShop) -> None:
     here = shop(DDL, TABLES)
     loaded(here)
