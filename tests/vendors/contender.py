@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from sluice.apply import net_changes
 from sluice.capture import reconcile, resources
+from sluice.configuration.placement import Placement
 from sluice.configuration.resolve import ResolvedTable
 from sluice.database import xml_images
 from sluice.database.apply import Alterer, Merger
 from sluice.database.column_types import LogicalColumn
 from sluice.database.digests import Method, TableDigest, compared
+from sluice.database.placed import placed
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
@@ -83,10 +85,12 @@ class Contender:
     oracle: bool = False
     """See `Server`."""
     sessions: list[Session] = field(default_factory=list)
+    placement: Placement = field(default_factory=Placement)
+    """Where a slave has the master's tables."""
 
     @property
     def vendor(self) -> Vendor:
-        return vendor_of(self.info.vendor)
+        return placed(vendor_of(self.info.vendor), self.placement)
 
     def session(self, *, autocommit: bool = True) -> Session:
         """One more; ends with the test."""
