@@ -48,6 +48,13 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class DefinitionOnly:
+    """A change of the definition of a table whose rows are left out: it follows as far as the slave's table allows."""
+
+    change: CutItem
+
+
+@dataclass(frozen=True)
 class CaughtUp:
     """Blocks of a table that is loaded while others replicate have caught up with the end of the window."""
 
@@ -76,10 +83,11 @@ class Checks:
         return self.compare and self.updates(table)
 
 
-Step = Rows | Truncation | CutItem | LeftOut | CaughtUp
+Single = Rows | CutItem | LeftOut | DefinitionOnly | CaughtUp
+Step = Single | Truncation
 
 
-def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | LeftOut | CaughtUp | list[Truncation]]:
+def grouped(steps: Iterable[Step]) -> Iterator[Single | list[Truncation]]:
     """The steps, with consecutive truncations as one list."""
     waiting: list[Truncation] = []
     for step in steps:

@@ -33,6 +33,7 @@ from sluice.model.defined import (
     Forget,
     Know,
     Make,
+    Place,
     Rename,
     SetAgain,
     Step,
@@ -206,7 +207,10 @@ class DefinitionFollower:
                 adopted = {*BlockStore.of(pair, slave).map().tables, *_of_kinds(wanted, _SET_AGAIN)}
             following = self._vendor.following
             present = by_place(following.present(slave, tables))
-            about = {*tables, *(one.table for one in wanted), *_of_kinds(known or (), {DefinedKind.DOMAINS})}
+            about = {*tables, *(one.table for one in wanted)}
+            # Of a domain that only tables use which are not ready or were kept, neither side shows anything here.
+            all_shown = not states.not_ready and not states.former
+            about |= _of_kinds(known or (), {DefinedKind.DOMAINS}) if all_shown else _domains(present)
             if kinds := beside_tables(pair):
                 schemas = {table.schema for table in tables}
                 present |= by_place(following.present_beside(slave, pair.prefix, schemas))
@@ -320,6 +324,10 @@ def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
     chosen = {DefinedKind.VIEWS: wanted.views, DefinedKind.SEQUENCES: wanted.sequences}
     kinds = vendor_at(pair).following.kinds
     return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
+
+
+def _domains(present: Collection[Place]) -> set[TableName]:
+    return {table for kind, table, _ in present if kind is DefinedKind.DOMAINS}
 
 
 def _of_kinds(defined: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:

@@ -7,7 +7,7 @@ them, none of its changes is applied: the slave has no such table, or an old one
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sluice.apply.apply_plan import LeftOut, Step, Truncation
+from sluice.apply.apply_plan import DefinitionOnly, LeftOut, Step, Truncation
 from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.part_filter import PartFilter
@@ -82,7 +82,7 @@ class TableStateTracker:
                 self.states = self.states.renamed(cut.table, now)
                 return left
             if now == cut.table:
-                return [] if left_out else [cut]
+                return self._definition_only(cut) if left_out else [cut]
             cut = replace(cut, replaces=now in self.states.former)
             self.states = self.states.renamed(cut.table, now, kept=self._keeps)
         if state is TableState.INCONSISTENT and self._has(cut.table):
@@ -94,6 +94,21 @@ class TableStateTracker:
         if self.load_filter is not None and cut.action is Action.DROP:
             self.load_filter.gone(cut.table)
         return [cut]
+
+    def _definition_only(self, cut: CutItem) -> list[Step]:
+        """The step of an ALTER of a table that is left out: the slave's has the former definition if it was ready once.
+
+        So its load finds labels, columns and defaults as the master has them. Where DDL commits by itself, and where
+        the slave has other columns than the master, the load alone compares them.
+        """
+        pair = self.sessions.pair
+        follows = (
+            self.states.state(cut.table) is TableState.INCONSISTENT
+            and vendor_at(pair).applying.transactional_ddl
+            and pair.transformation(cut.table) is None
+            and cut.table not in pair.placement.taken([cut.table])
+        )
+        return [DefinitionOnly(cut)] if follows else []
 
     def _decided_by_blocks(self, table: TableName) -> bool:
         return self.load_filter is not None and self.load_filter.decides(table)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from sluice.apply import cascade_order, displaced_rows, outdated_constraints, slave_foreign_keys
-from sluice.apply.apply_plan import CaughtUp, Checks, LeftOut, Rows, Step, Truncation, grouped
+from sluice.apply.apply_plan import CaughtUp, Checks, DefinitionOnly, LeftOut, Rows, Single, Step, Truncation, grouped
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.escalation import Attempt, Escalation
 from sluice.apply.load_filter import LoadFilter
@@ -154,7 +154,12 @@ class WindowTransaction:
         if plan.definition_changes:
             # A label of an enum can be used only after the transaction that added it.
             with self.sessions.slave_transaction():
+                # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
+                self.checkpoints.lock(plan.before)
                 self.sessions.alterer.prepare(plan.definition_changes)
+        for step in plan.steps:
+            if isinstance(step, DefinitionOnly):
+                self._prepare_left_out(step.change)
         try:
             outcome = self._attempts(plan)
         except (*_CONSTRAINT_FAILURES, Terminal) as failure:
@@ -288,7 +293,7 @@ class WindowTransaction:
 
     def _do_step(
         self,
-        step: Rows | CutItem | LeftOut | CaughtUp | list[Truncation],
+        step: Single | list[Truncation],
         plan: Plan,
         attempt: Attempt,
         outcome: Outcome,
@@ -299,6 +304,8 @@ class WindowTransaction:
             self._truncate(step, plan.load_filter)
         elif isinstance(step, LeftOut):
             self._leave_out(step, plan.load_filter)
+        elif isinstance(step, DefinitionOnly):
+            self._note_not_followed(step.change, self.sessions.alterer.attempt(step.change))
         elif isinstance(step, CaughtUp):
             self._catch_up(step, plan.load_filter)
         elif step.action is Action.DIFFER:
@@ -307,6 +314,18 @@ class WindowTransaction:
             self._define(step)
             if plan.load_filter is not None and step.action is Action.DROP:
                 plan.load_filter.forget(step.table)
+
+    def _prepare_left_out(self, change: CutItem) -> None:
+        """Types first, as for all tables; what the slave refuses must not keep the other tables from going on."""
+        try:
+            with self.sessions.slave_transaction():
+                self.sessions.alterer.prepare([change])
+        except Terminal as refused:
+            self._note_not_followed(change, str(refused))
+
+    def _note_not_followed(self, change: CutItem, reason: str) -> None:
+        if reason:
+            log.info("%s: %s is left out, and %s does not follow: %s", self.pair, change.table, change, reason)
 
     def _define(self, change: CutItem) -> None:
         self.defining = change.table

@@ -200,6 +200,10 @@ class Alterer(NamesTables, Protocol):
         """Makes the change, as far as the slave does not have it already."""
         ...
 
+    def attempt(self, item: DefinitionChange) -> str:
+        """The same as `apply`, or why the slave refuses it: then nothing was changed."""
+        ...
+
     def release(self, table: TableName) -> None:
         """Drops what ties a table that left the replication, and stays on the slave, to other tables."""
         ...

@@ -52,6 +52,14 @@ class NotNullViolation(StatementFailed):
     """A column that must have a value got none."""
 
 
+class CheckViolation(StatementFailed):
+    """A row does not meet a check of its table, or a value one of its column's domain."""
+
+
+class InvalidValue(StatementFailed):
+    """A text is no value of its column's type, as a label that an enum lacks."""
+
+
 class UndefinedObject(StatementFailed):
     """A type, function or other object that the statement names does not exist."""
 

@@ -72,7 +72,11 @@ class LoadTarget(NamesTables, Protocol):
         ...
 
     def type_differences(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-        """Why the slave cannot have `types`, one sentence each. An absent type that can be made is no difference."""
+        """Why the slave cannot have `types`, one sentence each. What can be made or added is no difference."""
+        ...
+
+    def type_extensions(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+        """The statements that give the slave's types the values that `types` have and they lack."""
         ...
 
     def collations_lacking(
@@ -98,6 +102,10 @@ class LoadTarget(NamesTables, Protocol):
 
         Raises `Terminal` for an expression that is not trusted; the transaction is lost then.
         """
+        ...
+
+    def extend_types(self, connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+        """Runs the `type_extensions`, each in a transaction of its own, and returns them."""
         ...
 
     def create_table(self, connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:

@@ -191,8 +191,13 @@ class DomainCheck:
     schema: str
     domain: str
     name: str
+    """Empty for NOT NULL."""
     definition: str
-    """CHECK (expression)."""
+    """CHECK (expression), or NOT NULL."""
+
+    @property
+    def not_null(self) -> bool:
+        return not self.name
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from sluice.database.registry import vendor_of
 from sluice.database.rows import BlockRead, KeyOrder, RowStream
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.load import block_sizing, read_modes
+from sluice.load import block_sizing, outdated_constraints, read_modes
 from sluice.load.block_writer import BlockWriter
 from sluice.load.load_ownership import expect_loading, owner_of
 from sluice.load.read_modes import BlockYielded, SnapshotLost
@@ -238,6 +238,10 @@ class Loader(BlockWorker):
             self._open()
             since = self._waiting_since.setdefault(table, self._linked(self._master).clock())
             owner = owner_of(self.update, self._linked(self._control))
+            # The rows were read after the master dropped what refuses them.
+            if outdated_constraints.drop(self.update, self._linked(self._master), self._linked(self._control), [table]):
+                self._resting.pop(table)
+                return
         except Transient as outage:
             log.warning("%s: %s", self.update, outage)
             return

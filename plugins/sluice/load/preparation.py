@@ -164,6 +164,15 @@ class Preparation:
         self.remade |= frozenset(reconfigured)
         return reconfigured
 
+    def types_behind(self) -> bool:
+        """Whether the slave's types lack values of the master's, which can be added."""
+        return bool(self._of_slave.load_target.type_extensions(self.slave, self.types))
+
+    def extend_types(self) -> None:
+        """Adds the values that the slave's types lack."""
+        for statement in self._of_slave.load_target.extend_types(self.slave, self.types):
+            log.info("%s: done on the slave: %s", self.update, statement)
+
     def unfit(self) -> list[TableName]:
         """Tables that the slave lacks, or that became different while the update was prepared."""
         return [
@@ -173,11 +182,13 @@ class Preparation:
         ]
 
     def make(self) -> list[TableName]:
-        """Makes types and absent tables, and makes tables of this update again that the master changed since.
+        """Makes and extends types, makes absent tables, and makes tables of this update again that the master changed
+        since.
 
         One transaction a table, so that thousands fit into a server's lock table. Returns the tables made.
         """
         self.drop_gone()
+        self.extend_types()
         trusted = self.update.slave.trusted_ddl
         wanted = self._to_be_made()
         names = [definition.table for definition in wanted]

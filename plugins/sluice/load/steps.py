@@ -23,7 +23,7 @@ from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.load import part_steps, partial_load
+from sluice.load import outdated_constraints, part_steps, partial_load
 from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
 from sluice.load.preparation import Preparation, captured_tables
 from sluice.load.sessions import on_master, on_slave
@@ -336,6 +336,7 @@ def clear_tables(update: Update, preparation: Preparation, again: Sequence[Table
 
     `again`: tables that have rows of a load which starts over.
     """
+    outdated_constraints.drop(update, preparation.master, preparation.slave, preparation.tables)
     if not update.selection.partial:
         return preparation.empty(again)
     kept = [shape for table, shape in preparation.on_slave.items() if again or table not in preparation.made_by_update]
@@ -388,6 +389,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, for_another: bo
         start = changes.take(master, update.prefix, schema)
         # DDL before the start position reaches the slave only by this comparison.
         preparation = Preparation(update, master, slave, tables)
+        preparation.extend_types()
         unfit = preparation.unfit()
         if not unfit:
             changes.secure(master, start)

@@ -17,8 +17,10 @@ from typing import ClassVar
 from sluice.control.blocks import BlockStore
 from sluice.control.throttle import ThrottleStore
 from sluice.database.errors import (
+    CheckViolation,
     DatatypeMismatch,
     ForeignKeyViolation,
+    InvalidValue,
     NotNullViolation,
     UndefinedTable,
     UniqueViolation,
@@ -42,10 +44,18 @@ REST_SECONDS = 1.0
 """How long a table is left alone when a block of it does not fit yet."""
 THROTTLED_SECONDS = 0.1
 """How often a throttled worker checks whether it may continue."""
-SLAVE_NOT_READY = (UniqueViolation, ForeignKeyViolation, NotNullViolation, UndefinedTable, DatatypeMismatch)
+SLAVE_NOT_READY = (
+    UniqueViolation,
+    ForeignKeyViolation,
+    NotNullViolation,
+    CheckViolation,
+    InvalidValue,
+    UndefinedTable,
+    DatatypeMismatch,
+)
 """Errors of the slave that the apply may resolve. Unique values and references: blocks are read at different positions,
-so two rows may have a value that moved from one to the other until the apply has passed both markers. Columns: the
-block was read after DDL that the slave does not have yet."""
+so two rows may have a value that moved from one to the other until the apply has passed both markers. Columns, checks,
+labels of enums: the block was read after DDL that the slave does not have yet."""
 
 
 class BlockOvertaken(Transient):

@@ -132,8 +132,8 @@ def steps(
 
     `slave`: its definitions; None for an index that is not finished. `tables`: the tables (and domains) of `master`;
     known definitions of others are not changed. `adopted`: tables whose load creates what they lack, or whose
-    definitions were not followed before: the master's definitions of them count as known; for sequences, those whose
-    values are set again.
+    definitions were not followed before: the master's definitions of them count as known, except comments, which no
+    load creates; for sequences, those whose values are set again.
     """
     wanted = {one.place: one for one in master}
     before = {one.place: one for one in known if one.table in tables}
@@ -190,7 +190,7 @@ def _brought(
     exists = one.place in slave
     if one.kind in BESIDE_TABLES:
         return _replaced(one, before, slave, one.table in adopted)
-    if before is None and one.table in adopted:
+    if before is None and one.table in adopted and one.kind is not DefinedKind.COMMENTS:
         return [Know(one)]
     if exists and slave[one.place] is None:
         return [Make(one)]

@@ -121,6 +121,14 @@ class Alterer(ABC, Generic[T]):
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
+    def attempt(self, item: DefinitionChange) -> str:
+        """See `sluice.database.apply.Alterer`."""
+        try:
+            self.apply(item)
+        except Terminal as refused:
+            return str(refused)
+        return ""
+
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Nothing: there are no types of the master's own."""
 

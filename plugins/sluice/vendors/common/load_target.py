@@ -18,6 +18,16 @@ def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> li
     return []
 
 
+def type_extensions(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+    """None, for the same reason."""
+    return []
+
+
+def extend_types(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+    """None, for the same reason."""
+    return []
+
+
 def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
     """None: created columns distinguish all texts."""
     return []

@@ -31,13 +31,27 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
         if own and one and own.definition == one.definition:
             continue
         schema, domain, name = place
-        alter, constraint = f"ALTER DOMAIN {quoted(schema, domain)}", f"CONSTRAINT {quoted(name)}"
         statements = [
-            *([f"{alter} DROP {constraint}"] if own else []),
-            *([f"{alter} ADD {constraint} {one.definition}"] if one else []),
+            *([dropping(schema, domain, name)] if own else []),
+            *([adding(one)] if one else []),
         ]
         why = "the master has it" if one and not own else "the master has another" if one else "the master has none"
+        what = f"check {name}" if name else "NOT NULL"
         lacks.append(
-            Lack("", f"check {name} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
+            Lack("", f"{what} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
         )
     return lacks
+
+
+def adding(check: DomainCheck) -> str:
+    """The statement that gives a domain a check."""
+    alter = f"ALTER DOMAIN {quoted(check.schema, check.domain)}"
+    return (
+        f"{alter} SET NOT NULL" if check.not_null else f"{alter} ADD CONSTRAINT {quoted(check.name)} {check.definition}"
+    )
+
+
+def dropping(schema: str, domain: str, name: str, if_exists: str = "") -> str:
+    """The statement that takes it; `name`: empty for NOT NULL. `if_exists`: `IF EXISTS `, if wanted."""
+    alter = f"ALTER DOMAIN {quoted(schema, domain)}"
+    return f"{alter} DROP CONSTRAINT {if_exists}{quoted(name)}" if name else f"{alter} DROP NOT NULL"

@@ -6,12 +6,14 @@ from typing import Any
 import psycopg
 
 from sluice.database.errors import (
+    CheckViolation,
     Contended,
     DatabaseError,
     DatabaseRefused,
     DatabaseUnreachable,
     DatatypeMismatch,
     ForeignKeyViolation,
+    InvalidValue,
     LockNotAvailable,
     LoginRefused,
     NotNullViolation,
@@ -37,6 +39,9 @@ _KINDS: dict[str, type[DatabaseError]] = {
     "23P01": UniqueViolation,
     "23503": ForeignKeyViolation,
     "23502": NotNullViolation,
+    "23514": CheckViolation,
+    "22P02": InvalidValue,
+    "22P03": InvalidValue,
     "42P01": UndefinedTable,
     "42703": UndefinedTable,
     "42704": UndefinedObject,

@@ -7,9 +7,11 @@ from sluice import sql_files
 from sluice.database.schema import CollationDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.model.names import TableName, split_qualified
+from sluice.model.table_definition import EnumType
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused
+from sluice.vendors.postgres.target import enums
 
 _KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
 
@@ -100,15 +102,48 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[TypeGap]:
         elif own.kind != wanted.kind or own.extension != wanted.extension:
             lacks.append(TypeGap(f"type {name} is another kind of type on the slave than the master's {kind}"))
         elif wanted.labels is not None:
-            lacking = [label for label in wanted.labels if label not in (own.labels or ())]
-            if lacking:
-                # ALTER TYPE cannot take more than one at a time.
-                added = [f"ALTER TYPE {name} ADD VALUE {literal(label)}" for label in lacking]
-                named = ", ".join(map(repr, lacking))
-                lacks.append(TypeGap(f"enum {name} lacks on the slave: {named}", ";\n".join(added)))
+            added = _labels_added(wanted, own)
+            if added and not _may_alter(connection, own):
+                lacking = ", ".join(repr(label) for label in wanted.labels if label not in (own.labels or ()))
+                sentence = f"enum {name} lacks on the slave: {lacking}; this account may not add them"
+                lacks.append(TypeGap(sentence, ";\n".join(added)))
         elif own.comparable != wanted.comparable:
             lacks.append(TypeGap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
     return lacks
+
+
+def extensions_of_enums(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+    """The statements that add the labels that enums of the slave lack, each in its place."""
+    existing = defined(connection, [(wanted.schema, wanted.name) for wanted in types if wanted.labels is not None])
+    pairs = ((wanted, existing.get((wanted.schema, wanted.name))) for wanted in types)
+    return [statement for wanted, own in pairs if own is not None for statement in _labels_added(wanted, own)]
+
+
+def extend_enums(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+    """Adds the labels that enums of the slave lack, over a session in autocommit: a label can be used only after the
+    transaction that adds it. Returns the statements."""
+    statements = extensions_of_enums(connection, types)
+    for statement in statements:
+        connection.execute(statement.encode())
+    return statements
+
+
+def _labels_added(wanted: TypeDefinition, own: TypeDefinition) -> list[str]:
+    if wanted.labels is None or own.labels is None:
+        return []
+    enum = EnumType(wanted.schema, wanted.name, tuple(enumerate(wanted.labels)))
+    names = enums.Names()
+    names.add(enum)
+    return enums.additions(enum, own.labels, names)
+
+
+def _may_alter(connection: Session, own: TypeDefinition) -> bool:
+    """Whether the account owns the slave's type."""
+    row = connection.execute(
+        "SELECT pg_catalog.pg_has_role(typowner, 'USAGE') FROM pg_catalog.pg_type WHERE oid = %s::regtype",
+        [quoted_name(own)],
+    ).fetchone()
+    return row == (True,)
 
 
 def index_extensions(connection: Session, tables: Sequence[TableName]) -> dict[str, str]:

@@ -22,8 +22,10 @@ from sluice.vendors.common.load_target import (
     advance_sequences,
     collations_lacking,
     create_types,
+    extend_types,
     formats,
     type_differences,
+    type_extensions,
 )
 from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.column_texts import TEXTS, ColumnTexts

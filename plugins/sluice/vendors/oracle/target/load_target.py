@@ -24,8 +24,10 @@ from sluice.vendors.common.load_target import (
     advance_sequences,
     collations_lacking,
     create_types,
+    extend_types,
     formats,
     type_differences,
+    type_extensions,
 )
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts

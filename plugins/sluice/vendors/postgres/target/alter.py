@@ -53,7 +53,7 @@ from sluice.vendors.postgres.target.slave_tables import SlaveTables
 
 log = logging.getLogger("sluice.apply")
 
-_SAVEPOINT = "sluice_alter"
+_SAVEPOINT, _ATTEMPT = "sluice_alter", "sluice_attempt"
 
 
 class DefinitionRefused(Terminal):
@@ -107,6 +107,16 @@ class Alterer:
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
+
+    def attempt(self, item: DefinitionChange) -> str:
+        """The same as `apply`; the transaction is not lost. Returns why nothing was changed, or an empty text."""
+        try:
+            with native(self.connection).transaction(_ATTEMPT):
+                self.apply(item)
+        except Terminal as refused:
+            self.targets.forget()
+            return str(refused)
+        return ""
 
     def _translated(self, definition: TableDefinition) -> TableDefinition:
         """The master's definition with this server's types. Raises `DefinitionRefused`."""
@@ -281,7 +291,11 @@ class Alterer:
             if moved is not None and (present := enums.labels(self.connection, moved[0])) is not None:
                 for statement in moved[1]:
                     self._do(new.table, statement)
-            for statement in enums.renames(old, enum, present or ()):
+            try:
+                renamed = enums.renames(old, enum, present or ())
+            except enums.LabelsAmbiguous as both:
+                raise DefinitionRefused(new.table, both.statement, str(both)) from both
+            for statement in renamed:
                 self._do(new.table, statement)
 
     def _set_defaults(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:

@@ -97,7 +97,7 @@ def statement(wanted: Described) -> str:
     if isinstance(wanted, Constraint):
         return "; ".join(constraints.constraint_statements(wanted, None))
     if isinstance(wanted, DomainCheck):
-        return f"{_alter(wanted)} ADD CONSTRAINT {quoted(wanted.name)} {wanted.definition}"
+        return domains.adding(wanted)
     if isinstance(wanted, View):
         return views.statement(wanted)
     if isinstance(wanted, FreeSequence):
@@ -112,7 +112,7 @@ def drop_statement(connection: Session, defined: Defined) -> str:
     if defined.kind is DefinedKind.COMMENTS:
         return comments.statement(defined.table, defined.name, None)
     if defined.kind is DefinedKind.DOMAINS:
-        return f"ALTER DOMAIN {table} DROP CONSTRAINT IF EXISTS {name}"
+        return domains.dropping(defined.table.schema, defined.table.name, defined.name, "IF EXISTS ")
     if defined.kind is DefinedKind.VIEWS:
         return views.drop_statement(defined.table)
     if defined.kind is DefinedKind.SEQUENCES:
@@ -135,6 +135,10 @@ def _is_index(connection: Session, defined: Defined) -> bool:
 
 
 def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool) -> None:
+    if wanted.not_null:
+        with _reasons():
+            constraints.run_with_retries(connection, domains.adding(wanted))
+        return
     domain, name = quoted(wanted.schema, wanted.domain), quoted(wanted.name)
     exists = (
         f"SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contypid = {literal(domain)}::regtype "
@@ -149,11 +153,7 @@ def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool
                 reason = Examiner(connection, trusted=trusted).types([domain])
                 if reason:
                     raise NotMade(reason)
-        constraints.run_with_retries(connection, f"{_alter(wanted)} VALIDATE CONSTRAINT {name}")
-
-
-def _alter(wanted: DomainCheck) -> str:
-    return f"ALTER DOMAIN {quoted(wanted.schema, wanted.domain)}"
+        constraints.run_with_retries(connection, f"ALTER DOMAIN {domain} VALIDATE CONSTRAINT {name}")
 
 
 def _require(done: Completed) -> None:

@@ -20,3 +20,5 @@ from sluice.vendors.postgres.target.tables import drop as drop_table
 from sluice.vendors.postgres.types import collations_lacking
 from sluice.vendors.postgres.types import create as create_types
 from sluice.vendors.postgres.types import differences as type_differences
+from sluice.vendors.postgres.types import extend_enums as extend_types
+from sluice.vendors.postgres.types import extensions_of_enums as type_extensions
