@@ -18,6 +18,9 @@ class SluiceError(Exception):
 class Terminal(SluiceError):
     """A person must act before another try makes sense."""
 
+    finding = ""
+    """The message without the remedy, where that is for an apply that stops; empty where it is the same."""
+
 
 class DataLost(Terminal):
     """Changes that a slave needs are lost: it becomes INCONSISTENT, and only an initial update helps."""

@@ -20,6 +20,9 @@ SELECT concat_ws(' ',
      FROM captured t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.relid),
     (SELECT sum(hash_record_extended(ROW(k.oid, k.conname, k.convalidated), 0))
      FROM pg_catalog.pg_constraint k WHERE k.conrelid = 0),
+    -- Before PostgreSQL 17 NOT NULL of a domain is no constraint.
+    (SELECT sum(hash_record_extended(ROW(y.oid, y.typnotnull), 0))
+     FROM pg_catalog.pg_type y WHERE y.typtype = 'd' AND y.oid >= 16384),
     (SELECT sum(hash_record_extended(ROW(g.oid, g.tgname, g.tgenabled), 0))
      FROM captured t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.relid WHERE NOT g.tgisinternal),
     (SELECT sum(hash_record_extended(ROW(d.objoid, d.objsubid, d.description), 0))

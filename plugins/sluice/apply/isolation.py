@@ -56,7 +56,7 @@ class NotIsolated(Terminal):
 
 def reason(failure: Terminal) -> str:
     """Why the table is inconsistent, without the remedy of an apply that stops."""
-    return (failure.finding if isinstance(failure, Conflict | ColumnRenamed) else str(failure)).rstrip(".")
+    return (failure.finding or str(failure)).rstrip(".")
 
 
 def ties(table: TableName, keys: Sequence[ForeignKey], states: TableStates) -> list[ForeignKey]:

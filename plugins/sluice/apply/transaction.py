@@ -152,11 +152,7 @@ class WindowTransaction:
         if not self._transactional_ddl and plan.definition_changes:
             return self._change_definition(plan)
         if plan.definition_changes:
-            # A label of an enum can be used only after the transaction that added it.
-            with self.sessions.slave_transaction():
-                # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
-                self.checkpoints.lock(plan.before)
-                self.sessions.alterer.prepare(plan.definition_changes)
+            self._prepare(plan)
         for step in plan.steps:
             if isinstance(step, DefinitionOnly):
                 self._prepare_left_out(step.change)
@@ -176,6 +172,18 @@ class WindowTransaction:
             with self._own_ddl(plan.after):
                 self.sessions.alterer.complete_columns(plan.written)
         return plan.after
+
+    def _prepare(self, plan: Plan) -> None:
+        """Adds labels of enums: one can be used only after the transaction that added it. Raises as `commit`."""
+        try:
+            with self.sessions.slave_transaction():
+                # A table may have become inconsistent meanwhile: what it lacks must not stop the slave.
+                self.checkpoints.lock(plan.before)
+                self.sessions.alterer.prepare(plan.definition_changes)
+        except Terminal as refused:
+            table = getattr(refused, "table", None)
+            self.defining = table if isinstance(table, TableName) else None
+            raise
 
     def _attempts(self, plan: Plan) -> Outcome:
         """Tries until an attempt commits. Raises `ConstraintsOutdated`, and as `commit`."""

@@ -23,8 +23,10 @@ from tests.rig.rig import Rig
 
 TABLES = """
 CREATE DOMAIN public.euro AS int;
+CREATE DOMAIN public.given AS text;
 CREATE TABLE public."Parent; --" (id int PRIMARY KEY, n int);
-CREATE TABLE public.t (id int PRIMARY KEY, n int, v text, "select" int, price public.euro);
+CREATE TABLE public.t (id int PRIMARY KEY, n int, v text, "select" int, price public.euro,
+    g public.given DEFAULT 'g');
 """
 PARENT = 'public."Parent; --"'
 
@@ -62,6 +64,11 @@ CHANGES: dict[str, tuple[list[str], str, str]] = {
         ["ALTER DOMAIN public.euro ADD CONSTRAINT \"at least\" CHECK (VALUE > 0)"],
         'ALTER DOMAIN public.euro RENAME CONSTRAINT "at least" TO least',
         "ALTER DOMAIN public.euro DROP CONSTRAINT least; INSERT INTO public.t VALUES (-50, -1, '', NULL, -1)",
+    ),
+    "NOT NULL of a domain": (
+        ["ALTER DOMAIN public.given SET NOT NULL"],
+        "UPDATE public.t SET g = 'other'",
+        "ALTER DOMAIN public.given DROP NOT NULL; INSERT INTO public.t VALUES (-60, -2, '', NULL, NULL, NULL)",
     ),
     "comments": (
         ["COMMENT ON TABLE public.t IS 'it''s \"%s\" ]]>'", "COMMENT ON COLUMN public.t.\"select\" IS 'x'"],

@@ -2,19 +2,22 @@
 
 import pytest
 
+from devstack.postgres import PostgresServer
 from sluice.apply.isolation import NotIsolated
 from sluice.database.conflicts import Drift
 from sluice.load import steps
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
+from sluice.vendors.postgres.connection import quoted
 from tests.rig.rig import MakePair, Rig
 
 BAD, GOOD = TableName("public", "bad"), TableName("public", "good")
 
 
-def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False) -> Rig:
-    """A slave that is NORMAL with two tables; `more`: further DDL. `by_table`: only the line of the tables isolates."""
+def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False, role: bool = False) -> Rig:
+    """A slave that is NORMAL with two tables; `more`: further DDL. `by_table`: only the line of the tables isolates.
+    `role`: no account is a superuser."""
     isolate = {"on_error": "isolate"}
     pair = pair_of(
         tables={"public.*": isolate if by_table else {}},
@@ -22,6 +25,7 @@ def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False) -> Rig:
         block_rows=50,
         seconds=0.05,
         interval=0.1,
+        role=role,
     )
     for name in ("bad", "good"):
         pair.master.execute(f"CREATE TABLE public.{name} (id int PRIMARY KEY, v text)".encode())
@@ -81,6 +85,30 @@ def test_a_definition_that_cannot_be_followed_leaves_out_its_table_alone(pair_of
         assert "cannot drop column v" in pair.checkpoint.tables.explain(BAD)
         pair.assert_equal([GOOD])
         pair.slave.execute("DROP VIEW public.reads")
+        mend(pair)
+
+
+def test_a_label_that_the_account_may_not_add_leaves_out_its_table_alone(
+    pair_of: MakePair, postgres: PostgresServer
+) -> None:
+    mood = "CREATE TYPE public.mood AS ENUM ('sad'); ALTER TABLE public.bad ADD m public.mood"
+    pair = normal(pair_of, mood, role=True)
+    with postgres.connect(pair.slave_info.database) as administrator:
+        administrator.execute("ALTER TYPE public.mood OWNER TO CURRENT_USER")
+    with pair.apply():
+        pair.master.execute("ALTER TYPE public.mood ADD VALUE 'gay'")
+        pair.master.execute("UPDATE public.bad SET m = 'gay'")
+        pair.master.execute("UPDATE public.good SET v = 'new'")
+        pair.await_current()
+        why = pair.checkpoint.tables.explain(BAD)
+        assert (
+            "must be owner of type" in why
+            and why.endswith("'gay' AFTER 'sad'")
+            and "ADD VALUE IF NOT EXISTS 'gay'" in why
+        )
+        pair.assert_equal([GOOD])
+        with postgres.connect(pair.slave_info.database) as administrator:
+            administrator.execute(f"ALTER TYPE public.mood OWNER TO {quoted(pair.slave_info.user)}".encode())
         mend(pair)
 
 

@@ -192,6 +192,7 @@ class History:
 
     def begin(self) -> None:
         """One table of each schema, with which both slaves are NORMAL."""
+        self.run("CREATE TYPE public.feeling AS ENUM ('first')")
         for schema in BY_SCHEMA:
             self.run(f"CREATE SCHEMA {quoted(schema)}")
             self.make(schema, 200)
@@ -258,6 +259,24 @@ class History:
             )
         )
         self.done["alter"] += 1
+
+    def define(self, _: ApplyProcess) -> None:
+        """Tables get a label and a check, or lose the check and get rows that it refuses, also those left out."""
+        for table in self.chance.sample(sorted(self.mine.states), min(3, len(self.mine.states))):
+            name, label = sql(table), f"l{self.made}.{len(self.done)}.{table.name}"
+            place = self.chance.choice(["BEFORE 'first'", "AFTER 'first'", ""])
+            self.run(f"ALTER TYPE public.feeling ADD VALUE '{label}' {place}")
+            self.run(f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS feels public.feeling DEFAULT 'first'")
+            self.run(f"UPDATE {name} SET feels = '{label}' WHERE id % 3 = 0")
+            if not self.mine.kept:  # their rows would be others than when they left
+                self.run(f"ALTER TYPE public.feeling RENAME VALUE '{label}' TO '{label} by now'")
+            self.run(f"ALTER TABLE {name} DROP CONSTRAINT IF EXISTS allowed")
+            if self.chance.random() < 0.5:
+                self.run(f"UPDATE {name} SET v = 'forbidden' WHERE id % 5 = 0")
+            else:
+                self.run(f"UPDATE {name} SET v = 'new' WHERE v = 'forbidden'")
+                self.run(f"ALTER TABLE {name} ADD CONSTRAINT allowed CHECK (v <> 'forbidden')")
+        self.done["define"] += 1
 
     def join(self, _: ApplyProcess) -> None:
         keyless = not self.in_redis and self.chance.random() < 0.3
@@ -460,6 +479,7 @@ class History:
         """Everything that may happen between two changes."""
         return [
             self.alter,
+            self.define,
             self.join,
             self.leave,
             self.rename,

@@ -24,7 +24,7 @@ import psycopg
 from sluice import sql_files
 from sluice.database.apply import DefinitionChange
 from sluice.database.column_types import ColumnTypes
-from sluice.database.errors import StatementFailed
+from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
@@ -60,10 +60,13 @@ class DefinitionRefused(Terminal):
     """The slave cannot follow a change of a table's definition."""
 
     def __init__(self, table: TableName, statement: str, reason: str):
-        super().__init__(
+        self.finding = (
             f"{table}: the slave refuses to follow the master's change of its definition: {reason}. The statement was: "
-            f"{statement}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or make "
-            f"the change there by hand, then {RESTART_APPLY}."
+            f"{statement}"
+        )
+        super().__init__(
+            f"{self.finding}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or "
+            f"make the change there by hand, then {RESTART_APPLY}."
         )
 
 
@@ -420,7 +423,7 @@ class Alterer:
             self.connection.execute(statement.encode())
 
     def _refused(self, table: TableName, statement: str, error: psycopg.Error) -> Exception:
-        if not isinstance(error, StatementFailed):
+        if not isinstance(error, StatementFailed | DatabaseRefused):
             return error
         return DefinitionRefused(table, statement, errors.reason(error, hidden=self._hides(table, error)))
 
