@@ -34,57 +34,10 @@ from tests.rig.rig import MakePair, Rig
 from tests.scenarios.initial_files import carrying
 from tests.scenarios.initial_load import load_process
 from tests.scenarios.initial_load.killable import begun_or_ended, process_of
+from tests.scenarios.many.schemas import BY_SCHEMA, EXIT, PLAIN, Otherwise
 from tests.waiting import until
 
 READY, ABSENT, INCONSISTENT = TableState.READY, TableState.ABSENT, TableState.INCONSISTENT
-
-
-@dataclass(frozen=True)
-class Otherwise:
-    """How a slave gets the tables of a schema: by its lines of the configuration, and as SQL on the master."""
-
-    line: Mapping[str, Any] = field(default_factory=dict)
-    row: str = "to_jsonb(t)"
-    where: str = "true"
-    schema: str | None = None
-    """On the slave."""
-
-
-EXIT = """
-import pyarrow.compute as pc
-
-def rows(given):
-    return given.filter(pc.invert(pc.ends_with(given['id'], '7')))
-"""
-PLAIN = Otherwise()
-BY_SCHEMA = {
-    "plain": PLAIN,
-    "filtered": Otherwise({"where": "id % 3 <> 0 OR v LIKE 'new%'"}, where="id % 3 <> 0 OR v LIKE 'new%'"),
-    "mapped": Otherwise(
-        {
-            "columns": {
-                "v": {"rename": 'V "v"'},
-                "secret": {"exclude": "true"},
-                "twice": {"expression": "id * 2"},
-                "origin": {"constant": "master"},
-            }
-        },
-        row="""to_jsonb(t) - '{v,secret}'::text[] || jsonb_build_object('V "v"', v, 'twice', id * 2,
-            'origin', 'master')""",
-    ),
-    "Placed ]]>": Otherwise({"target": {"schema": 'else "where"'}}, schema='else "where"'),
-    "given": Otherwise(
-        {
-            "where": "v <> 'out'",
-            "columns": {"secret": {"exclude": "true"}},
-            "exit": "history_exit:rows",
-            "target": {"schema": "select"},
-        },
-        row="to_jsonb(t) - 'secret'",
-        where="v <> 'out' AND right(id::text, 1) <> '7'",
-        schema="select",
-    ),
-}
 
 
 @dataclass
