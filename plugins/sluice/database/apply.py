@@ -201,7 +201,7 @@ class Alterer(NamesTables, Protocol):
         ...
 
     def attempt(self, item: DefinitionChange) -> str:
-        """The same as `apply`, or why the slave refuses it: then nothing was changed."""
+        """The same as `apply` for a table that is there, or why the slave refuses it: then nothing was changed."""
         ...
 
     def release(self, table: TableName) -> None:

@@ -283,3 +283,17 @@ def test_blocks_wait_for_what_changes_while_they_are_loaded(pair_of: MakePair, c
         steps.finish(update)
         pair.await_current()
         pair.assert_equal()
+
+
+def test_a_table_that_somebody_dropped_on_the_slave_is_made_by_its_load_alone(pair_of: MakePair) -> None:
+    pair = normal(pair_of)
+    with pair.apply():
+        leave_out(pair, "inconsistent")
+        pair.slave.execute("DROP TABLE public.things")
+        for statement in (*CHANGES["a label's name"], *CHANGES["columns"]):
+            pair.master.execute(statement.encode())
+        pair.await_current()
+        assert catalog.shape(pair.slave, THINGS) is None, "no reader takes an empty table for all of it"
+        pair.prepare(update := part(pair))
+        pair.load_to_normal(update)
+        pair.assert_equal()

@@ -112,7 +112,11 @@ class Alterer:
         self.targets.forget()
 
     def attempt(self, item: DefinitionChange) -> str:
-        """The same as `apply`; the transaction is not lost. Returns why nothing was changed, or an empty text."""
+        """The same as `apply` for a table that is there, without losing the transaction. Returns why nothing was changed,
+        or an empty text.
+        """
+        if self._shape(item.table) is None:
+            return ""
         try:
             with native(self.connection).transaction(_ATTEMPT):
                 self.apply(item)
