@@ -68,6 +68,35 @@ def test_an_alter_stands_before_the_rows_it_is_about(
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+EXCHANGES = {
+    "names of columns": "RENAME a TO x; ALTER TABLE pairs RENAME b TO a; ALTER TABLE pairs RENAME x TO b",
+    "NOT NULL": "ALTER a DROP NOT NULL, ALTER b SET NOT NULL",
+    "types": "ALTER a TYPE mood USING 'sad', ALTER m TYPE text",
+    "labels": """RENAME TO pairs2; ALTER TABLE pairs2 RENAME TO pairs; ALTER TYPE mood RENAME VALUE 'sad' TO 'x';
+        ALTER TYPE mood RENAME VALUE 'happy' TO 'sad'; ALTER TYPE mood RENAME VALUE 'x' TO 'happy'""",
+}
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("exchanged", EXCHANGES)
+def test_what_two_columns_or_labels_exchange_is_noticed(any_master: Master, exchanged: str) -> None:
+    any_master.sql(
+        "CREATE TYPE mood AS ENUM ('sad', 'happy')",
+        "CREATE TABLE pairs (id int PRIMARY KEY, a text NOT NULL, b text, m mood)",
+    )
+    any_master.register("pairs")
+    any_master.sql("INSERT INTO pairs VALUES (1, 'a', 'b', 'sad')")
+    after = any_master.last_key()
+    for statement in f"ALTER TABLE pairs {EXCHANGES[exchanged]}".split(";"):
+        any_master.sql(statement)
+    any_master.sql("INSERT INTO pairs (id, a, b) VALUES (2, 'sad', 'y')")
+    any_master.sql("SELECT demo_check_structure()")
+    found = ddl(any_master, after)
+    assert found and found[-1].content == any_master.value("SELECT demo_describe('public', 'pairs')")
+    actions = [item.action for item in any_master.items(after, ddl=True)]
+    assert actions.index("INSERT") > len(actions) - 1 - actions[::-1].index("ALTER"), "it stands before the row"
+
+
 def test_no_statement_of_the_application_fails_or_slips_between_alter_and_poll(any_master: Master) -> None:
     any_master.sql("INSERT INTO orders SELECT g, 'x', g FROM generate_series(2, 50) g")
     after = any_master.last_key()

@@ -247,20 +247,22 @@ BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
     RETURN concat_ws(' ', signature,
         (SELECT hash_record_extended(ROW(c.relname, c.relnamespace), 0) FROM pg_class c WHERE c.oid = p_relid),
-        (SELECT sum(hash_record_extended(ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0))
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
+             ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0))), 0))
          FROM pg_index i WHERE i.indrelid = p_relid),
-        (SELECT sum(hash_record_extended(ROW(a.attnum, a.attidentity, a.attcollation), 0)) FROM pg_attribute a
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(
+             ROW(a.attnum, a.attidentity, a.attcollation), 0))), 0)) FROM pg_attribute a
          WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
-        (SELECT sum(hash_record_extended(ROW(d.oid, d.adnum), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(d.oid, d.adnum), 0))), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
         -- What is written of a value depends on what its type is made of.
-        (SELECT sum(hash_record_extended(ROW(y.atttypid, t.plain, t.exact, t.form, t.settings), 0))
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(y.atttypid, t.plain, t.exact, t.form, t.settings), 0))), 0))
          FROM (SELECT DISTINCT a.atttypid FROM pg_attribute a JOIN pg_type p ON p.oid = a.atttypid
                WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped
                  AND p.typnamespace <> 'pg_catalog'::regnamespace) y
          CROSS JOIN LATERAL ${schema}.${prefix}type_traits(y.atttypid) t),
-        (SELECT sum(hash_record_extended(ROW(g.name, g.by_row, g.fires_after, g.may_write), 0))
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(g.name, g.by_row, g.fires_after, g.may_write), 0))), 0))
          FROM ${schema}.${prefix}foreign_triggers(p_relid) g),
-        (SELECT sum(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0)) FROM pg_inherits i
+        (SELECT sum(hash_record_extended(ROW(int8send(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0))), 0)) FROM pg_inherits i
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
 END

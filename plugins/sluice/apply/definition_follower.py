@@ -33,7 +33,6 @@ from sluice.model.defined import (
     Forget,
     Know,
     Make,
-    Place,
     Rename,
     SetAgain,
     Step,
@@ -208,9 +207,9 @@ class DefinitionFollower:
             following = self._vendor.following
             present = by_place(following.present(slave, tables))
             about = {*tables, *(one.table for one in wanted)}
-            # Of a domain that only tables use which are not ready or were kept, neither side shows anything here.
-            all_shown = not states.not_ready and not states.former
-            about |= _of_kinds(known or (), {DefinedKind.DOMAINS}) if all_shown else _domains(present)
+            # Of a domain that only tables use which are not ready, or were kept, neither side shows anything here: what
+            # is known of it stays.
+            about |= {table for kind, table, _ in present if kind is DefinedKind.DOMAINS}
             if kinds := beside_tables(pair):
                 schemas = {table.schema for table in tables}
                 present |= by_place(following.present_beside(slave, pair.prefix, schemas))
@@ -324,10 +323,6 @@ def beside_tables(pair: Pair) -> frozenset[DefinedKind]:
     chosen = {DefinedKind.VIEWS: wanted.views, DefinedKind.SEQUENCES: wanted.sequences}
     kinds = vendor_at(pair).following.kinds
     return frozenset(kind for kind, yes in chosen.items() if yes and kind in kinds)
-
-
-def _domains(present: Collection[Place]) -> set[TableName]:
-    return {table for kind, table, _ in present if kind is DefinedKind.DOMAINS}
 
 
 def _of_kinds(defined: Collection[Defined], kinds: Collection[DefinedKind]) -> set[TableName]:

@@ -112,8 +112,9 @@ class Alterer:
         self.targets.forget()
 
     def attempt(self, item: DefinitionChange) -> str:
-        """The same as `apply` for a table that is there, without losing the transaction. Returns why nothing was changed,
-        or an empty text.
+        """The same as `apply` for a table that is there, without losing the transaction.
+
+        Returns why nothing was changed, or an empty text.
         """
         if self._shape(item.table) is None:
             return ""
@@ -147,7 +148,7 @@ class Alterer:
             if item.action not in (Action.CREATE, Action.ALTER):
                 continue
             for enum in item.former.enums if item.former is not None else ():
-                names.add(enum)
+                names.add(enum, former=True)
             for enum in item.defined.enums if item.defined is not None else ():
                 names.add(enum)
                 known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]

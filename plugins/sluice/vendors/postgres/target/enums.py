@@ -46,9 +46,14 @@ class Names:
     def __init__(self) -> None:
         self._labels: dict[int, dict[str, None]] = {}
         self._types: dict[int, dict[tuple[str, str], None]] = {}
+        self._existing: set[int] = set()
+        """The labels that were there before the window."""
 
-    def add(self, enum: EnumType) -> None:
+    def add(self, enum: EnumType, *, former: bool = False) -> None:
+        """`former`: as it was before a change."""
         for number, label in enum.labels:
+            if former and number not in self._labels:
+                self._existing.add(number)
             self._labels.setdefault(number, {})[label] = None
             self._types.setdefault(number, {})[enum.schema, enum.name] = None
 
@@ -58,21 +63,34 @@ class Names:
         return [EnumType(schema, name, enum.labels) for schema, name in names] or [enum]
 
     def had(self, enum: EnumType, number: int, name: str) -> bool:
-        """Whether another label than that of `number` has had this name, and gets it in the window once more."""
+        """Whether another label than that of `number` has had this name."""
         return any(name in self._labels.get(other, ()) for other, _ in enum.labels if other != number)
 
     def on_slave(self, enum: EnumType, present: Sequence[str]) -> dict[int, str]:
-        """Number → what the slave calls that label. No two labels share a name: one may be free for another later."""
-        found = {number: _waiting(number) for number, _ in enum.labels if _waiting(number) in present}
+        """Number → what the slave calls that label, for those that it has.
+
+        A rename keeps the place of a label, so the places tell, unless the slave has the labels in another order, or
+        more of them: then the names do, of which no two labels share one.
+        """
+        numbers = [number for number, _ in enum.labels]
+        if len(present) == len(numbers) and all(map(self._may_be, [enum] * len(numbers), numbers, present)):
+            return dict(zip(numbers, present, strict=True))
+        found = {number: _waiting(number) for number in numbers if _waiting(number) in present}
         # In the order of their numbers' first mention, so that a label keeps its name before another one gets it.
-        numbers = [number for number in self._labels if number in dict(enum.labels) and number not in found]
+        rest = [number for number in self._labels if number in numbers and number not in found]
         for first_alone in (True, False):
-            for number in numbers:
+            for number in rest:
                 names = list(self._labels[number])[: 1 if first_alone else None]
                 free = (name for name in names if name in present and name not in found.values())
                 if number not in found and (name := next(free, None)) is not None:
                     found[number] = name
         return found
+
+    def _may_be(self, enum: EnumType, number: int, name: str) -> bool:
+        """Whether the slave's label of this name can be the one of that number. Another table's items may have renamed
+        it."""
+        own = name in self._labels[number] or name == _waiting(number)
+        return own or (number in self._existing and not self.had(enum, number, name))
 
 
 def _waiting(number: int) -> str:
@@ -105,13 +123,11 @@ def renames(old: TableDefinition, enum: EnumType, present: Sequence[str]) -> lis
 
     Raises `LabelsAmbiguous` where the slave has both names of a label, so that it cannot be told what its rows mean.
     """
-    former, wanted = _former(old), dict(enum.labels)
-    called = {
-        number: _waiting(number) if _waiting(number) in present else former.get(number, label)
-        for number, label in enum.labels
-    }
-    waiting = {number: was for number, was in called.items() if was in present and was != wanted[number]}
-    # A rename keeps the place of a label: the order tells whether names were exchanged already.
+    names, wanted = Names(), dict(enum.labels)
+    for type_ in old.enums:
+        names.add(type_, former=True)
+    names.add(enum)
+    waiting = {number: was for number, was in names.on_slave(enum, present).items() if was != wanted[number]}
     in_order = [label for label in present if label in wanted.values()] == list(wanted.values())
     if in_order and set(waiting.values()) <= set(wanted.values()):
         return []
@@ -152,8 +168,3 @@ def moves(old: TableDefinition, enum: EnumType) -> tuple[EnumType, list[str]] | 
     if was.schema != enum.schema:
         statements.append(f"ALTER TYPE {quoted(was.schema, enum.name)} SET SCHEMA {quoted(enum.schema)}")
     return was, statements
-
-
-def _former(old: TableDefinition) -> dict[int, str]:
-    """Number → former label."""
-    return {number: label for type_ in old.enums for number, label in type_.labels}
