@@ -93,9 +93,11 @@ def test_any_history_in_any_windows_leaves_the_slave_with_the_masters_labels(
         window = changes[begin : begin + in_window]
         names = enums.Names()
         for old, new in window:
-            names.add(enum(old), former=True)
+            names.add(enum(old))
             names.add(enum(new))
-            for statement in enums.additions(enum(new), slave.names, names):
+        for old, new in window:
+            before = enums.numbers_of([enum(old)])
+            for statement in enums.additions(enum(new), slave.names, names, before):
                 slave.run(statement, {name: number for number, name in new})
         for old, new in window:
             for statement in enums.renames(definition(old), enum(new), slave.names):
@@ -113,7 +115,7 @@ def test_a_slave_with_another_order_and_more_labels_follows_by_the_names() -> No
     statement = "ALTER TYPE \"public\".\"mood\" RENAME VALUE 'a' TO 'x'"
     assert enums.renames(old, new, ["b", "a"]) == enums.renames(old, new, ["a", "own", "b"]) == [statement]
     names = enums.Names()
-    names.add(enum(((1, "a"),)), former=True)
+    names.add(enum(((1, "a"),)))
     names.add(added := enum(((1, "a"), (2, "b"))))
-    (statement,) = enums.additions(added, ["a", "own"], names)
+    (statement,) = enums.additions(added, ["a", "own"], names, {1})
     assert statement.endswith("ADD VALUE IF NOT EXISTS 'b' AFTER 'a'")

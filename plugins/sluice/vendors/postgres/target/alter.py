@@ -32,7 +32,7 @@ from sluice.model.change import Action
 from sluice.model.logical_type import Fit
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
-from sluice.model.table_definition import TableDefinition
+from sluice.model.table_definition import EnumType, TableDefinition
 from sluice.vendors.postgres import catalog, column_types, errors
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
@@ -144,19 +144,19 @@ class Alterer:
         Call it in a transaction before that of the items; a second call does nothing. Raises as `apply`.
         """
         names = enums.Names()
-        for item in items:
-            if item.action not in (Action.CREATE, Action.ALTER):
-                continue
-            for enum in item.former.enums if item.former is not None else ():
-                names.add(enum, former=True)
-            for enum in item.defined.enums if item.defined is not None else ():
+        changes = [item for item in items if item.action in (Action.CREATE, Action.ALTER)]
+        for item in changes:
+            for enum in (*_enums(item.former), *_enums(item.defined)):
                 names.add(enum)
+        for item in changes:
+            before = enums.numbers_of(_enums(item.former))
+            for enum in _enums(item.defined):
                 known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]
                 existing = next(((one, present) for one, present in known if present is not None), None)
                 if existing is None:
                     self._do(item.table, enums.creation(enum))
                 else:
-                    for statement in enums.additions(*existing, names):
+                    for statement in enums.additions(*existing, names, before):
                         self._do(item.table, statement)
 
     def release(self, table: TableName) -> None:
@@ -435,3 +435,7 @@ class Alterer:
     def _hides(self, table: TableName, error: psycopg.Error) -> bool:
         """Whether the error may quote a masked column."""
         return errors.of_rows(error) and self.targets.hides(table)
+
+
+def _enums(definition: TableDefinition | None) -> tuple[EnumType, ...]:
+    return () if definition is None else definition.enums

@@ -5,7 +5,7 @@ transaction of their own: an early label does no harm, and adding it again does 
 window's transaction, at their place in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from sluice.database.session import Session
 from sluice.model.table_definition import EnumType, TableDefinition
@@ -46,14 +46,9 @@ class Names:
     def __init__(self) -> None:
         self._labels: dict[int, dict[str, None]] = {}
         self._types: dict[int, dict[tuple[str, str], None]] = {}
-        self._existing: set[int] = set()
-        """The labels that were there before the window."""
 
-    def add(self, enum: EnumType, *, former: bool = False) -> None:
-        """`former`: as it was before a change."""
+    def add(self, enum: EnumType) -> None:
         for number, label in enum.labels:
-            if former and number not in self._labels:
-                self._existing.add(number)
             self._labels.setdefault(number, {})[label] = None
             self._types.setdefault(number, {})[enum.schema, enum.name] = None
 
@@ -62,58 +57,69 @@ class Names:
         names = {name: None for number, _ in enum.labels for name in self._types.get(number, ())}
         return [EnumType(schema, name, enum.labels) for schema, name in names] or [enum]
 
-    def had(self, enum: EnumType, number: int, name: str) -> bool:
-        """Whether another label than that of `number` has had this name."""
-        return any(name in self._labels.get(other, ()) for other, _ in enum.labels if other != number)
+    def renamed(self, enum: EnumType) -> bool:
+        """Whether a label of the type has had two names."""
+        return any(len(self._labels[number]) > 1 for number, _ in enum.labels)
 
-    def on_slave(self, enum: EnumType, present: Sequence[str]) -> dict[int, str]:
-        """Number → what the slave calls that label, for those that it has.
+    def on_slave(self, enum: EnumType, present: Sequence[str], before: Collection[int] = ()) -> dict[int, str]:
+        """Number → what the slave calls that label, for those that it has. `before`: the labels before the change.
 
-        A rename keeps the place of a label, so the places tell, unless the slave has the labels in another order, or
-        more of them: then the names do, of which no two labels share one.
+        A rename keeps the place of a label. So where the slave has as many labels as the master has, or had, the places
+        tell; else the names do, of which no two labels share one.
         """
         numbers = [number for number, _ in enum.labels]
-        if len(present) == len(numbers) and all(map(self._may_be, [enum] * len(numbers), numbers, present)):
-            return dict(zip(numbers, present, strict=True))
         found = {number: _waiting(number) for number in numbers if _waiting(number) in present}
-        # In the order of their numbers' first mention, so that a label keeps its name before another one gets it.
-        rest = [number for number in self._labels if number in numbers and number not in found]
+        others = [label for label in present if not label.startswith(_WAITING)]
+        rest = [number for number in numbers if number not in found]
+        for candidates in (rest, [number for number in rest if number in before]):
+            pairs = list(zip(candidates, others, strict=False))
+            if len(candidates) == len(others) and all(self._may_be(enum, *pair, before) for pair in pairs):
+                return found | dict(pairs)
+        # In the order of their first mention, so that a label keeps its name before another one gets it.
+        ordered = [number for number in self._labels if number in rest]
         for first_alone in (True, False):
-            for number in rest:
+            for number in ordered:
                 names = list(self._labels[number])[: 1 if first_alone else None]
-                free = (name for name in names if name in present and name not in found.values())
+                free = (name for name in names if name in others and name not in found.values())
                 if number not in found and (name := next(free, None)) is not None:
                     found[number] = name
         return found
 
-    def _may_be(self, enum: EnumType, number: int, name: str) -> bool:
-        """Whether the slave's label of this name can be the one of that number. Another table's items may have renamed
-        it."""
-        own = name in self._labels[number] or name == _waiting(number)
-        return own or (number in self._existing and not self.had(enum, number, name))
+    def _may_be(self, enum: EnumType, number: int, name: str, before: Collection[int]) -> bool:
+        """Whether the slave's label of this name can be that of the number."""
+        if name in self._labels[number]:
+            return True
+        # Another table's items, for the same type, may have given it a name that these do not tell of.
+        return number in before and not any(name in self._labels[other] for other, _ in enum.labels)
+
+
+_WAITING = "sluice label "
+"""How the name begins under which a new label waits for its place among the renames of a window."""
 
 
 def _waiting(number: int) -> str:
-    """What a label is called on the slave while another one still has its name."""
-    return f"sluice label {number}"
+    return f"{_WAITING}{number}"
 
 
-def additions(enum: EnumType, present: Sequence[str], names: Names) -> list[str]:
-    """The statements that add the labels that the slave's `present` ones lack, each beside its neighbour."""
+def additions(enum: EnumType, present: Sequence[str], names: Names, before: Collection[int] = ()) -> list[str]:
+    """The statements that add the labels that the slave's `present` ones lack, each beside its neighbour.
+
+    `before`: the labels before the change. Where the window renames labels, a new one gets its own name by `renames`.
+    """
     labels = list(present)
-    on_slave = names.on_slave(enum, present)
+    on_slave = names.on_slave(enum, present, before)
     statements: list[str] = []
-    before: str | None = None
+    neighbour: str | None = None
     for number, label in enum.labels:
         existing = on_slave.get(number)
         if existing is None:
-            existing = label if label not in labels and not names.had(enum, number, label) else _waiting(number)
+            existing = _waiting(number) if names.renamed(enum) or label in labels else label
             first = f" BEFORE {literal(labels[0])}" if labels else ""
-            place = f" AFTER {literal(before)}" if before is not None else first
+            place = f" AFTER {literal(neighbour)}" if neighbour is not None else first
             name = quoted(enum.schema, enum.name)
             statements.append(f"ALTER TYPE {name} ADD VALUE IF NOT EXISTS {literal(existing)}{place}")
-            labels.insert(labels.index(before) + 1 if before is not None else 0, existing)
-        before = existing
+            labels.insert(labels.index(neighbour) + 1 if neighbour is not None else 0, existing)
+        neighbour = existing
     return statements
 
 
@@ -125,9 +131,10 @@ def renames(old: TableDefinition, enum: EnumType, present: Sequence[str]) -> lis
     """
     names, wanted = Names(), dict(enum.labels)
     for type_ in old.enums:
-        names.add(type_, former=True)
+        names.add(type_)
     names.add(enum)
-    waiting = {number: was for number, was in names.on_slave(enum, present).items() if was != wanted[number]}
+    on_slave = names.on_slave(enum, present, numbers_of(old.enums))
+    waiting = {number: was for number, was in on_slave.items() if was != wanted[number]}
     in_order = [label for label in present if label in wanted.values()] == list(wanted.values())
     if in_order and set(waiting.values()) <= set(wanted.values()):
         return []
@@ -147,13 +154,19 @@ def renames(old: TableDefinition, enum: EnumType, present: Sequence[str]) -> lis
             rename(number, wanted[number])
             del waiting[number]
         if not ready:
-            number = next(iter(waiting))
-            if wanted[number] not in waiting.values():
-                raise LabelsAmbiguous(enum, waiting[number], wanted[number])
+            for number, was in waiting.items():
+                if wanted[number] not in waiting.values():
+                    raise LabelsAmbiguous(enum, was, wanted[number])
             # Names are exchanged: through one that nobody has.
+            number = next(number for number, was in waiting.items() if was != _waiting(number))
             rename(number, _waiting(number))
             waiting[number] = _waiting(number)
     return statements
+
+
+def numbers_of(types: Iterable[EnumType]) -> set[int]:
+    """The numbers of the labels."""
+    return {number for type_ in types for number, _ in type_.labels}
 
 
 def moves(old: TableDefinition, enum: EnumType) -> tuple[EnumType, list[str]] | None:
