@@ -96,10 +96,14 @@ def test_a_table_that_gets_another_key_while_all_is_loaded_is_left_out_alone(pai
         loading = Background(lambda: pair.load(first))
         try:
             until(lambda: any(block.state is BlockState.STORED for block in pair.blocks("plain")))
-            pair.master.execute(ANOTHER_KEY[key].encode())
-            pair.master.execute("UPDATE public.plain SET v = 'after' WHERE n % 50 = 1")
+            # It waits for a loader that has read a block, and whose rows are held on the slave.
+            altering = Background(lambda: pair.master.execute(ANOTHER_KEY[key].encode()))
+            with connect(pair.master_info, application="look", autocommit=True) as look:
+                until(lambda: not altering.is_alive() or look.execute(WAITS_FOR_A_LOCK).fetchone() == (True,))
         finally:
             holder.close()
+        assert altering.end() is None
+        pair.master.execute("UPDATE public.plain SET v = 'after' WHERE n % 50 = 1")
         assert loading.end() is None
         pair.await_normal()
         pair.await_current()

@@ -68,6 +68,7 @@ class DefinitionRefused(Terminal):
             f"{self.finding}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or "
             f"make the change there by hand, then {RESTART_APPLY}."
         )
+        self.table = table
 
 
 class Alterer:
