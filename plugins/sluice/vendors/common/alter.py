@@ -39,6 +39,7 @@ class DefinitionRefused(Terminal):
             f"{table}: the slave cannot follow the master's change of its definition: {what}. {remedy} "
             f"Then {RESTART_APPLY}."
         )
+        self.table = table
 
 
 _NONE: Mapping[int, Column] = {}
