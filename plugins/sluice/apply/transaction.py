@@ -153,9 +153,7 @@ class WindowTransaction:
             return self._change_definition(plan)
         if plan.definition_changes:
             self._prepare(plan)
-        for step in plan.steps:
-            if isinstance(step, DefinitionOnly):
-                self._prepare_left_out(step.change)
+        self._prepare_left_out([step.change for step in plan.steps if isinstance(step, DefinitionOnly)])
         try:
             outcome = self._attempts(plan)
         except (*_CONSTRAINT_FAILURES, Terminal) as failure:
@@ -323,13 +321,20 @@ class WindowTransaction:
             if plan.load_filter is not None and step.action is Action.DROP:
                 plan.load_filter.forget(step.table)
 
-    def _prepare_left_out(self, change: CutItem) -> None:
-        """Types first, as for all tables; what the slave refuses must not keep the other tables from going on."""
-        try:
-            with self.sessions.slave_transaction():
-                self.sessions.alterer.prepare([change])
-        except Terminal as refused:
-            self._note_not_followed(change, str(refused))
+    def _prepare_left_out(self, changes: Sequence[CutItem]) -> None:
+        """Types first, as for all tables; what the slave refuses must not keep the other tables from going on.
+
+        The changes of a table together: labels are told apart by all names that they have in the window.
+        """
+        by_table: dict[TableName, list[CutItem]] = {}
+        for change in changes:
+            by_table.setdefault(change.table, []).append(change)
+        for of_table in by_table.values():
+            try:
+                with self.sessions.slave_transaction():
+                    self.sessions.alterer.prepare(of_table)
+            except Terminal as refused:
+                self._note_not_followed(of_table[0], str(refused))
 
     def _note_not_followed(self, change: CutItem, reason: str) -> None:
         if reason:
