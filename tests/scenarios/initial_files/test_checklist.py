@@ -110,7 +110,7 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         assert str(folder / "in" / stored.name) in run.question["body"]
         with redis_store.connect(stack.redis_url) as store:
             (closure,) = Gate(store, Prefix("DEMO_"), "dr1").closures()
-        assert "changes are queued" in closure.reason
+        assert closure.reason == f"Manual Data transfer: WAITING (stored on '{stored}')"
         # 3. The subdirectory is populated.
         files = sorted(os.listdir(stored))
         assert len(files) > 8 and [name[:2] for name in files[-3:]] == ["7-", "8-", "9-"]
