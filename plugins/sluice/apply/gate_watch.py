@@ -12,7 +12,7 @@ times as much."""
 
 class GateWatch:
     """The gate watch of one apply, in its thread. Each whole turn reads `closures` first, and calls `rest` if
-    nothing had been committed on the master."""
+    the slave has all that had been committed on the master."""
 
     def __init__(self, signals: Signals):
         self.signals = signals

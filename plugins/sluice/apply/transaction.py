@@ -17,7 +17,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
-from sluice.database.apply import DisplacedRow, ReplayOptions
+from sluice.database.apply import DefinitionNotFollowed, DisplacedRow, ReplayOptions
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
@@ -179,8 +179,7 @@ class WindowTransaction:
                 self.checkpoints.lock(plan.before)
                 self.sessions.alterer.prepare(plan.definition_changes)
         except Terminal as refused:
-            table = getattr(refused, "table", None)
-            self.defining = table if isinstance(table, TableName) else None
+            self.defining = refused.table if isinstance(refused, DefinitionNotFollowed) else None
             raise
 
     def _attempts(self, plan: Plan) -> Outcome:

@@ -10,6 +10,7 @@ from sluice.database.digests import Texts
 from sluice.database.names_tables import NamesTables
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import NO_RULES, ConflictRule
 from sluice.model.foreign_key import ForeignKey
@@ -81,6 +82,14 @@ class Staged:
     changes: int
     compared: bool
     """As of `NetChanges`."""
+
+
+class DefinitionNotFollowed(Terminal):
+    """The slave refuses a change of the definition of `table`."""
+
+    def __init__(self, table: TableName, message: str):
+        super().__init__(message)
+        self.table = table
 
 
 class DefinitionChange(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from sluice.database import enum_labels
-from sluice.database.apply import DefinitionChange
+from sluice.database.apply import DefinitionChange, DefinitionNotFollowed
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.errors import StatementFailed
 from sluice.database.schema import TableDefinition as MadeTable
@@ -31,15 +31,15 @@ from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
 
 
-class DefinitionRefused(Terminal):
+class DefinitionRefused(DefinitionNotFollowed):
     """The slave cannot follow a change of a table's definition."""
 
     def __init__(self, table: TableName, what: str, remedy: str):
         super().__init__(
+            table,
             f"{table}: the slave cannot follow the master's change of its definition: {what}. {remedy} "
-            f"Then {RESTART_APPLY}."
+            f"Then {RESTART_APPLY}.",
         )
-        self.table = table
 
 
 _NONE: Mapping[int, Column] = {}

@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
-from sluice.database.apply import DefinitionChange
+from sluice.database.apply import DefinitionChange, DefinitionNotFollowed
 from sluice.database.column_types import ColumnTypes
 from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.database.session import Session
@@ -56,7 +56,7 @@ log = logging.getLogger("sluice.apply")
 _SAVEPOINT, _ATTEMPT = "sluice_alter", "sluice_attempt"
 
 
-class DefinitionRefused(Terminal):
+class DefinitionRefused(DefinitionNotFollowed):
     """The slave cannot follow a change of a table's definition."""
 
     def __init__(self, table: TableName, statement: str, reason: str):
@@ -65,10 +65,10 @@ class DefinitionRefused(Terminal):
             f"{statement}"
         )
         super().__init__(
+            table,
             f"{self.finding}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or "
-            f"make the change there by hand, then {RESTART_APPLY}."
+            f"make the change there by hand, then {RESTART_APPLY}.",
         )
-        self.table = table
 
 
 class Alterer:
