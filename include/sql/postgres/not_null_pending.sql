@@ -1,5 +1,5 @@
 -- Columns that become NOT NULL as soon as every row has its value, found by the checks that record this.
--- Called by: the apply, on the slave.
+-- Called by: the apply and the initial update's finish, on the slave.
 -- Parameters: begins text: the beginning of the names of the checks.
 -- Result: schema and name of the table, constraint name, column.
 -- Privileges: none.

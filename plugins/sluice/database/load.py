@@ -205,6 +205,10 @@ class LoadTarget(NamesTables, Protocol):
         """
         ...
 
+    def complete_columns(self, connection: Session, tables: Sequence[TableName]) -> None:
+        """Gives columns of `tables`, added while the slave left the table out, what waited for their values."""
+        ...
+
     def advance_sequences(self, connection: Session, master: Sequence[SequenceDefinition]) -> int:
         """Sets the slave's sequences to the master's values, never back. Returns how many changed.
 

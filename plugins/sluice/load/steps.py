@@ -197,6 +197,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
         done = target.complete_indexes(slave, indexes.kept, stopped, trusted=trusted)
         done.extend(target.complete_constraints(slave, checks.kept, ready, stopped, trusted=trusted))
         done.left_out += [*indexes.left_out, *checks.left_out]
+        target.complete_columns(slave, names)
         moved = target.advance_sequences(slave, defined.sequences(master, names))
         lacks = [
             *of_master.preflight.sequences_of_master(master, names),

@@ -21,6 +21,7 @@ from sluice.vendors.common.definitions import same_index
 from sluice.vendors.common.load_target import (
     advance_sequences,
     collations_lacking,
+    complete_columns,
     create_types,
     extend_types,
     formats,

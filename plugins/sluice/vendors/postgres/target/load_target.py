@@ -6,6 +6,7 @@ from sluice.vendors.postgres.row_copy import clear, formats, write
 from sluice.vendors.postgres.row_selection import delete
 from sluice.vendors.postgres.sequences import advance as advance_sequences
 from sluice.vendors.postgres.target.constraints import complete_constraints, complete_indexes, strip
+from sluice.vendors.postgres.target.not_null import complete_columns
 from sluice.vendors.postgres.target.tables import (
     analyze,
     create_scratch,

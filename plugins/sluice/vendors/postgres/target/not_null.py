@@ -5,7 +5,8 @@ validated and holds for rows written from then on. The check stays in the databa
 it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import psycopg
 
@@ -14,6 +15,7 @@ from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.target.alter_plan import PENDING
+from sluice.vendors.postgres.target.constraints import run_with_retries
 
 _SAVEPOINT = "sluice_not_null"
 
@@ -40,23 +42,41 @@ class NotNull:
         looked_at = altered.union(changed)
         if self._tables is not None and not altered and self._tables.isdisjoint(looked_at):
             return False
-        rows = self.connection.execute(sql_files.render("postgres", "not_null_pending"), {"begins": PENDING}).fetchall()
-        self._tables = {TableName(schema, name) for schema, name, _, _ in rows}
-        completed = [
-            self._set(quoted(schema, name), quoted(constraint), quoted(column))
-            for schema, name, constraint, column in rows
-            if TableName(schema, name) in looked_at
-        ]
+        pending = list(_pending(self.connection))
+        self._tables = {table for table, _ in pending}
+        completed = [self._set(statements) for table, statements in pending if table in looked_at]
         return any(completed)
 
-    def _set(self, table: str, constraint: str, column: str) -> bool:
+    def _set(self, statements: Iterable[str]) -> bool:
         try:
             with native(self.connection).transaction(_SAVEPOINT):
-                # Rows are read under a weak lock; with the check validated the strong one is short.
-                self.connection.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}".encode())
-                self.connection.execute(
-                    f"ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL, DROP CONSTRAINT {constraint}".encode()
-                )
+                for statement in statements:
+                    self.connection.execute(statement.encode())
         except (psycopg.errors.CheckViolation, psycopg.errors.ObjectInUse):
             return False  # Values are missing still, or deferred constraints are unchecked.
         return True
+
+
+def complete_columns(connection: Session, tables: Sequence[TableName]) -> None:
+    """See `LoadTarget`. The values came with the load, and no change may follow that the apply could look at."""
+    for table, statements in _pending(connection):
+        if table in tables:
+            # Values may be missing still, and the apply may have been first.
+            with suppress(psycopg.errors.CheckViolation, psycopg.errors.UndefinedObject):
+                for statement in statements:
+                    run_with_retries(connection, statement)
+
+
+def _pending(connection: Session) -> Iterator[tuple[TableName, list[str]]]:
+    """The table of each pending column, and the statements that set it NOT NULL."""
+    rows = connection.execute(sql_files.render("postgres", "not_null_pending"), {"begins": PENDING}).fetchall()
+    for schema, name, constraint, column in rows:
+        alter = f"ALTER TABLE {quoted(schema, name)}"
+        yield (
+            TableName(schema, name),
+            [
+                # Rows are read under a weak lock; with the check validated the strong one is short.
+                f"{alter} VALIDATE CONSTRAINT {quoted(constraint)}",
+                f"{alter} ALTER COLUMN {quoted(column)} SET NOT NULL, DROP CONSTRAINT {quoted(constraint)}",
+            ],
+        )
