@@ -8,13 +8,14 @@ from sluice.database.following import OfMaster, by_place
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
-from sluice.model.defined import Place
+from sluice.model.defined import Defined, DefinedKind, Place
 from sluice.model.lack import errors
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.preflight import checks
 from sluice.vendors.postgres import catalog, schemas
+from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.vendors.postgres.target import following
 from tests.rig.loaders import Background
@@ -311,3 +312,25 @@ def test_a_table_that_somebody_dropped_on_the_slave_is_made_by_its_load_alone(pa
         pair.prepare(update := part(pair))
         pair.load_to_normal(update)
         pair.assert_equal()
+
+
+def test_two_loaders_may_drop_the_same_check_of_a_domain_at_the_same_time(
+    pair_of: MakePair, postgres: PostgresServer
+) -> None:
+    pair = pair_of()
+    pair.slave.execute("CREATE DOMAIN public.small AS int NOT NULL CONSTRAINT least CHECK (VALUE < 1000)")
+    small = TableName("public", "small")
+    waiting = b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    for name in ("least", ""):
+        check = Defined(DefinedKind.DOMAINS, small, name, "")
+
+        def second(check: Defined = check) -> None:
+            with connect(pair.slave_info, application="second", autocommit=True) as session, session.transaction():
+                following.drop_at_once(session, check)
+
+        with pair.slave.transaction():
+            following.drop_at_once(pair.slave, check)
+            other = Background(second)
+            with postgres.connect(pair.slave_info.database) as watcher:
+                until(lambda: watcher.execute(waiting).fetchone() == (1,))
+        assert other.end() is None

@@ -25,6 +25,9 @@ from sluice.vendors.postgres.target import constraints
 
 kinds = frozenset(DefinedKind)
 
+_IN_TURN = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('sluice domains'))"
+"""Before a statement that changes a domain: the server locks none, and of two at once the second one fails."""
+
 
 def present(connection: Session, tables: Sequence[TableName]) -> list[Described | Defined]:
     """See `Following`."""
@@ -68,13 +71,14 @@ def drop(connection: Session, defined: Defined) -> None:
         if text.startswith("DROP INDEX CONCURRENTLY"):
             connection.execute(text.encode())  # never in a transaction
         else:
-            constraints.run_with_retries(connection, text)
+            _run(connection, defined.kind, text)
 
 
 def drop_at_once(connection: Session, defined: Defined) -> None:
     """See `Following`."""
     connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
-    connection.execute(drop_statement(connection, defined).replace("DROP INDEX CONCURRENTLY", "DROP INDEX", 1).encode())
+    text = drop_statement(connection, defined).replace("DROP INDEX CONCURRENTLY", "DROP INDEX", 1)
+    connection.execute(_in_turn(defined.kind, text).encode())
 
 
 def rename(connection: Session, defined: Defined, name: str) -> None:
@@ -87,7 +91,7 @@ def rename(connection: Session, defined: Defined, name: str) -> None:
     else:
         text = f"ALTER TABLE {table} RENAME CONSTRAINT {old} TO {new}"
     with _reasons():
-        constraints.run_with_retries(connection, text)
+        _run(connection, defined.kind, text)
 
 
 def statement(wanted: Described) -> str:
@@ -137,7 +141,7 @@ def _is_index(connection: Session, defined: Defined) -> bool:
 def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool) -> None:
     if wanted.not_null:
         with _reasons():
-            constraints.run_with_retries(connection, domains.adding(wanted))
+            _run(connection, DefinedKind.DOMAINS, domains.adding(wanted))
         return
     domain, name = quoted(wanted.schema, wanted.domain), quoted(wanted.name)
     exists = (
@@ -148,12 +152,20 @@ def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool
         if connection.execute(exists.encode()).fetchone() != (True,):
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
-                connection.execute(f"{statement(wanted)} NOT VALID".encode())
+                connection.execute(_in_turn(DefinedKind.DOMAINS, f"{statement(wanted)} NOT VALID").encode())
                 # NOT VALID: the check has not run yet, and is examined before any value is checked.
                 reason = Examiner(connection, trusted=trusted).types([domain])
                 if reason:
                     raise NotMade(reason)
-        constraints.run_with_retries(connection, f"ALTER DOMAIN {domain} VALIDATE CONSTRAINT {name}")
+        _run(connection, DefinedKind.DOMAINS, f"ALTER DOMAIN {domain} VALIDATE CONSTRAINT {name}")
+
+
+def _run(connection: Session, kind: DefinedKind, text: str) -> None:
+    constraints.run_with_retries(connection, _in_turn(kind, text))
+
+
+def _in_turn(kind: DefinedKind, text: str) -> str:
+    return f"{_IN_TURN}; {text}" if kind is DefinedKind.DOMAINS else text
 
 
 def _require(done: Completed) -> None:
