@@ -102,6 +102,39 @@ def test_cpu_time_of_children_that_ended_is_counted_once() -> None:
         process.wait()
 
 
+def seconds(pid: int) -> float:
+    used = cpu.spent(pid)
+    assert used is not None
+    return used.seconds
+
+
+@pytest.mark.parametrize("ends", ["SIG_DFL", "SIG_IGN"])
+def test_what_a_child_had_used_before_is_not_counted_when_it_ends_meanwhile(ends: str) -> None:
+    lines = [
+        "import signal, subprocess, sys, time",
+        f"command = [sys.executable, '-c', {BUSY + 'print(flush=True); input()'!r}]",
+        "child = subprocess.Popen(command, stdin=subprocess.PIPE)",
+        f"signal.signal(signal.SIGCHLD, signal.{ends})",
+        "input()",
+        "child.stdin.close(); child.wait()",
+        "print('ended', flush=True); input()",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == "\n"
+        with cpu.CpuWatch(lambda: {"part": process.pid}) as watch:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "ended\n"
+        assert 0 <= watch.seconds["part"] < 0.25
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_part_inside_another_is_counted_for_itself() -> None:
     outer = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {BUSY + 'time.sleep(60)'!r}])\n"
     process = subprocess.Popen(
@@ -111,11 +144,12 @@ def test_a_part_inside_another_is_counted_for_itself() -> None:
     assert process.stdout is not None
     child = int(process.stdout.readline())
     try:
-        until(lambda: cpu.spent(child) >= 0.25)
-        before = cpu.spent(process.pid)
+        until(lambda: seconds(child) >= 0.25)
+        before = seconds(process.pid)
         parts = cpu.by_part({"outer": process.pid, "inner": child})
-        assert parts["inner"] >= 0.25
-        assert before <= parts["outer"] <= cpu.spent(process.pid), "without what the child used"
+        assert parts["inner"].keys() == {child} and parts["inner"][child].seconds >= 0.25
+        assert parts["outer"].keys() == {process.pid}
+        assert before <= parts["outer"][process.pid].seconds <= seconds(process.pid), "without what the child used"
     finally:
         for pid in cpu.below(process.pid):
             subprocess.run(["kill", "-9", str(pid)], check=True)
