@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from sluice.airflow import run_note
+from sluice.airflow import preloading, run_note
 
 log = logging.getLogger("sluice")
 
@@ -40,10 +40,10 @@ def middlewares() -> list[dict[str, Any]]:
 
 
 class SluicePlugin(AirflowPlugin):
-    """The monitor, the entry in Airflow's menu that leads to it, and the notes of runs."""
+    """The monitor, the entry in Airflow's menu that leads to it, the notes of runs, and the imports of DAGs."""
 
     name = "sluice"
-    listeners = [run_note]  # noqa: RUF012
+    listeners = [run_note, preloading]  # noqa: RUF012
     fastapi_apps = pages()
     fastapi_root_middlewares = middlewares()
     external_views = (
