@@ -8,7 +8,7 @@ from sluice.model.connection import ConnectionInfo
 
 
 def connect_airflow(monkeypatch: pytest.MonkeyPatch, conn_id: str, info: ConnectionInfo) -> None:
-    """For this test `conn_id` leads to the database `info`."""
+    """Adds `conn_id` to Airflow's connections for this test; it leads to the database `info`."""
     values = {
         "conn_type": info.vendor, "host": info.host, "port": info.port, "schema": info.database,
         "login": info.user, "password": info.password,

@@ -1,6 +1,7 @@
 """The Airflow of tests that run its code in their own process: a folder, an SQLite database, our DAGs and plugins.
 
-To be imported before anything imports Airflow, which reads its environment once a process: all such tests share one.
+Import this module before anything imports Airflow, which reads its environment once a process. All such tests share
+this Airflow.
 """
 
 import atexit

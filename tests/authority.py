@@ -1,4 +1,4 @@
-"""Who signs the certificates of a test's servers."""
+"""A certificate authority for a test's servers."""
 
 import datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates; `file` holds its own."""
+    """Signs certificates; `file` holds its own certificate."""
 
     def __init__(self, folder: Path, name: str):
         self.folder = folder
@@ -20,7 +20,7 @@ class Authority:
         self.file.write_bytes(self._signed(self._name, self._key, authority=True))
 
     def certify(self, host: str) -> tuple[Path, Path]:
-        """Files of a certificate for `host` and of its key."""
+        """Returns the files of a certificate for `host` and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate, secret = self.folder / f"{host}.crt", self.folder / f"{host}.key"
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])

@@ -1,4 +1,4 @@
-"""All that a database's catalogue says of its objects and privileges, to be compared before and after."""
+"""Everything in a database's catalogue of its objects and privileges, to compare before and after."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ QUERIES = {
 
 
 def catalogue(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
-    """By kind of object: one text each, sorted. A superuser's connection."""
+    """One sorted text for each object, by kind of object. Needs a superuser's connection."""
     connection.execute("SET search_path = pg_catalog")
     found = {}
     for kind, query in QUERIES.items():
@@ -70,7 +70,7 @@ def catalogue(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
 
 
 def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
-    """What came (+) and went (-), by kind."""
+    """The added (+) and removed (-) objects, by kind."""
     told = []
     for kind in before:
         was, now = set(before[kind]), set(after[kind])

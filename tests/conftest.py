@@ -1,6 +1,6 @@
-"""Fixtures that every test may use: a real PostgreSQL and a real Redis, nobody else's.
+"""Fixtures for every test: a real PostgreSQL and a real Redis of the test run's own.
 
-A server that cannot be started fails the tests that need it; nothing is skipped.
+A server that does not start fails the tests that need it; none is skipped.
 """
 
 import itertools
@@ -87,7 +87,7 @@ TOGETHER = {
 
 
 class Together(LoadFileScheduling):
-    """Files go to workers one by one, those of `TOGETHER` by what they share."""
+    """Gives files to workers one by one; those of `TOGETHER` go to one worker by the fixture that they share."""
 
     def _split_scope(self, nodeid: str) -> str:
         return next(
@@ -131,7 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What ran on Oracle, or on what stands in for it, and on which release."""
+    """Names what ran on Oracle or on a stand-in, and on which release."""
     for name, server in oracle_server.named().items():
         outcomes = Counter(
             outcome
@@ -154,7 +154,7 @@ def _on_oracle(name: str) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Every worker has the number of the run: all must choose the same tests."""
+    """Gives each worker the number of the run: all must choose the same tests."""
     node.workerinput["run_number"] = node.config.option.run_number
 
 
@@ -165,7 +165,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests marked `releases` run on the newest release and the oldest, the long tier on those between as well."""
+    """Runs tests marked `releases` on the newest and the oldest release, in the long tier also on those in between."""
     marked = metafunc.definition.get_closest_marker("releases") is not None
     if marked and "release" in metafunc.fixturenames and metafunc.config.option.postgres is None:
         between = [pytest.param(release, marks=pytest.mark.long) for release in RELEASES[1:-1]]
@@ -173,7 +173,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests of what a release lacks, marked `since`, are skipped on it and say so."""
+    """Skips tests marked `since` on a release that lacks the feature, with the reason."""
     callspec = getattr(item, "callspec", None)
     release = callspec.params.get("release") if callspec else None
     release = release or item.config.option.postgres or NEWEST
@@ -185,9 +185,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--oracle` only what runs there. What has not its turn becomes `long`, see `_turns`.
+    """Keeps only tests on Oracle with `--oracle`. Marks tests whose turn it is not as `long`, see `_turns`.
 
-    Long files come first: what is left at the end, while others have nothing more to do, should be short.
+    Long files come first, so that no worker waits for one at the end.
     """
     if config.option.oracle:
         others = [item for item in items if not _on_oracle(item.nodeid)]
@@ -210,8 +210,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _turns(item: pytest.Item) -> tuple[str, int]:
-    """Among what a test takes turns in the quick tier, and how many runs of it run all: the cases of a test marked
-    `one_in`, and in a file what runs on the oldest release, since all of that runs on the newest."""
+    """The group of tests that take turns in the quick tier, and the number of runs in which all of them run: the cases
+    of a test marked `one_in`, and those tests of a file that run on the oldest release."""
     if (marker := item.get_closest_marker("one_in")) is not None:
         return item.nodeid.split("[", 1)[0], int(marker.args[0])
     callspec = getattr(item, "callspec", None)
@@ -224,9 +224,8 @@ def _file(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
-    """Running PostgreSQL servers by their release, each started when it is first asked for; they end with the session,
-    and with the process should that be killed.
-    """
+    """Running PostgreSQL servers by release, each started at its first use. They end with the session, also if the
+    process is killed."""
     made: dict[int, PostgresServer] = {}
 
     def running(release: int) -> PostgresServer:
@@ -250,14 +249,15 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
 
 
 def _close_public(server: PostgresServer) -> None:
-    """The schema public of all databases to come as PostgreSQL makes it since 15: only the database's owner creates."""
+    """Makes the schema public of new databases as in PostgreSQL 15 and later: only the database's owner may create in
+    it."""
     with server.connect("template1") as connection:
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO pg_database_owner")
 
 
 @pytest.fixture(scope="session")
 def release(request: pytest.FixtureRequest) -> int:
-    """PostgreSQL's release that the mark `releases` or `--postgres` says, else the newest."""
+    """The release of PostgreSQL of the mark `releases` or of `--postgres`, else the newest."""
     chosen: int = getattr(request, "param", None) or request.config.option.postgres or NEWEST
     return chosen
 
@@ -319,7 +319,7 @@ MARIADB_SETTINGS = {
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariaDBServer]:
-    """A running MariaDB; ends with the session, and with the process should that be killed."""
+    """A running MariaDB; it ends with the session, also if the process is killed."""
     folder = new_folder("sluice-test-mariadb-")
     server = MariaDBServer(folder, settings=MARIADB_SETTINGS)
     try:
@@ -333,9 +333,9 @@ def mariadb_server() -> Iterator[MariaDBServer]:
 
 @pytest.fixture
 def mariadb(request: pytest.FixtureRequest) -> Iterator[Callable[[], ConnectionInfo]]:
-    """A factory: each call makes an empty database, with an account that may all there and nothing else.
+    """A factory: each call creates an empty database, with an account that has all privileges in it and no others.
 
-    On the server that SLUICE_TEST_MYSQL names, where it is set and the test does not ask for the machine's own.
+    It uses the server of SLUICE_TEST_MYSQL, if that is set and the test does not ask for the machine's own.
     """
     if (url := os.environ.get(VARIABLE)) and "mariadb_server" not in request.fixturenames:
         given, infos = GivenServer(url), list[ConnectionInfo]()
@@ -399,7 +399,7 @@ def h2(h2_engine: H2) -> Callable[[], ConnectionInfo]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """A running Redis; ends with the session, and with the process should that be killed."""
+    """A running Redis; it ends with the session, also if the process is killed."""
     folder = new_folder("sluice-test-redis-")
     server = RedisServer(folder, settings={"appendonly": "no"})
     try:
@@ -420,7 +420,7 @@ def redis_url(redis_server: RedisServer) -> str:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkServer]:
-    """A running Spark Connect server, warm; ends with the session, and with the process should that be killed."""
+    """A running, warm Spark Connect server; it ends with the session, also if the process is killed."""
     folder = new_folder("sluice-test-spark-")
     events = folder / "events"
     events.mkdir()

@@ -1,4 +1,4 @@
-"""What a task works on, with databases that are reached without Airflow's connections."""
+"""The databases of a task, reached without Airflow's connections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from sluice.model.connection import ConnectionInfo
 
 @dataclass(frozen=True)
 class DirectWork(TaskContext):
-    """`infos`: by the name of the connection."""
+    """`infos`: the databases by the name of their connection."""
 
     infos: Mapping[str, ConnectionInfo] = field(default_factory=dict)
     redis_url: str = ""
@@ -33,7 +33,7 @@ def housekeeping(replication: Replication, infos: Mapping[str, ConnectionInfo], 
 
 
 def purge(work: DirectWork) -> int:
-    """What the task `purge_items` does; how many changes went, 0 also where a slave holds them."""
+    """Runs the task `purge_items`; returns the number of deleted changes, also 0 if a slave holds them."""
     with work.master() as master:
         done = Purge.of(work, master).run()
     return 0 if done.startswith("held: ") else int(done.split(" ")[0].replace(",", ""))

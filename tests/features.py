@@ -1,4 +1,4 @@
-"""What the server under test has: releases differ, and so do the extensions that come with them."""
+"""Features of the server under test: releases differ, and so do the extensions that come with them."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ def has_extension(connection: psycopg.Connection[Any], name: str) -> bool:
 
 
 def values_there(connection: psycopg.Connection[Any], kind: str, values: Sequence[V]) -> list[V]:
-    """Of some values of a type those that this server knows; none where it lacks the type."""
+    """The values of a type that this server knows; none if it lacks the type."""
     if kind.startswith("public.vector") and not has_extension(connection, "vector"):
         return []
     if kind == "numeric(4,-2)" and connection.info.server_version < 150000:

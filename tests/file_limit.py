@@ -1,4 +1,4 @@
-"""A limit on the size of a server's files, as a quota is one: writes beyond it fail, with EFBIG instead of EDQUOT."""
+"""A limit on the size of a server's files, like a quota: writes beyond it fail, with EFBIG instead of EDQUOT."""
 
 import subprocess
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from devstack.account import service_account
 
 
 def limit_files(pids: Iterable[int], size: int | None) -> None:
-    """For these processes of a PostgreSQL that we run: `size` in bytes, None for no limit any more."""
+    """Sets the limit for these processes of a PostgreSQL of ours: `size` in bytes, None for no limit."""
     account = service_account()
     soft = "unlimited" if size is None else str(size)
     for pid in pids:

@@ -1,4 +1,4 @@
-"""A machine that has the library and its configuration, and nothing of the devstack."""
+"""A machine with the library and its configuration, but without the devstack."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ _OWN = ("SLUICE_", "AIRFLOW", "PG", "PYTHON", "VIRTUAL_ENV")
 
 
 def copied(folder: Path) -> Path:
-    """A copy of what such a machine needs; its packages are those of this checkout."""
+    """A copy of the files that such a machine needs; it uses the packages of this checkout."""
     root = folder / "sluice"
     root.mkdir()
     for name in ("plugins", "include"):
@@ -23,6 +23,6 @@ def copied(folder: Path) -> Path:
 
 
 def command(root: Path, *arguments: str, **variables: str) -> dict[str, Any]:
-    """Arguments of `subprocess` that run `./sluice` of the copy, in a folder without modules."""
+    """The arguments of `subprocess` to run `./sluice` of the copy, in a folder without modules."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
     return {"args": [root / "sluice", *arguments], "cwd": root.parent, "env": {**kept, **variables}}

@@ -18,7 +18,7 @@ VARIABLE = "SLUICE_TEST_MYSQL"
 
 
 class GivenServer:
-    """As its administrator."""
+    """The server, used as its administrator."""
 
     def __init__(self, url: str):
         self._info = MYSQL.located(url)
@@ -26,7 +26,7 @@ class GivenServer:
             session.run("SET GLOBAL local_infile = 1")
 
     def make(self, number: int) -> ConnectionInfo:
-        """An empty database, with an account that may all there and nothing else."""
+        """Creates an empty database, with an account that has all privileges in it and no others."""
         name, password = f"sluice_test_{os.getpid()}_{number}", secrets.token_urlsafe(18) + "aA1!"
         with self._session() as session:
             session.run("SET SESSION sql_mode = ''")

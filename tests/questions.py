@@ -1,4 +1,4 @@
-"""What Airflow asks a person in a run, and a person's answer."""
+"""Questions of Airflow to a person in a run, and answers to them."""
 
 import time
 import urllib.parse
@@ -14,7 +14,7 @@ LEFT = "Received executor event with state success for task instance"
 
 
 class Question:
-    """The one that `task` of a run asks; it may ask again."""
+    """The question of `task` in a run; the task may ask again."""
 
     def __init__(self, stack: Stack, dag: str, run: str, task: str):
         self.stack, self.dag, self.run, self.task = stack, dag, run, task
@@ -25,7 +25,7 @@ class Question:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """Nothing asked between two tries."""
+        """The question's detail; empty between two tries."""
         try:
             return dict(self.api.get(self.path))
         except ApiRefused as refused:
@@ -38,11 +38,11 @@ class Question:
         return states.get(self.task) == "awaiting_input" and not self.detail["response_received"]
 
     def answer(self, chosen: str, given: Callable[[], bool], seconds: float = 600) -> None:
-        """Answers as a person does, who reads the question first, and answers again when it is asked again; returns
-        once the answer is `given`.
+        """Answers as a person does, who reads the question first, and answers again when it is asked again.
 
-        A task that is back before Airflow's executor has noticed that it left is taken for killed, and asks again (see
-        sluice.airflow.deferral_guard); the API does not tell when that has passed, but the scheduler's log does.
+        Returns when the answer is `given`. A task that resumes before Airflow's executor has noticed that it left is
+        taken for killed, and asks again (see sluice.airflow.deferral_guard). The API does not show when that danger has
+        passed, but the scheduler's log does.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -57,7 +57,8 @@ class Question:
             time.sleep(1)
 
     def _await_turn(self) -> None:
-        """The line is written just before the scheduler looks at the task: its next heartbeat comes after that."""
+        """Waits for the log line that is written just before the scheduler looks at the task: its next heartbeat comes
+        after that."""
         beat = self._heartbeat()
         until(lambda: self._heartbeat() != beat, 300)
 

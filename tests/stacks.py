@@ -37,7 +37,8 @@ def running_stack(
 
 
 def until(condition: Callable[[], object], seconds: float) -> None:
-    """As that of `tests.waiting`, but seldom enough for what asks Airflow; who gets no answer asks again."""
+    """As that of `tests.waiting`, with longer intervals, for conditions that ask Airflow; repeats if it does not
+    answer."""
 
     def holds() -> bool:
         with suppress(ApiUnreachable):

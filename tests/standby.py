@@ -1,4 +1,4 @@
-"""Servers of a test's own, and a standby of one."""
+"""Servers of a test, and a standby of one."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from devstack.postgres_releases import NEWEST
 
 @contextmanager
 def servers(release: int = NEWEST) -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of a name, of PostgreSQL `release`; all are gone at the end."""
+    """A factory of servers by name, of PostgreSQL `release`; all are removed at the end."""
     made: list[PostgresServer] = []
     # Not pytest's own folder: another session of it closes that to the account that runs the servers.
     folder = new_folder("sluice-test-")
@@ -33,7 +33,7 @@ def servers(release: int = NEWEST) -> Iterator[Callable[[str], PostgresServer]]:
 
 
 def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
-    """A running copy that follows."""
+    """A running standby of the server."""
     standby.data.mkdir(parents=True, mode=0o700)
     account = service_account()
     if account:

@@ -1,4 +1,4 @@
-"""Which cases of a test are quick."""
+"""The cases of a test in the quick tier."""
 
 
 def has_turn(place: int, cases: int, run_number: int) -> bool:

@@ -1,11 +1,11 @@
-"""Looking for what should not be there."""
+"""Searches for processes that should not exist."""
 
 import os
 from pathlib import Path
 
 
 def nothing_runs(home: Path) -> bool:
-    """Whether no process but ours has to do with a home: by mark, current directory or command line."""
+    """Whether no process but ours belongs to a home: by mark, current directory or command line."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             texts = (

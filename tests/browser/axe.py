@@ -1,4 +1,4 @@
-"""axe-core, which finds what keeps people with a keyboard or a screen reader from using a page."""
+"""axe-core, which tests pages for accessibility by keyboard and screen reader."""
 
 from functools import cache
 from typing import Any
@@ -20,12 +20,12 @@ _TOO_WIDE = """() => [...document.querySelectorAll("main *")]
 
 @cache
 def script() -> str:
-    """Its program."""
+    """The JavaScript of axe-core."""
     return (npm_package.unpacked("axe-core", VERSION, SHA512) / "axe.min.js").read_text(encoding="utf-8")
 
 
 def faults(page: Page) -> list[str]:
-    """What is seriously wrong with the page, each with the elements."""
+    """The serious faults of the page, each with its elements."""
     # Through the debugger: the page's own policy lets no script of others in.
     page.evaluate(f"() => {{ {script()} }}")
     found: dict[str, Any] = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
@@ -37,9 +37,9 @@ def faults(page: Page) -> list[str]:
 
 
 def faults_everywhere(page: Page, address: str = "", *, open_all: bool = False) -> list[str]:
-    """What keeps people from using the page in light or dark, wide or narrow. No address: the page that is shown.
+    """The serious faults of a page in light and dark, wide and narrow.
 
-    `open_all`: with everything unfolded.
+    Without an address: of the page that is shown. `open_all`: with everything unfolded.
     """
     faults_found = []
     for size in (WIDE, NARROW):

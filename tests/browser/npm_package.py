@@ -1,4 +1,4 @@
-"""A package of npm's registry, fetched by npm once a checkout."""
+"""A package of npm's registry, fetched by npm once for each checkout."""
 
 import fcntl
 import tarfile
@@ -12,7 +12,7 @@ CACHE = ROOT / ".npm"
 
 
 def unpacked(package: str, version: str, sha512: str) -> Path:
-    """Its folder."""
+    """The package's folder."""
     kept = CACHE / f"{package.replace('/', '-')}-{version}"
     CACHE.mkdir(exist_ok=True)
     with open(CACHE / "lock", "a") as lock:

@@ -1,4 +1,4 @@
-"""Prometheus and promtool: those of the machine, else Debian's package, unpacked and not installed."""
+"""Prometheus and promtool: those of the machine, else Debian's package, which is unpacked but not installed."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ CACHE = ROOT / ".prometheus"
 
 
 def program(name: str) -> str:
-    """`prometheus` or `promtool`. Fails where there is none and apt brings none."""
+    """The path of `prometheus` or `promtool`. Fails if neither the machine nor apt has it."""
     if found := shutil.which(name):
         return found
     unpacked = CACHE / "usr" / "bin" / name
@@ -37,26 +37,26 @@ def program(name: str) -> str:
 
 
 class Prometheus:
-    """One that runs. `url`: of its API."""
+    """A running Prometheus; `url` is that of its API."""
 
     def __init__(self, url: str):
         self.url = url
 
     def ask(self, path: str, **values: str) -> Any:
-        """What its API answers."""
+        """The answer of its API."""
         query = urllib.parse.urlencode(values)
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
             return json.load(answer)["data"]
 
     def values(self, expression: str) -> list[Any]:
-        """The series that an expression gives now."""
+        """The series of an expression, as of now."""
         found: list[Any] = self.ask("query", query=expression)["result"]
         return found
 
 
 @contextmanager
 def scraping(target: str, token: str, rules: Path, folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus that asks `target` for metrics each second, as docs/monitor.md says it is set up."""
+    """A Prometheus that scrapes `target` each second, configured as in docs/monitor.md."""
     (folder / "token").write_text(token)
     job = {
         "job_name": "sluice",

@@ -60,19 +60,19 @@ class Monitor:
     redis_url: str
 
     def page(self, browser: Browser, who: str = "olga", **options: Any) -> Page:
-        """A page of somebody who has logged in."""
+        """A page of the browser, logged in as a user."""
         context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
         page = context.new_page()
         context.add_cookies([{"name": "_token", "value": self.token(who), "url": self.url}])
         return page
 
     def token(self, who: str) -> str:
-        """Of somebody who has logged in."""
+        """The API token of a user."""
         answer = httpx.post(f"{self.url}/auth/token", json={"username": who, "password": PASSWORD}, timeout=60)
         return str(answer.json()["access_token"])
 
     def say(self, prefix: Prefix, slave: str, behind: float = 0.4, **values: Any) -> None:
-        """What the apply of a slave says."""
+        """Writes the status of a slave's apply."""
         now = datetime.now(UTC)
         status = {
             "state": "NORMAL", "activity": "applying", "safe_mode": "off", "changes": 1_234_567, "message": "",
@@ -84,7 +84,8 @@ class Monitor:
             Status(client, prefix, slave).write({**status, **values})
 
     def write_everything(self) -> list[Lease]:
-        """A slave in every state. The leases of those that apply; they are renewed until they are released."""
+        """Writes a slave in every state. Returns the leases of the running applies; they are renewed until they are
+        released."""
         client = redis_store.connect(self.redis_url)
         client.flushdb()
         leases = []
@@ -102,7 +103,7 @@ class Monitor:
         return leases
 
     def say_everything(self) -> None:
-        """What all applies say now."""
+        """Writes the current status of all applies."""
         self.say(SHOP, "berlin", rate=1_240.0)
         self.say(SHOP, "oslo", 74.0, rate=310.0, set_aside=["public.orders"])
         self.say(SHOP, "tokyo", 4_000.0)
@@ -113,7 +114,7 @@ class Monitor:
         self.say(STOCK, "dr2", 3.0, state="INCONSISTENT", message="Initial Update interrupted by the ADMIN")
 
     def _remember(self, prefix: Prefix, name: str, number: int) -> None:
-        """An hour of its past, and its tables."""
+        """Writes an hour of samples of a slave, and its tables."""
         client = redis_store.connect(self.redis_url)
         minute = int(time.time() // 60)
         told = [
@@ -146,7 +147,7 @@ class Monitor:
 
 @contextmanager
 def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
-    """Airflow's API server in a thread of this process, with our DAGs known to it."""
+    """Runs Airflow's API server in a thread of this process, with our DAGs."""
     with pytest.MonkeyPatch.context() as patch:
         (folder / "replications").mkdir()
         for prefix, names in SLAVES.items():
@@ -188,7 +189,7 @@ def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
 
 
 def _write_report() -> None:
-    """Of a run that found rows that differ, a table that could not be compared, and equal ones."""
+    """Writes the report of a run that found different rows, a table that could not be compared, and equal ones."""
     odd = {"id": "7", "note": '<b>"a" & b</b> ' + "long" * 60, "empty": "", "none": None}
     rows = [Example(kind, {"id": "7"}, odd, {**odd, "note": "x"}) for kind in Kind]
     found = TableFinding(TableName("public", "orders"), Outcome.DIFFERENT, examples=rows, rows_master=7, rows_slave=6)
@@ -205,7 +206,7 @@ def _write_report() -> None:
 
 
 def _store_dags() -> None:
-    """As Airflow's dag processor does: its API starts runs of DAGs that it knows."""
+    """Stores the DAGs as Airflow's DAG processor does: the API starts only runs of stored DAGs."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 

@@ -1,4 +1,4 @@
-"""What actions do in a real Airflow, over its public API, as people with and without the right."""
+"""What actions do in a real Airflow, over its public API, for people with and without the permission."""
 
 import uuid
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.browser.rig import PASSWORD, Monitor
 
 @pytest.fixture
 def otto(monitor: Monitor) -> Iterator[AirflowApi]:
-    """Logged in as one who operates; what he has started is ended afterwards."""
+    """A client of a user with the role operator; runs that it started are ended afterwards."""
     api = AirflowApi(monitor.url, "otto", PASSWORD)
     yield api
     for dag in ("initial_update", "cdc_apply", "failover"):
@@ -34,7 +34,7 @@ def run_of(api: AirflowApi, done: Done) -> dict[str, Any]:
 
 
 def states(api: AirflowApi, done: Done) -> list[tuple[str, int, str | None]]:
-    """Of the tasks of a run."""
+    """The states of a run's tasks."""
     ((dag, run),) = done.runs
     return list(api.task_states(dag, run))
 
@@ -95,7 +95,7 @@ def test_a_failover_is_started_and_its_question_is_answered(otto: AirflowApi) ->
 
 
 def _ask(task: str) -> None:
-    """As the running task does when it asks a person."""
+    """Asks a person as the running task does."""
     from airflow.models.hitl import HITLDetail
     from airflow.utils.session import create_session
 
@@ -133,7 +133,7 @@ def test_the_run_of_a_pair_is_found_among_those_of_many_slaves(
     assert do(otto, "restart", "berlin").runs == first.runs
 
 
-def test_airflow_refuses_who_may_only_read(monitor: Monitor) -> None:
+def test_airflow_refuses_actions_of_a_reader(monitor: Monitor) -> None:
     anna = AirflowApi(monitor.url, "anna", PASSWORD)
     for name in ("restart", "hold", "verify"):
         with pytest.raises(ApiRefused) as refused:
@@ -141,7 +141,7 @@ def test_airflow_refuses_who_may_only_read(monitor: Monitor) -> None:
         assert refused.value.status == 403
 
 
-def test_what_airflow_does_not_take_is_told_with_its_words(otto: AirflowApi) -> None:
+def test_a_refusal_of_airflow_is_shown_with_its_message(otto: AirflowApi) -> None:
     with pytest.raises(ApiRefused, match=r"400.*'nobody' is not one of"):
         do(otto, "restart", "nobody")
     with pytest.raises(Incomplete):

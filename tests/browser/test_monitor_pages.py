@@ -75,7 +75,7 @@ def test_pages_can_be_read_by_everybody_in_light_and_dark_wide_and_narrow(
 
 
 @pytest.mark.long
-def test_each_form_can_be_read_and_says_what_it_does_or_which_right_it_wants(
+def test_each_form_is_accessible_and_shows_its_effect_or_the_missing_permission(
     monitor: Monitor, browser: Browser
 ) -> None:
     pages = {who: monitor.page(browser, who) for who in ("anna", "otto", "olga")}
@@ -98,7 +98,7 @@ def test_each_form_can_be_read_and_says_what_it_does_or_which_right_it_wants(
 
 
 @pytest.mark.long
-def test_a_form_that_cannot_be_done_says_why_and_keeps_what_was_filled_in(monitor: Monitor, browser: Browser) -> None:
+def test_a_refused_form_shows_the_reason_and_keeps_its_values(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser, "otto")
     page.goto(f"{monitor.url}/sluice/actions/verify?prefix=SHOP_&slave=oslo")
     page.get_by_label("Sample").fill('"many"')
@@ -111,7 +111,7 @@ def test_a_form_that_cannot_be_done_says_why_and_keeps_what_was_filled_in(monito
 
 
 @pytest.mark.long
-def test_who_is_logged_out_is_led_to_the_log_in(monitor: Monitor, browser: Browser) -> None:
+def test_a_logged_out_user_is_redirected_to_the_login(monitor: Monitor, browser: Browser) -> None:
     page = browser.new_context().new_page()
     assert not axe.faults_everywhere(page, f"{monitor.url}/sluice/slaves/SHOP_/oslo/")
     page.get_by_role("link", name="Log in").click()
@@ -123,7 +123,7 @@ def test_who_is_logged_out_is_led_to_the_log_in(monitor: Monitor, browser: Brows
 
 
 @pytest.mark.long
-def test_queries_show_who_answered_what_and_values_to_nobody_who_may_only_read(
+def test_queries_show_each_answer_and_hide_values_from_readers(
     monitor: Monitor, browser: Browser, database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = database()
@@ -189,7 +189,7 @@ REDS = {
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=pytest.mark.long) if what != "stopped" else what for what in REDS]
 )
-def test_from_something_is_red_to_the_remedy_in_two_clicks(monitor: Monitor, browser: Browser, what: str) -> None:
+def test_the_remedy_is_two_clicks_from_the_red_lamp(monitor: Monitor, browser: Browser, what: str) -> None:
     red = REDS[what]
     with redis_store.connect(monitor.redis_url) as client:
         if red.says:
@@ -224,7 +224,7 @@ def test_from_something_is_red_to_the_remedy_in_two_clicks(monitor: Monitor, bro
 
 
 @pytest.mark.long
-def test_an_action_asks_why_and_leaves_who_and_why_in_the_audit_log(monitor: Monitor, browser: Browser) -> None:
+def test_an_action_needs_a_reason_and_is_in_the_audit_log(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser, "otto")
     page.goto(f"{monitor.url}/sluice/slaves/SHOP_/berlin/")
     page.get_by_role("link", name="Hold", exact=True).click()
@@ -245,7 +245,7 @@ def test_an_action_asks_why_and_leaves_who_and_why_in_the_audit_log(monitor: Mon
     olga.context.close()
 
 
-def test_a_slave_that_falls_over_while_one_looks_turns_red_by_itself(monitor: Monitor, browser: Browser) -> None:
+def test_a_failing_slave_turns_red_on_an_open_page(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser, "anna")
     page.goto(f"{monitor.url}/sluice/slaves/SHOP_/berlin/")
     expect(page.get_by_role("main")).to_contain_text("Applies changes")
@@ -257,7 +257,7 @@ def test_a_slave_that_falls_over_while_one_looks_turns_red_by_itself(monitor: Mo
 
 
 @pytest.mark.long
-def test_what_one_finds_stays_found_while_the_page_refreshes(monitor: Monitor, browser: Browser) -> None:
+def test_filters_survive_a_refresh_of_the_page(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser)
     page.goto(f"{monitor.url}/sluice/")
     page.get_by_role("searchbox").fill("dr2")
@@ -270,7 +270,7 @@ def test_what_one_finds_stays_found_while_the_page_refreshes(monitor: Monitor, b
 
 
 @pytest.mark.long
-def test_a_page_that_nobody_sees_asks_for_nothing(monitor: Monitor, browser: Browser) -> None:
+def test_a_hidden_page_sends_no_requests(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "part=live" in request.url else None)
@@ -295,9 +295,7 @@ def test_a_page_that_nobody_sees_asks_for_nothing(monitor: Monitor, browser: Bro
         pytest.param("olga", {"Hold"}, marks=pytest.mark.long),
     ],
 )
-def test_buttons_that_one_may_not_press_are_not_there(
-    monitor: Monitor, browser: Browser, who: str, offered: set[str]
-) -> None:
+def test_forbidden_actions_have_no_button(monitor: Monitor, browser: Browser, who: str, offered: set[str]) -> None:
     page = monitor.page(browser, who)
     page.goto(f"{monitor.url}/sluice/slaves/SHOP_/berlin/")
     found = set(page.locator(".actions a").all_inner_texts())
@@ -308,7 +306,7 @@ def test_buttons_that_one_may_not_press_are_not_there(
     page.context.close()
 
 
-def test_it_goes_with_the_keyboard_alone(monitor: Monitor, browser: Browser) -> None:
+def test_pages_work_with_the_keyboard_alone(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser)
     page.goto(f"{monitor.url}/sluice/")
     page.keyboard.press("Tab")
@@ -326,7 +324,7 @@ def test_it_goes_with_the_keyboard_alone(monitor: Monitor, browser: Browser) -> 
 
 
 @pytest.mark.long
-def test_in_the_frame_of_airflow_it_is_dark_when_airflow_is(monitor: Monitor, browser: Browser) -> None:
+def test_in_airflows_frame_the_page_follows_its_dark_mode(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser)
     page.add_init_script("localStorage.setItem('theme', 'dark')")
     page.goto(f"{monitor.url}/plugin/sluice")
@@ -384,7 +382,7 @@ LINES = """one => {
 """How many lines an element's text takes."""
 
 
-def test_on_a_telephone_what_happened_has_the_width_of_the_page(monitor: Monitor, browser: Browser) -> None:
+def test_on_a_phone_the_list_of_events_has_the_width_of_the_page(monitor: Monitor, browser: Browser) -> None:
     page = monitor.page(browser, viewport=NARROW)
     page.goto(f"{monitor.url}/sluice/slaves/SHOP_/berlin/")
     page.evaluate("document.getElementById('events').open = true")

@@ -1,4 +1,4 @@
-"""What the monitor says while a slave's server, Redis or the master is really gone, and when it is back."""
+"""What the monitor shows while a slave's server, Redis or the master is down, and when it is back."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def servers() -> Iterator[tuple[PostgresServer, PostgresServer, RedisServer]]:
 def pair(
     servers: tuple[PostgresServer, PostgresServer, RedisServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Rig:
-    """A pair between them, which the monitor knows alone."""
+    """A pair of these servers, the only one that the monitor knows."""
     master, slave, store = servers
     places = iter((master.info(), slave.info()))
 
@@ -59,7 +59,7 @@ def pair(
 
 @pytest.fixture
 def look(server: Monitor, browser: Browser) -> Iterator[Callable[[str], Page]]:
-    """Opens pages as somebody who operates."""
+    """Opens pages as a user with the role operator."""
     page = server.page(browser, "otto")
 
     def opened(path: str) -> Page:
@@ -78,7 +78,7 @@ def says_no_more(page: Page, text: str) -> None:
     expect(page.get_by_role("main")).not_to_contain_text(text, timeout=SEEN)
 
 
-def test_whatever_is_gone_is_said_with_what_was_known_and_when_it_is_back(
+def test_an_outage_is_shown_with_the_last_known_state_until_it_ends(
     pair: Rig, servers: tuple[PostgresServer, PostgresServer, RedisServer], look: Callable[[str], Page]
 ) -> None:
     master, slave, store = servers

@@ -1,6 +1,6 @@
-"""Pages of a slave and a master that show all they can: a load, rejects, redo threads, tables that are not captured.
+"""Pages of a slave and a master that show everything at once: a load, rejects, redo threads, tables not captured.
 
-What the databases say is made up here: such a moment of real ones does not last for as long as a browser looks.
+What the databases answer is made up, since real ones are not in such a state for as long as a browser needs.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A real Prometheus reads the metrics of a real Airflow; the alerts fire when they should; the dashboard shows data."""
+"""A real Prometheus reads the metrics of a real Airflow: alerts fire when they should, the dashboard shows data."""
 
 import json
 import subprocess
@@ -86,13 +86,13 @@ def rules() -> list[dict[str, Any]]:
     return found
 
 
-def test_the_alert_rules_are_ones_that_prometheus_takes() -> None:
+def test_prometheus_accepts_the_alert_rules() -> None:
     tool("check", "rules", ALERTS)
 
 
 @pytest.mark.parametrize(("pace", "alerts"), [("1m", CASES.keys() - {LATE}), ("1h", {LATE})])
 def test_each_alert_fires_after_its_time_and_not_without_reason(tmp_path: Path, pace: str, alerts: set[str]) -> None:
-    """`pace`: how often the rules are looked at."""
+    """`pace`: the interval at which the rules are evaluated."""
     assert set(CASES) == {rule["alert"] for rule in rules()}
     tests = []
     for rule in rules():
@@ -109,7 +109,7 @@ def test_each_alert_fires_after_its_time_and_not_without_reason(tmp_path: Path, 
 
 
 def case(rule: dict[str, Any], after: str, series: dict[str, str], kept: str, *, fires: bool) -> dict[str, Any]:
-    """One case of promtool; `kept`: the series whose labels the alert has."""
+    """A case of promtool; `kept`: the series with the labels of the alert."""
     named = dict(part.split("=") for part in kept.partition("{")[2].rstrip("}").split(",") if part)
     labels = {name: value.strip('"') for name, value in named.items()} | rule["labels"]
     labels |= {"alertname": rule["alert"], "alertstate": "firing"}
@@ -127,7 +127,7 @@ def case(rule: dict[str, Any], after: str, series: dict[str, str], kept: str, *,
     }
 
 
-def test_the_dashboard_fits_the_types_that_grafana_publishes(tmp_path: Path) -> None:
+def test_the_dashboard_fits_grafanas_published_types(tmp_path: Path) -> None:
     schema, compiler = (npm_package.unpacked(*package) for package in (GRAFANA, TYPESCRIPT))
     # To TypeScript no text is a member of an enumeration.
     dashboard = (MONITORING / "grafana.json").read_text().replace('"absolute"', "types.ThresholdsMode.Absolute")
@@ -145,7 +145,7 @@ def test_the_dashboard_fits_the_types_that_grafana_publishes(tmp_path: Path) -> 
     assert wrong.returncode != 0 and "'Panel'" in wrong.stdout, "it looks at panels"
 
 
-def test_a_prometheus_that_scrapes_has_data_for_each_panel_of_the_dashboard(monitor: Monitor, tmp_path: Path) -> None:
+def test_prometheus_has_data_for_each_panel_of_the_dashboard(monitor: Monitor, tmp_path: Path) -> None:
     token = monitor.token("anna")
     dashboard = json.loads((MONITORING / "grafana.json").read_text())
     panels = [

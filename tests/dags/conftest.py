@@ -11,7 +11,7 @@ from tests.airflow_home import ROOT
 
 @pytest.fixture(scope="session")
 def airflow_database() -> None:
-    """The metadata database, migrated once; for tests that run DAGs."""
+    """The migrated metadata database, for tests that run DAGs."""
     subprocess.run(
         [sys.executable, "-m", "airflow", "db", "migrate"],
         check=True, capture_output=True, env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"},

@@ -1,4 +1,4 @@
-"""A notifier that writes what it is told to a file, as anybody's may."""
+"""A notifier that writes its notices to a file, as a user's own notifier might."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from airflow.sdk import BaseNotifier
 
 
 class ToFile(BaseNotifier):
-    """Appends a line of JSON for each notice; `fail` names a file whose presence makes it fail."""
+    """Appends a line of JSON for each notice; if the file `fail` exists, it fails."""
 
     template_fields = ("subject", "text")
 

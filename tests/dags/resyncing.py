@@ -1,4 +1,4 @@
-"""A pair of real databases with their configuration and connections, and runs of DAGs on it."""
+"""A pair of real databases with configuration and connections, and runs of DAGs on it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,7 +37,8 @@ def pair(
 
 
 def run(*, approve: bool = False, **params: Any) -> tuple[str, dict[str, str]]:
-    """State of the run, and of each of its tasks; of mapped ones together. `approve`: nobody is waited for."""
+    """Returns the state of the run and of each task; mapped ones together. `approve`: the run waits for nobody's
+    approval."""
     dag = DagBag(str(DAGS)).dags["resync"]
     marked = "approve_repair" if approve else None
     found = dag.test(run_conf=params, logical_date=datetime.now(UTC), use_executor=False, mark_success_pattern=marked)

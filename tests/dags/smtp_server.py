@@ -1,4 +1,4 @@
-"""A mail server that keeps what it is sent."""
+"""A mail server that keeps what it receives."""
 
 import socketserver
 import threading
@@ -29,7 +29,7 @@ class _Session(socketserver.StreamRequestHandler):
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """Listens on a free port of this machine until it is left."""
+    """A context: it listens on a free port of this machine until it is left."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""The DAG `broadcast` on a real master: what a person asks, and what is said of a slave that has not answered."""
+"""The DAG `broadcast` on a real master: a person's query, and what is shown for a slave that has not answered."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The task of capture_redo keeps one real job, which reads redo logs and ends with all that it started."""
+"""The task of capture_redo keeps one real job running; it reads redo logs and ends with all its processes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,6 +1,5 @@
-"""A change that does not fit the slave's row, in a real job of a real run: who must act reads it in the task's log, at
-the gate and on the page.
-"""
+"""A change that does not match the slave's row, in a real job of a real run: the task's log, the gate and the page show
+it to the person who must act."""
 
 import html
 import re
@@ -28,14 +27,14 @@ PASSWORD = "of a person, hidden7"
 
 
 @pytest.mark.long
-def test_a_conflict_is_told_in_the_log_of_the_task_at_the_gate_and_on_the_page(
+def test_a_conflict_is_shown_in_the_log_of_the_task_at_the_gate_and_on_the_page(
     application: TestClient, pair: Rig, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = redis_store.connect(pair.redis_url)
     status = Status(client, Prefix("DEMO_"), "dr1")
 
     def strict() -> bool:
-        """Changes must match the slave's rows."""
+        """Whether the apply is in normal mode, in which changes must match the slave's rows."""
         said = status.read()
         return bool(said) and said.get("epoch") == pair.checkpoint.epoch and said.get("safe_mode") == "off"
 

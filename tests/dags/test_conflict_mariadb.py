@@ -1,4 +1,4 @@
-"""A conflict on a MariaDB slave, in a real job: it is read in the task's log, at the gate, on the page, in a notice."""
+"""A conflict on a MariaDB slave, in a real job: the task's log, the gate, the page and a notice show it."""
 
 import html
 import json
@@ -38,7 +38,7 @@ def pair(
     monkeypatch: pytest.MonkeyPatch,
     airflow_database: None,
 ) -> Iterator[Rig]:
-    """The slave is NORMAL; what needs a person goes to the file `notices`."""
+    """A slave that is NORMAL; notices go to the file `notices`."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
@@ -57,7 +57,7 @@ def pair(
 
 
 @pytest.mark.long
-def test_a_conflict_is_told_with_table_key_column_and_both_values(
+def test_a_conflict_is_reported_with_table_key_column_and_both_values(
     application: TestClient,
     pair: Rig,
     tmp_path: Path,
@@ -69,7 +69,7 @@ def test_a_conflict_is_told_with_table_key_column_and_both_values(
     status, gate = Status(client, Prefix("DEMO_"), "dr1"), Gate(client, Prefix("DEMO_"), "dr1")
 
     def strict() -> bool:
-        """Changes must match the slave's rows, for the job: the apply before it has left the same words."""
+        """Whether the job's apply is in normal mode. The apply before it left the same message in the status."""
         said, epoch = status.read(), pair.checkpoint.epoch
         return bool(said) and said.get("epoch") == epoch > before and said.get("safe_mode") == "off"
 

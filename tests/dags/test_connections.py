@@ -1,4 +1,4 @@
-"""From Airflow's connections to ConnectionInfo: what is wrong is named, what is secret stays so."""
+"""Conversion of Airflow's connections to ConnectionInfo: errors are named, secrets are never shown."""
 
 import json
 import traceback

@@ -1,4 +1,4 @@
-"""The DAG files: they load, whatever the configuration holds, and say what a person needs to know."""
+"""The DAG files: they load with any configuration, and tell a person what is needed."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def load() -> DagBag:
 
 @pytest.fixture(scope="module")
 def bag() -> DagBag:
-    """The DAGs with the configuration that comes with the product."""
+    """The DAGs with the configuration of the distribution."""
     return load()
 
 
@@ -82,7 +82,7 @@ def test_every_function_task_says_what_it_does(bag: DagBag) -> None:
                 assert task.doc_md, f"{dag.dag_id}.{task.task_id}"
 
 
-def test_no_task_that_waits_has_an_end_by_the_clock(bag: DagBag) -> None:
+def test_waiting_tasks_have_no_timeout(bag: DagBag) -> None:
     for dag in bag.dags.values():
         assert dag.dagrun_timeout is None
         assert all(task.execution_timeout is None for task in dag.tasks)
@@ -181,7 +181,7 @@ def test_forms_offer_what_is_configured(replications: Path) -> None:
     assert not prefix.has_value and not slave.has_value, "among several a person chooses"
 
 
-def test_the_only_choice_is_chosen_and_others_are_refused_with_what_would_be_right(replications: Path) -> None:
+def test_a_single_choice_is_preselected_and_others_are_refused_with_the_valid_ones(replications: Path) -> None:
     configure(replications, "DEMO_", "dr1")
     params = load().dags["cdc_apply"].params
     assert params.dump() == {"prefix": "DEMO_", "slave": "dr1"}
@@ -189,7 +189,7 @@ def test_the_only_choice_is_chosen_and_others_are_refused_with_what_would_be_rig
         params.get_param("prefix").resolve("NOPE_")
 
 
-def test_every_form_can_be_sent_off_as_it_appears(replications: Path) -> None:
+def test_every_form_can_be_submitted_unchanged(replications: Path) -> None:
     configure(replications, "DEMO_", "dr1")
     for dag in load().dags.values():
         for name, param in dag.params.items():
@@ -198,7 +198,7 @@ def test_every_form_can_be_sent_off_as_it_appears(replications: Path) -> None:
             assert "null" in field.schema["type"] or param not in ("", None), f"{dag.dag_id}: {name}"
 
 
-def test_what_a_form_says_is_drawn_as_plain_text(replications: Path) -> None:
+def test_texts_of_forms_are_shown_as_plain_text(replications: Path) -> None:
     configure(replications, "DEMO_", "dr1")
     for dag in load().dags.values():
         for name in dag.params:
@@ -207,7 +207,7 @@ def test_what_a_form_says_is_drawn_as_plain_text(replications: Path) -> None:
             assert None not in schema.get("enum", ()) or "null" in schema["values_display"], f"{dag.dag_id}: {name}"
 
 
-def test_a_mistake_takes_its_own_replication_out_and_no_other(replications: Path) -> None:
+def test_a_mistake_disables_only_its_own_replication(replications: Path) -> None:
     configure(replications, "DEMO_", "dr1")
     (replications / "BAD.yaml").write_text("prefix: BAD_\nmaster: {conn_id: m}\nslavs: {}\n")
     bag = load()

@@ -1,4 +1,4 @@
-"""How errors end a task: at once where a person must act, with another try where an outage may pass."""
+"""How errors end a task: at once if a person must act, with a retry if an outage may pass."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from sluice.errors import Terminal, Transient
 
 
 class Instance(SimpleNamespace):
-    """A task instance that remembers what was pushed."""
+    """A task instance that records the pushed XComs."""
 
     def __init__(self, try_number: int = 1) -> None:
         super().__init__(try_number=try_number, pushed={})
@@ -28,7 +28,7 @@ def ended_by(error: BaseException, try_number: int = 1) -> tuple[BaseException, 
     return raised.value, ti
 
 
-def test_what_needs_a_person_ends_the_task_at_once_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_terminal_error_ends_the_task_at_once_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     error, ti = ended_by(Terminal("Add the column."))
     # Airflow logs the exception and all that it was raised from.
     assert isinstance(error, AirflowFailException) and str(error) == SEE_ABOVE and error.__suppress_context__
@@ -47,13 +47,13 @@ def test_an_error_of_a_session_ends_the_task_or_is_tried_again() -> None:
     assert not isinstance(ended_by(DatabaseUnreachable("bye"))[0], AirflowFailException)
 
 
-def test_an_error_nobody_foresaw_is_tried_a_few_times() -> None:
+def test_an_unexpected_error_is_retried_a_few_times() -> None:
     assert not isinstance(ended_by(KeyError("x"), 1)[0], AirflowFailException)
     assert isinstance(ended_by(KeyError("x"), UNFORESEEN_TRIES)[0], AirflowFailException)
 
 
 @pytest.mark.parametrize("way", [AirflowSkipException("enough"), TaskDeferred(trigger=None, method_name="x")])
-def test_airflows_own_ways_of_leaving_a_task_pass_through(way: BaseException) -> None:
+def test_airflows_own_exceptions_pass_through(way: BaseException) -> None:
     error, ti = ended_by(way)
     assert error is way
     assert ti.pushed == {}

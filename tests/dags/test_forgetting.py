@@ -1,4 +1,4 @@
-"""What nobody needs any more goes in time, and nothing else: settled changes, carried files. And what Redis forgets."""
+"""Housekeeping deletes settled rejects, carried files and Redis keys after their time, and nothing else."""
 
 import time
 from pathlib import Path
@@ -37,7 +37,7 @@ def configure(file: Path, text: str) -> None:
 
 
 def set_aside(world: World, slave: str) -> RejectStore:
-    """Of each status one that is as old as it can be, one settled lately, one settled 100 days ago."""
+    """Adds rejects: of each status a very old one, one settled recently, and one settled 100 days ago."""
     session = world.slaves[slave]
     session.execute(
         "INSERT INTO sluice.demo_rejects"
@@ -56,7 +56,7 @@ def left(world: World, slave: str) -> list[int]:
     return [key for (key,) in rows.fetchall()]
 
 
-def test_changes_that_were_settled_long_ago_go_and_those_that_wait_stay(world: World, replication: Path) -> None:
+def test_old_settled_rejects_are_deleted_and_open_ones_stay(world: World, replication: Path) -> None:
     world.slave("a", *TO_NORMAL)
     set_aside(world, "a")
     assert run(forget_rejects) == "2 settled changes forgotten", "b has no REJECTS"
@@ -66,14 +66,14 @@ def test_changes_that_were_settled_long_ago_go_and_those_that_wait_stay(world: W
     assert left(world, "a") == [1, 2]
 
 
-def test_settled_changes_of_another_slave_in_the_same_table_are_its_own(world: World, replication: Path) -> None:
+def test_rejects_of_another_slave_in_the_same_table_stay(world: World, replication: Path) -> None:
     world.slave("a", *TO_NORMAL)
     set_aside(world, "a")
     world.slaves["a"].execute("UPDATE sluice.demo_rejects SET slave = 'other'")
     assert run(forget_rejects) == "0 settled changes forgotten"
 
 
-def test_settled_changes_stay_for_ever_where_the_configuration_says_so(world: World, replication: Path) -> None:
+def test_settled_rejects_stay_if_the_configuration_keeps_them(world: World, replication: Path) -> None:
     world.slave("a", *TO_NORMAL)
     set_aside(world, "a")
     configure(replication, "housekeeping: {keep_rejects_days: 0}\n")
@@ -89,7 +89,7 @@ BLOCK = "7-20260101T000000.000000001Z"
 
 
 def folder(place: Path, days: float, update: str = UPDATE, prefix: Prefix = DEMO) -> Path:
-    """A folder of an export that has not ended, which began so many days ago."""
+    """The folder of an unfinished export that began so many days ago."""
     made = place / folder_name(int((time.time() - days * DAY) * 1e9))
     made.mkdir(parents=True)
     (made / "INCOMPLETE").write_text(f"{prefix} a {update}\nIncomplete: …\n")
@@ -111,7 +111,7 @@ def belongs_to(world: World, slave: str, update: str, *path: SlaveState) -> None
     LoadOwner(world.slaves[slave], DEMO, "sluice", slave).name(update)
 
 
-def test_old_folders_go_with_what_sluice_made_in_them(world: World, disk: Path, redis_url: str) -> None:
+def test_old_folders_are_deleted_with_sluices_files(world: World, disk: Path, redis_url: str) -> None:
     belongs_to(world, "a", UPDATE, *TO_NORMAL)
     old, young, mixed = folder(disk, 31), folder(disk, 29), folder(disk, 32)
     (mixed / "notes of a person").write_text("mine")
@@ -150,14 +150,14 @@ def test_a_folder_stays_while_blocks_of_a_normal_slave_are_in_it(world: World, d
     assert not old.exists()
 
 
-def test_folders_stay_while_a_slave_cannot_be_asked(world: World, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_stay_while_a_slave_is_unreachable(world: World, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = folder(disk, 31)
     monkeypatch.delenv("AIRFLOW_CONN_B")
     assert run(clear_files) == "held"
     assert old.exists()
 
 
-def test_what_does_not_say_that_it_is_of_this_replication_stays(world: World, disk: Path) -> None:
+def test_folders_of_other_replications_stay(world: World, disk: Path) -> None:
     foreign, copied, damaged = folder(disk, 31, prefix=Prefix("OTHER_")), folder(disk, 32), folder(disk, 33)
     (copied / "INCOMPLETE").unlink()
     (damaged / "INCOMPLETE").write_text("DEMO_")
@@ -167,7 +167,7 @@ def test_what_does_not_say_that_it_is_of_this_replication_stays(world: World, di
     assert all((each / BLOCK).exists() for each in (foreign, copied, damaged, link))
 
 
-def test_folders_stay_for_ever_where_the_configuration_says_so(world: World, disk: Path, replication: Path) -> None:
+def test_folders_stay_if_the_configuration_keeps_them(world: World, disk: Path, replication: Path) -> None:
     old = folder(disk, 4000)
     configure(replication, "housekeeping: {keep_files_days: 0}\n")
     assert run(clear_files) == "0 folders removed"
@@ -177,7 +177,7 @@ def test_folders_stay_for_ever_where_the_configuration_says_so(world: World, dis
 # -- what is verified
 
 
-def test_what_is_verified_through_when_outlives_an_emptied_redis_and_no_initial_update(
+def test_verified_through_survives_an_emptied_redis_but_not_an_initial_update(
     world: World, replication: Path, redis_url: str
 ) -> None:
     table = str(TableName("public", "T x"))

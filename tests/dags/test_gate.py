@@ -1,4 +1,4 @@
-"""The DAG `gate`: a person holds a slave back and lets it go on."""
+"""The DAG `gate`: a person closes the gate of a slave and opens it again."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ DEMO = Prefix("DEMO_")
 def slave(
     database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> ConnectionInfo:
-    """Configured as `a` of DEMO_."""
+    """The slave `a` of DEMO_."""
     info = database()
     connect_airflow(monkeypatch, "a", info)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
@@ -39,7 +39,7 @@ def slave(
 
 @pytest.fixture
 def configured(slave: ConnectionInfo) -> ConnectionInfo:
-    """As after the begin of an initial update."""
+    """A slave as after the begin of an initial update."""
     with connect(slave, application="test", autocommit=True) as connection:
         CheckpointStore(connection, DEMO, "sluice", "a").ensure()
     return slave
@@ -72,9 +72,7 @@ def test_a_person_closes_and_opens(configured: ConnectionInfo, caplog: pytest.Lo
     assert kept(configured) == ""
 
 
-def test_what_others_closed_stays_closed(
-    configured: ConnectionInfo, redis_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_closures_of_others_stay(configured: ConnectionInfo, redis_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     with redis_store.connect(redis_url) as store:
         Gate(store, DEMO, "a").close(INITIAL_UPDATE, "run 7", "tables are loaded")
@@ -83,7 +81,7 @@ def test_what_others_closed_stays_closed(
 
 
 @pytest.mark.parametrize("reason", [None, "", "  "])
-def test_nobody_closes_without_a_reason(configured: ConnectionInfo, reason: str | None) -> None:
+def test_closing_needs_a_reason(configured: ConnectionInfo, reason: str | None) -> None:
     with pytest.raises(ReasonMissing, match="Give a reason"):
         run("close", reason)
     assert run("show").endswith("is open")

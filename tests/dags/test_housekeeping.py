@@ -1,4 +1,4 @@
-"""Purging ITEMS on real databases: only what every slave has goes."""
+"""The purge of ITEMS on real databases deletes only what every slave has."""
 
 import json
 import os
@@ -35,7 +35,7 @@ DEMO = Prefix("DEMO_")
 
 
 class World:
-    """A master with ITEMS and the slaves `a` and `b`, configured."""
+    """A master with ITEMS, and the configured slaves `a` and `b`."""
 
     def __init__(self, databases: dict[str, ConnectionInfo]):
         self.master = connect(databases["master"], application="test", autocommit=True)
@@ -49,7 +49,7 @@ class World:
         )
 
     def slave(self, name: str, *path: SlaveState, applied: bool = True) -> None:
-        """Moves a slave along `path`; `applied`: it has everything written so far."""
+        """Moves a slave through the states of `path`; `applied`: it has applied everything so far."""
         store = CheckpointStore(self.slaves[name], DEMO, "sluice", name)
         store.ensure()
         for state in path:
@@ -90,7 +90,7 @@ def run(task: Any) -> str:
 TO_NORMAL = (SlaveState.INITIAL, SlaveState.TRANSITION, SlaveState.NORMAL)
 
 
-def test_what_every_slave_has_goes_and_the_rest_stays(world: World) -> None:
+def test_only_changes_that_every_slave_has_are_purged(world: World) -> None:
     world.write(10)
     world.slave("a", *TO_NORMAL)
     world.write(5)
@@ -114,7 +114,7 @@ def test_a_change_that_commits_late_stays_although_later_keys_are_applied(world:
     assert world.left() == 1
 
 
-def test_slaves_that_need_a_new_update_hold_nothing(world: World) -> None:
+def test_slaves_that_need_a_new_update_do_not_hold_the_purge(world: World) -> None:
     world.write(10)
     world.slave("a", *TO_NORMAL, SlaveState.INCONSISTENT, applied=False)
     assert run(purge_items) == "10 changes purged", "b was never configured"

@@ -1,4 +1,4 @@
-"""The tasks that keep a job: when they launch, join, replace or leave one. Real processes, no Airflow around them."""
+"""The tasks that keep a job running: when they launch, join, replace or leave one. Real processes, without Airflow."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ from tests.waiting import awaited
 
 
 class FakePayload(SparkJobOperator):
-    """Launches the driver of the tests, which sleeps."""
+    """Launches the tests' driver, which sleeps."""
 
     def payload(self, *_: Any) -> dict[str, Any]:
         return {"sleep": 60}
@@ -34,11 +34,11 @@ class FakePayload(SparkJobOperator):
 
 
 class Apply(FakePayload, ApplyOperator):
-    """As in cdc_apply."""
+    """The operator as in cdc_apply."""
 
 
 class Load(FakePayload, LoadOperator):
-    """As in initial_update."""
+    """The operator as in initial_update."""
 
 
 class Store(dict[str, Any]):
@@ -50,7 +50,7 @@ class Store(dict[str, Any]):
 
 @pytest.fixture(autouse=True)
 def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The runs that go on, as far as Airflow would say."""
+    """The active runs, as Airflow would report them."""
     runs: set[str] = {"run1"}
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(jobs, "MODULE", "tests.unit.fake_job")
@@ -77,7 +77,7 @@ def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict
 
 
 def begin(operator: type[FakePayload] = Apply, **values: Any) -> Job:
-    """Runs the task until it defers; the job it watches then."""
+    """Runs the task until it defers, and returns the job that it watches."""
     given = context(**values)
     with pytest.raises(TaskDeferred) as raised:
         operator(task_id="apply", prefix="demo_", slave="dr1").execute(given)
@@ -136,7 +136,7 @@ def test_an_apply_whose_run_is_over_is_adopted(active_runs: set[str]) -> None:
     assert watched(first.id).owner.run_id == "run2"
 
 
-def test_a_load_whose_run_is_over_is_replaced_and_one_that_goes_on_is_respected(
+def test_a_load_is_replaced_if_its_run_is_over_and_kept_if_it_goes_on(
     active_runs: set[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = begin(Load)
@@ -202,7 +202,7 @@ def test_a_job_that_needs_a_person_fails_the_task_with_its_words(caplog: pytest.
     assert "Add column c to a.b. (job apply-x)" in caplog.text
 
 
-def test_a_load_that_is_through_ends_its_task() -> None:
+def test_a_finished_load_ends_its_task() -> None:
     event = {"job_id": "load-x", "next": "finish", "why": "loaded: 5 rows", "attempt": 0}
     assert Load(task_id="load", prefix="DEMO_", slave="dr1").resume(context(), event) == "loaded: 5 rows"
 
@@ -284,7 +284,7 @@ def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair
     assert not first.log.exists() and second.log.exists()
 
 
-def test_housekeeping_bears_a_file_that_vanishes_while_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_housekeeping_ignores_a_file_that_vanishes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = state_paths.jobs_folder() / ".apply-DEMO_-dr1-20260101T000000-abcd.json.1.ff"
     listed = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda folder: iter([*listed(folder), gone]))

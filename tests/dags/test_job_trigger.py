@@ -38,7 +38,7 @@ def launch(kind: Kind = Kind.APPLY, **wish: Any) -> Job:
 
 
 class Counting(JobTrigger):
-    """Counts how often it has looked for its job."""
+    """A trigger that counts its looks at the job."""
 
     looks = 0
 
@@ -62,7 +62,7 @@ def watch(job: Job, seconds: float = 60) -> dict[str, Any]:
     return asyncio.run(asyncio.wait_for(event_of(JobTrigger.of(job)), seconds))
 
 
-def test_what_the_job_says_reaches_the_task_log_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_the_job_reaches_the_task_log_once(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["2026-01-02T03:04:05.678Z INFO Applied 5 changes", "2026-01-02T03:04:05.678Z WARNING Slow"]
     job = launch(Kind.LOAD, log=lines, sleep=1)
     assert watch(job)["next"] == "finish"
@@ -72,7 +72,7 @@ def test_what_the_job_says_reaches_the_task_log_once(capsys: pytest.CaptureFixtu
     assert "warning" in next(line for line in said.splitlines() if "Slow" in line)
 
 
-def test_a_job_that_asks_for_a_comparison_is_heard_once_and_goes_on() -> None:
+def test_a_request_for_a_comparison_is_passed_on_once_and_the_job_goes_on() -> None:
     said = "2026-01-02T03:04:05.678Z INFO DEMO_ \u2192 dr1: the master's definitions have changed: " + COMPARE_AND_TELL
     job = launch(log=[said], sleep=60)
     event = watch(job)
@@ -108,7 +108,7 @@ def test_a_killed_job_is_noticed_and_started_again() -> None:
     assert asyncio.run(scenario()) <= 1, "it is noticed with the next look"
 
 
-def test_a_job_that_needs_a_person_says_what_for() -> None:
+def test_a_job_that_needs_a_person_reports_the_reason() -> None:
     event = watch(launch(exit=78, log=["2026-01-02T03:04:05.678Z ERROR Add column c to a.b."]))
     assert (event["next"], event["why"]) == ("fail", "Add column c to a.b.")
 
@@ -151,7 +151,7 @@ def test_the_job_ends_when_a_person_ends_its_task_and_not_when_another_triggerer
 
 
 def test_the_job_ends_also_where_airflow_does_not_say_what_became_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow ends `on_kill` after some seconds: a job that nobody had told to end by then would run for ever."""
+    """Airflow stops `on_kill` after some seconds: a job that had not been told to end by then would run for ever."""
     answers = threading.Event()
     monkeypatch.setattr(job_trigger, "ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(lambda **_: answers.wait(60)))

@@ -1,4 +1,4 @@
-"""Questions to people: an answer that Airflow would forget at a retry is kept."""
+"""Questions to people: an answer that Airflow forgets at a retry is kept."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ APPROVED = HITLDetailResponse.model_validate(
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What Airflow is asked to ask."""
+    """The questions that Airflow is asked to put."""
     questions: list[str] = []
     monkeypatch.setattr(
         "airflow.providers.standard.operators.hitl.upsert_hitl_detail",
@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, stored: HITLDetailResponse | None, *, try_number: int, max_tries: int) -> Any:
-    """The task's result, or that it waits for a person."""
+    """The task's result, or the deferral in which it waits for a person."""
 
     def read(_: object) -> HITLDetailResponse:
         if stored is None:
@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, stored: HITLDetailResponse | None, *, t
         return "waits"
 
 
-def test_an_answer_to_the_try_before_is_taken_and_nobody_is_asked_again(
+def test_an_answer_to_an_earlier_try_is_used_and_nobody_is_asked_again(
     asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = run(monkeypatch, APPROVED, try_number=2, max_tries=RETRIES)

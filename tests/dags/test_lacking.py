@@ -1,4 +1,4 @@
-"""What no change says, and what cannot be followed: a person is told of it, with what mends it, until it is mended."""
+"""Notices of what no change reports and of what cannot be followed, with the remedy, until it is mended."""
 
 import logging
 import re
@@ -45,13 +45,13 @@ CHANGES = (
 
 
 def compare() -> str:
-    """The task of housekeeping, once."""
+    """Runs the comparison task of housekeeping once."""
     dag = DagBag(str(DAGS)).dags["housekeeping"]
     return str(compare_definitions.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
 def status_of(rig: Rig) -> str:
-    """What `./sluice status` says of the replication."""
+    """The output of `./sluice status` for the replication."""
     infos = {"m": rig.pair.master_info, "s": rig.pair.slave_info}
 
     def connections(conn_id: str, vendor: str) -> ConnectionInfo:
@@ -71,7 +71,7 @@ def rejects(rig: Rig) -> RejectStore:
     return RejectStore(rig.slave, rig.pair.prefix, "public", "dr1")
 
 
-def test_a_dropped_partition_whose_rows_nothing_tells_is_told_until_resync_finds_the_table_equal(
+def test_a_dropped_partition_with_unknown_rows_is_reported_until_resync_finds_the_table_equal(
     told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     rig = told.pair
@@ -114,7 +114,7 @@ def test_a_dropped_partition_whose_rows_nothing_tells_is_told_until_resync_finds
 
 
 @pytest.mark.parametrize("event_triggers", [True, False], ids=["event triggers", "comparison"])
-def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements_that_make_them(
+def test_indexes_and_constraints_that_a_slave_lacks_are_reported_with_the_statements_that_make_them(
     told: Told, event_triggers: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     rig = told.pair
@@ -152,7 +152,7 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
     assert look() == "1 thing needs a person, 1 notice sent"
 
 
-def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Told) -> None:
+def test_a_new_table_of_the_configuration_is_reported_until_it_is_captured(told: Told) -> None:
     rig = told.pair
     assert compare() == "0 differences found" and "reconcile_tables" not in status_of(rig)
     rig.master.execute('CREATE TABLE public."New" (id int PRIMARY KEY)')
@@ -177,7 +177,7 @@ def test_a_configured_table_that_is_gone_does_not_end_the_comparison(told: Told,
 
 
 @pytest.mark.parametrize("run", ["manual__1", "manual__1~dr1"], ids=["its run", "its part of a list"])
-def test_what_differs_is_not_told_while_the_update_that_makes_indexes_goes_on(
+def test_missing_indexes_are_not_reported_while_the_update_that_creates_them_runs(
     told: Told, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
     rig = told.pair
@@ -207,7 +207,9 @@ DROPS = (
 )
 
 
-def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_constraint_that_only_the_slave_has_is_reported_until_it_is_dropped(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = told.pair
     for side in (rig.master, rig.slave):
         side.execute(TYPES.encode())

@@ -1,4 +1,4 @@
-"""Telling a lease that a dead apply left behind from one that somebody holds elsewhere."""
+"""Distinguishes the lease of a dead apply from one that a living process holds elsewhere."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def test_a_dead_process_elsewhere_is_known_when_its_lease_expires(client: Any) -
 
 
 @pytest.mark.parametrize("host", ["elsewhere", socket.gethostname()])
-def test_who_renews_is_alive_and_named(client: Any, host: str) -> None:
+def test_a_holder_that_renews_is_alive_and_named(client: Any, host: str) -> None:
     done = threading.Event()
 
     def renew() -> None:
@@ -76,6 +76,6 @@ def test_who_renews_is_alive_and_named(client: Any, host: str) -> None:
     assert str(found) == f"process {os.getpid()} on {host}"
 
 
-def test_redis_away_is_left_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_redis_is_left_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_REDIS_URL", "redis://127.0.0.1:1/0")
     assert foreign_holder(REPLICATION, "dr1") is None

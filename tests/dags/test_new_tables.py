@@ -1,4 +1,4 @@
-"""Which loads of tables that joined are started."""
+"""Which loads of joined tables are started."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,7 @@ def test_a_table_that_joined_is_loaded_also_while_an_administrator_holds_the_sla
     assert load["conf"] == {"prefix": "DEMO_", "slave": "dr1", "tables": ["public.lines"]}
 
 
-def test_nothing_is_loaded_and_so_no_apply_started_where_a_conflict_waits_for_a_person(
+def test_no_load_starts_an_apply_while_a_conflict_waits_for_a_person(
     task: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     Gate(task.redis, PREFIX, "dr1").close(ERROR, "apply", "public.orders, row id = '7': UPDATE expected one row.")

@@ -1,4 +1,4 @@
-"""What needs a person is told, once, by the notifiers of the configuration."""
+"""The notifiers of the configuration report once what needs a person."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def told(pair: Rig, tmp_path: Path) -> "Told":
 
 
 class Told:
-    """The pair with a notifier that writes to a file."""
+    """A pair with a notifier that writes to a file."""
 
     def __init__(self, pair: Rig, folder: Path):
         self.pair = pair
@@ -54,12 +54,12 @@ class Told:
 
 
 def look() -> str:
-    """The task of housekeeping, once."""
+    """Runs the task of housekeeping once."""
     dag = DagBag(str(DAGS)).dags["housekeeping"]
     return str(tell_people.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
-def test_a_difference_is_told_once_with_its_report_until_it_is_mended(told: Told) -> None:
+def test_a_difference_is_reported_once_with_its_report_until_it_is_mended(told: Told) -> None:
     with told.pair.apply():
         told.pair.await_current()
         told.pair.slave.execute("UPDATE public.people SET name = 'seen' WHERE id < 4")
@@ -73,7 +73,7 @@ def test_a_difference_is_told_once_with_its_report_until_it_is_mended(told: Told
     assert notice["link"].endswith(f"/sluice/reports/{folder.name}/")
 
 
-def test_a_run_that_could_not_compare_is_told_with_the_reason(told: Told) -> None:
+def test_a_run_that_could_not_compare_is_reported_with_the_reason(told: Told) -> None:
     told.pair.slave.execute("ALTER TABLE public.log RENAME line TO other")
     run(prefix="DEMO_")
     (notice,) = told.notices
@@ -81,7 +81,7 @@ def test_a_run_that_could_not_compare_is_told_with_the_reason(told: Told) -> Non
     assert "public.log cannot hold on the slave what it holds on the master" in notice["text"]
 
 
-def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
+def test_findings_of_a_run_are_reported_when_it_has_ended(told: Told) -> None:
     folder = state_paths.report_folder("scheduled__1")
     found = {"outcome": "different", "run": folder.name}
     told.verified.write("public.people", {**found, "differ": 1})
@@ -92,7 +92,7 @@ def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
     assert told.notices[0]["subject"].endswith("2 tables")
 
 
-def test_what_a_run_found_that_never_wrote_its_report_is_told_all_the_same(told: Told) -> None:
+def test_findings_of_a_run_without_a_report_are_reported_too(told: Told) -> None:
     folder = state_paths.report_folder("scheduled__1")
     told.verified.write("public.people", {"outcome": "different", "run": folder.name, "differ": 1})
     os.utime(folder, (time.time(), time.time() - 25 * 3600))
@@ -123,7 +123,7 @@ def test_a_notifier_that_cannot_be_made_says_why(told: Told) -> None:
         look()
 
 
-def test_a_slave_that_was_not_verified_for_days_is_told(told: Told) -> None:
+def test_a_slave_that_was_not_verified_for_days_is_reported(told: Told) -> None:
     assert look() == "0 things need a person, 0 notices sent"
     assert set(told.verified.read()) == {"public.people", "public.log"}
     since = datetime.now(UTC) - timedelta(days=9)
@@ -135,7 +135,7 @@ def test_a_slave_that_was_not_verified_for_days_is_told(told: Told) -> None:
     assert "public.log: never verified" in notice["text"]
 
 
-def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_told(told: Told) -> None:
+def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_reported(told: Told) -> None:
     told.pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
     told.pair.slave.commit()
     Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "qty is 7")
@@ -149,9 +149,7 @@ def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_told(told: T
     assert told.verified.read() == {}, "there is nothing to verify"
 
 
-def test_e_mail_is_sent_with_nothing_but_addresses_in_the_configuration(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e_mail_needs_only_addresses_in_the_configuration(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     with MailServer() as server:
         values = {"conn_type": "smtp", "host": "127.0.0.1", "port": server.port,
                   "extra": {"disable_ssl": True, "disable_tls": True}}  # fmt: skip
@@ -181,14 +179,14 @@ def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:
     assert young.exists() and foreign.exists() and not old.exists() and not older.exists()
 
 
-def test_of_several_replications_the_longest_time_counts() -> None:
+def test_the_longest_time_of_several_replications_counts() -> None:
     kept = {"A_": 5, "B_": 0, "C_": 100}
     assert report_days(["A_"], kept) == 5 and report_days(["A_", "C_"], kept) == 100
     assert report_days(["A_", "B_"], kept) == 0, "for ever"
     assert report_days(["X_"], kept) == report_days([], kept) == 90
 
 
-def test_a_slave_that_is_far_behind_is_told_once_and_again_when_it_was_current_in_between(told: Told) -> None:
+def test_a_slave_that_is_far_behind_is_reported_once_and_again_when_it_was_current_in_between(told: Told) -> None:
     def says(behind: float) -> None:
         now = datetime.now(UTC)
         as_of = (now - timedelta(seconds=behind)).isoformat()

@@ -1,4 +1,4 @@
-"""The monitor inside Airflow: the real application with our plugin, asked by strangers and by people of each role."""
+"""The monitor inside Airflow: the real application with our plugin, requested by strangers and users of each role."""
 
 import html
 import json
@@ -64,7 +64,7 @@ def application(tmp_path_factory: pytest.TempPathFactory, airflow_database: None
 
 @pytest.fixture
 def client(application: TestClient, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    """The application with a configuration, a home and a Redis of this test alone."""
+    """The application with configuration, home and Redis of its own."""
     (tmp_path / "DEMO.yaml").write_text(CONFIG)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
@@ -75,7 +75,7 @@ def client(application: TestClient, redis_url: str, tmp_path: Path, monkeypatch:
 
 
 def head_of(client: TestClient, name: str) -> Head:
-    """The head of a request of a person's."""
+    """The headers of a user's request."""
     answer = client.post("/auth/token", json={"username": name, "password": "a-secret"})
     assert answer.status_code == 201, answer.text
     return {"Authorization": f"Bearer {answer.json()['access_token']}"}
@@ -108,12 +108,12 @@ def report() -> str:
 
 
 def words(text: str) -> str:
-    """A page without its tags."""
+    """The text of a page, without tags."""
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
 
 
 def pages(report: str) -> list[str]:
-    """Every address that can be read."""
+    """Every readable address."""
     return [
         "", "overview.json", "metrics", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/",
         "masters/DEMO_/queries/",
@@ -175,7 +175,7 @@ def test_pages_forbid_what_they_do_not_need(client: TestClient, anna: Head) -> N
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'self'" in policy
 
 
-def test_a_form_wants_the_key_that_its_page_has_for_this_person(client: TestClient) -> None:
+def test_a_form_needs_the_key_that_its_page_has_for_this_person(client: TestClient) -> None:
     otto, olga = head_of(client, "otto"), head_of(client, "olga")
     asked = client.get("/sluice/actions/hold?prefix=DEMO_&slave=dr1", headers=otto).text
     (key,) = re.findall(r'name="key" value="([0-9a-f]+)"', asked)
@@ -287,7 +287,7 @@ def test_without_redis_the_page_says_so_and_what_was_known_before(
     assert report in client.get("/sluice/reports/", headers=anna).text
 
 
-def test_what_the_slave_and_the_master_lack_is_named_with_what_mends_it(client: TestClient, anna: Head) -> None:
+def test_lacks_of_slave_and_master_are_shown_with_the_remedy(client: TestClient, anna: Head) -> None:
     store, prefix = redis_store.connect(), Prefix("DEMO_")
     Status(store, prefix, "dr1").write({"state": "NORMAL", "differing": ["public.<p> differs: load it."]})
     Lacks(store, prefix, "dr1").write([("index i on public.t: the master has it", 'CREATE INDEX "<i>" ON t (a)')], "")
@@ -298,7 +298,7 @@ def test_what_the_slave_and_the_master_lack_is_named_with_what_mends_it(client: 
     assert "public.new: it is not captured. Start the DAG reconcile_tables with prefix DEMO_." in text
 
 
-def test_programs_get_the_same_as_data(client: TestClient, anna: Head) -> None:
+def test_programs_get_the_same_content_as_data(client: TestClient, anna: Head) -> None:
     Status(redis_store.connect(), Prefix("DEMO_"), "dr1").write({"state": "INCONSISTENT", "message": "<disk>"})
     found = client.get("/sluice/overview.json", headers=anna).json()
     (slave,) = found["masters"][0]["slaves"]
@@ -308,7 +308,7 @@ def test_programs_get_the_same_as_data(client: TestClient, anna: Head) -> None:
     assert whole["prefix"] == "DEMO_" and "has no connection" in whole["trouble"]
 
 
-def test_who_may_only_read_sees_no_value_of_a_row_anywhere(client: TestClient, anna: Head, report: str) -> None:
+def test_readers_never_see_a_value_of_a_row(client: TestClient, anna: Head, report: str) -> None:
     store, prefix = redis_store.connect(), Prefix("DEMO_")
     drift = str(Drift(TableName("public", "t"), {"id": "4711-secret"}, "UPDATE", "one", "none"))
     Gate(store, prefix, "dr1").close(ERROR, "apply", drift)
@@ -330,12 +330,12 @@ def test_who_may_only_read_sees_no_value_of_a_row_anywhere(client: TestClient, a
     assert {"", "overview.json", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", f"reports/{report}/"} <= shown
 
 
-def test_a_part_of_a_page_refreshes_alone(client: TestClient, anna: Head) -> None:
+def test_a_fragment_of_a_page_refreshes_alone(client: TestClient, anna: Head) -> None:
     text = client.get("/sluice/?part=live", headers=anna).text
     assert "DEMO_" in text and "<html" not in text and 'id="find"' not in text
 
 
-def test_who_gets_no_page_is_told_so_in_a_page(client: TestClient, anna: Head) -> None:
+def test_a_refused_request_gets_an_error_page(client: TestClient, anna: Head) -> None:
     answer = client.get("/sluice/slaves/DEMO_/nobody/", headers={**anna, "Accept": "text/html"})
     assert answer.status_code == 404 and "DEMO_ has no slave nobody. Its slaves: dr1." in words(answer.text)
     assert "To the overview" in answer.text and "Content-Security-Policy" in answer.headers
@@ -353,7 +353,7 @@ def test_who_gets_no_page_is_told_so_in_a_page(client: TestClient, anna: Head) -
         ("reports/nothing/", 404, "There is no such report"),
     ],
 )
-def test_what_cannot_be_answered_is_a_page_for_people_and_data_for_programs(
+def test_errors_are_pages_for_people_and_data_for_programs(
     client: TestClient, path: str, status: int, said: str
 ) -> None:
     otto = head_of(client, "otto")
@@ -364,7 +364,7 @@ def test_what_cannot_be_answered_is_a_page_for_people_and_data_for_programs(
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
 
 
-def test_a_defect_of_the_monitor_is_told_without_its_insides(
+def test_an_internal_error_is_shown_without_details(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The task check proves what accounts may do before anything is changed; the tasks that run meanwhile warn."""
+"""The task check verifies what accounts may do before anything is changed; running tasks only warn."""
 
 import logging
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def places(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Places:
-    """A master whose account owns it, and slaves that are empty."""
+    """A master whose account owns it, and empty slaves."""
     infos = {"shop_master": database(role=True), "shop_dr1": database(role=True), "shop_dr2": database(role=True)}
     for name, info in infos.items():
         connect_airflow(monkeypatch, name, info)
@@ -55,9 +55,7 @@ def work(**params: Any) -> TaskContext:
     return TaskContext.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
 
 
-def test_what_both_sides_lack_is_said_before_anything_is_on_the_master(
-    places: Places, postgres: PostgresServer
-) -> None:
+def test_lacks_of_both_sides_are_reported_before_anything_is_created(places: Places, postgres: PostgresServer) -> None:
     slave, master = places["shop_dr1"], places["shop_master"]
     with postgres.connect(slave.database) as admin:
         admin.execute("ALTER SCHEMA public OWNER TO postgres")
@@ -95,7 +93,7 @@ def test_an_account_that_is_refused_is_one_lack_among_the_others(
         assert slave.password not in str(caught.value)
 
 
-def test_one_of_several_slaves_that_lacks_something_is_warned_of(
+def test_a_lack_of_one_of_several_slaves_is_a_warning(
     places: Places, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     slave = places["shop_dr2"]
@@ -109,7 +107,7 @@ def test_one_of_several_slaves_that_lacks_something_is_warned_of(
         preflight_check.require_ready(work(slave="dr2"), ("dr2",))
 
 
-def test_what_runs_already_is_warned_of_and_not_stopped(
+def test_lacks_of_a_running_replication_are_warnings(
     places: Places, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     check.body(work())
@@ -139,7 +137,7 @@ def test_an_apply_is_launched_unless_its_account_is_refused(places: Places, monk
 
 
 @pytest.mark.parametrize("slave", ["dr1", ""], ids=["a slave's run", "the master's run"])
-def test_a_transformation_that_does_not_fit_is_told_before_anything_is_changed(
+def test_a_transformation_that_does_not_fit_is_reported_before_anything_is_changed(
     places: Places, tmp_path: Path, caplog: pytest.LogCaptureFixture, slave: str
 ) -> None:
     with connect(places["shop_master"], application="test", autocommit=True) as master:

@@ -1,4 +1,4 @@
-"""The DAG `rejects` on a real slave: what a person sees, asks for and is answered."""
+"""The DAG `rejects` on a real slave: what a person sees, requests and gets as an answer."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ DEMO = Prefix("DEMO_")
 def store(
     database: Callable[..., ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[RejectStore]:
-    """A slave with two changes set aside, configured as `a` of DEMO_."""
+    """The slave `a` of DEMO_ with two rejects."""
     info = database()
     connect_airflow(monkeypatch, "a", info)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
@@ -53,13 +53,13 @@ def run(action: str, ids: str | None = None, *, force: bool = False) -> str:
     return str(decide.body(TaskContext(config.load("DEMO_"), "a", context)))
 
 
-def test_what_is_set_aside_is_listed(store: RejectStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_rejects_are_listed(store: RejectStore, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert run("list") == "set aside: 2 changes"
     assert "set aside  public.t DELETE (1): found none" in caplog.text
 
 
-def test_what_a_person_drops_is_settled_in_that_persons_name(store: RejectStore) -> None:
+def test_a_dropped_reject_is_settled_in_the_persons_name(store: RejectStore) -> None:
     assert run("drop", "2") == "1 change dropped"
     (dropped,) = store.read([RejectStatus.DROPPED])
     assert (dropped.id, dropped.settled_by) == (2, "anna")
@@ -68,7 +68,7 @@ def test_what_a_person_drops_is_settled_in_that_persons_name(store: RejectStore)
 
 
 @pytest.mark.parametrize("ids", [None, "", "x", "1, 77", "1 -2"])
-def test_numbers_that_mean_nothing_are_refused(store: RejectStore, ids: str | None) -> None:
+def test_unknown_numbers_are_refused(store: RejectStore, ids: str | None) -> None:
     with pytest.raises(RejectsUnknown, match="action list"):
         run("drop", ids)
     assert len(store.open()) == 2
@@ -94,7 +94,7 @@ def test_a_range_without_anything_in_it_is_refused(text: str) -> None:
         numbers(text, [2, 3, 5, 9])
 
 
-def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
+def test_answers_of_the_apply_are_shown(store: RejectStore) -> None:
     def answer() -> None:
         with connect(info_of(store), application="answers", autocommit=True) as connection:
             mine = RejectStore(connection, DEMO, "sluice", "a")
@@ -110,7 +110,7 @@ def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
     assert [reject.force for reject in store.read(RejectStatus)] == [True, True]
 
 
-def test_without_an_apply_the_question_stays(store: RejectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_apply_the_request_stays_open(store: RejectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps_rejects, "WAIT_SECONDS", 0.0)
     assert "2 wait for the apply" in run("apply", "all")
     assert [(each.status, each.asked_by) for each in store.open()] == [(RejectStatus.ASKED, "anna")] * 2

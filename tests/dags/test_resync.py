@@ -1,4 +1,4 @@
-"""The DAG `resync` run whole, on real databases with a running apply."""
+"""The whole DAG `resync` on real databases with a running apply."""
 
 import json
 import re
@@ -19,7 +19,7 @@ __all__ = ["pair"]
 MONITOR = Path(__file__).resolve().parents[2] / "docs" / "monitor.md"
 
 
-def test_a_run_without_differences_succeeds_and_asks_nobody(
+def test_a_run_without_differences_succeeds_without_a_question(
     pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In the process of Airflow's task; that of the comparison is another one.
@@ -43,7 +43,7 @@ def test_a_run_without_differences_succeeds_and_asks_nobody(
 
 
 def events_of(uri: str) -> list[dict[str, Any]]:
-    """What the events of an asset of Airflow say besides, the oldest first; other tests left some."""
+    """The extra data of an asset's events, oldest first; other tests left some."""
     from airflow.models.asset import AssetEvent, AssetModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -55,7 +55,7 @@ def events_of(uri: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_a_dag_that_waits_for_a_verified_slave_as_the_documentation_says_is_due_then(pair: Rig, tmp_path: Path) -> None:
+def test_the_documented_dag_that_waits_for_a_verified_slave_becomes_due(pair: Rig, tmp_path: Path) -> None:
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import sync_bag_to_db
     from airflow.models.asset import AssetDagRunQueue
@@ -100,7 +100,7 @@ def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_pat
     assert not any(secret in page + json.dumps(told) for secret in ("hidden7", "seen"))
 
 
-def test_without_an_apply_tables_are_compared_where_the_slave_stands(pair: Rig, tmp_path: Path) -> None:
+def test_without_an_apply_tables_are_compared_at_the_slaves_position(pair: Rig, tmp_path: Path) -> None:
     with pair.apply():
         pair.await_current()
     pair.master.execute("UPDATE public.people SET name = 'later' WHERE id < 9")

@@ -1,4 +1,4 @@
-"""A run says which pair it is for, beside a name that does not."""
+"""The note of a run names its pair, since the run's own name does not."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +38,7 @@ def test_defaults_count_where_nothing_was_chosen() -> None:
     assert run.note == "DEMO_ → dr1: open"
 
 
-def test_what_a_person_wrote_stays_and_a_run_that_starts_again_gets_no_second_note() -> None:
+def test_a_persons_note_stays_and_a_restarted_run_gets_no_second_note() -> None:
     run = run_of(None, "for the audit")
     for _ in range(2):
         on_dag_run_running(run, "started")

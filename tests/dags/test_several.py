@@ -1,4 +1,4 @@
-"""The tasks of an initial update of several slaves, on real databases; Airflow's part is played."""
+"""The tasks of an initial update of several slaves, on real databases, with a stand-in for Airflow."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ NOWHERE = json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "
 
 
 class Ti:
-    """What a task asks of its instance."""
+    """The part of a task instance that tasks use."""
 
     dag_id, run_id, try_number, task_id = "initial_update", RUN, 1, "begin"
 
@@ -86,7 +86,7 @@ class Walk:
             self.do(task, name)
 
     def export(self) -> None:
-        """What the load job does for the slave that leads."""
+        """Does what the load job does for the leading slave."""
         names = multi_slave.members(self.context)
         updates = [update_of(self.work.of_slave(name)) for name in names]
         carried = TransferFolder(transfer_form.written(self.context))
@@ -162,7 +162,7 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
     assert found(slaves["one"], "one")[0] is SlaveState.TRANSITION, "its own run settles it"
 
 
-def test_a_run_that_fails_before_the_folder_is_whole_leaves_no_slave_in_between(
+def test_a_run_that_fails_before_the_folder_is_complete_makes_every_slave_inconsistent(
     slaves: dict[str, ConnectionInfo], tmp_path: Path
 ) -> None:
     walk = Walk(slave="one,two", location=str(tmp_path / "out"))
@@ -176,7 +176,7 @@ def test_a_run_that_fails_before_the_folder_is_whole_leaves_no_slave_in_between(
         assert state is SlaveState.INCONSISTENT and "load" in message
 
 
-def test_a_list_that_one_run_cannot_serve_or_without_a_slave_that_can_is_refused(
+def test_a_list_that_one_run_cannot_load_is_refused(
     slaves: dict[str, ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NotForSeveral, match="choose read committed, or transfer files"):
@@ -194,11 +194,11 @@ def test_a_list_that_one_run_cannot_serve_or_without_a_slave_that_can_is_refused
 
 
 def said(walk: Walk, name: str) -> str:
-    """What pages and `./sluice status` say of a slave."""
+    """The message of a slave on pages and in `./sluice status`."""
     return str(Status(walk.work.redis, Prefix("DEMO_"), name).read().get("message", ""))
 
 
-def test_over_the_wire_a_slave_that_cannot_be_reached_is_awaited_by_its_own_run(
+def test_an_unreachable_slave_of_an_online_update_is_awaited_by_its_own_run(
     slaves: dict[str, ConnectionInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walk = Walk(slave="one,two", transfer="online")
@@ -247,7 +247,7 @@ def test_files_go_only_where_the_configuration_allows(slaves: dict[str, Connecti
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_run_of_a_slave_that_failed_is_not_waited_for_again() -> None:
+def test_a_failed_run_of_a_slave_is_not_awaited_again() -> None:
     task = EachSlave(task_id="each_slave", trigger_run_id="x", conf={})
     with pytest.raises(AirflowFailException, match="failed with failed states"):
         task.execute_complete({}, ("DagStateTrigger", {"run_ids": ["x"], "x": "failed"}))

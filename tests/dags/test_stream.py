@@ -1,4 +1,5 @@
-"""The tasks of a replication whose master is a recorded stream: on the slave they work, else there is no database."""
+"""The tasks of a replication whose master is a recorded stream: those on the slave work, the others say that there is
+no database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +34,7 @@ from tests.unit.streams import insert, recorded
 def folder(
     database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A stream, and a slave that an Airflow connection names."""
+    """A stream, and a slave with an Airflow connection."""
     connect_airflow(monkeypatch, "rec_dr1", database(role=True))
     found = recorded(tmp_path / "stream", [insert("a"), insert("b")])
     (tmp_path / "REC.yaml").write_text(
@@ -72,7 +73,7 @@ def test_tasks_that_need_the_masters_database_say_so(folder: Path) -> None:
         Failover.named(Pair.of(one.replication, "dr1", one.connections), "f", Action.CHECK)
 
 
-def test_housekeeping_leaves_it_out_where_it_works_on_masters(folder: Path) -> None:
+def test_housekeeping_of_masters_skips_streams(folder: Path) -> None:
     assert configured.function() == ["REC_"]
     for task in (purge_items, check_structure, keep_definitions):
         assert task.body(work()) == "a recorded stream: there is no database"
@@ -80,6 +81,6 @@ def test_housekeeping_leaves_it_out_where_it_works_on_masters(folder: Path) -> N
     assert tell_people.body(work()), "what needs a person is told all the same"
 
 
-def test_the_status_says_how_far_the_stream_goes(folder: Path) -> None:
+def test_the_status_shows_the_end_of_the_stream(folder: Path) -> None:
     (line,) = status.master(work().replication, lambda conn_id, vendor: pytest.fail(conn_id), "")
     assert line == f"REC_ from {folder}: change 2 of the stream s, as of 2026-11-22T10:00:00.000000Z"

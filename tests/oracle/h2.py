@@ -1,8 +1,7 @@
-"""H2, a database in Java, in its Oracle mode: plain DML and queries of Oracle's that nobody here wrote the parser of.
+"""H2, a database in Java, in its Oracle mode: an independent parser of Oracle's plain DML and queries.
 
-It has no PL/SQL, no LONG, no view of Oracle's dictionary and no Oracle package: `stand_in_h2.sql` makes views,
-`REWRITTEN` words a few functions otherwise, and what is left over is named, in `NOT_TAKEN` of `test_on_h2.py` and in
-`NOT_KEPT` here.
+H2 has no PL/SQL, no LONG, no dictionary views and no packages of Oracle. `stand_in_h2.sql` creates views, `REWRITTEN`
+replaces a few functions, and `NOT_TAKEN` of `test_on_h2.py` and `NOT_KEPT` here name the rest.
 """
 
 import os
@@ -62,7 +61,7 @@ CODES = {
 
 
 class H2:
-    """The engine, in a Java of its own; ends with `close`, or with this process."""
+    """The database engine, in a Java process; it ends with `close`, or with this process."""
 
     def __init__(self) -> None:
         machine.ensure_h2()
@@ -78,7 +77,7 @@ class H2:
         return connection
 
     def database(self, name: str) -> ConnectionInfo:
-        """A new one, with what stands in for the rest of Oracle."""
+        """Creates a database, with the stand-ins for the rest of Oracle."""
         info = ConnectionInfo("oracle", "h2", 0, name, "sluice", "")
         ENGINES[name] = self
         with connect(info, application="stand-in") as session:
@@ -95,7 +94,7 @@ ENGINES: dict[str, H2] = {}
 
 
 class H2Session(OracleSession):
-    """A session of the tests: as Oracle's, over JDBC."""
+    """A session of the tests: like Oracle's, but over JDBC."""
 
     def __init__(self, info: ConnectionInfo, options: SessionOptions):
         super().__init__(info, options)
@@ -146,12 +145,12 @@ class H2Session(OracleSession):
                 statement.close()
 
     def result_of(self, call: str, values: Mapping[str, Value]) -> int:
-        """Of DBMS_LOCK alone: one test at a time is in a database."""
+        """Always grants DBMS_LOCK: only one test at a time uses a database."""
         assert call.startswith("DBMS_LOCK."), call
         return 0
 
     def call(self, procedure: str, values: Mapping[str, Value]) -> None:
-        """There are no packages."""
+        """Does nothing: H2 has no packages."""
 
     def _commit(self) -> None:
         with self._classified():
@@ -162,12 +161,12 @@ class H2Session(OracleSession):
             self.driver.rollback()
 
     def begin_read_only(self) -> None:
-        """Readers see one moment: none of the tests changes anything meanwhile."""
+        """Does nothing: no test changes a row during a read-only transaction."""
         self._rollback()
         self._reading = True
 
     def limit_lock_waits(self, seconds: float) -> None:
-        """It is the database's to say."""
+        """Does nothing: the database sets the limit."""
 
     @contextmanager
     def _classified(self) -> Iterator[None]:
@@ -182,13 +181,13 @@ class H2Session(OracleSession):
 def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
 ) -> H2Session:
-    """As `sluice.vendors.oracle.sessions.connect`."""
+    """Like `sluice.vendors.oracle.sessions.connect`."""
     del application, autocommit
     return H2Session(info, options)
 
 
 class _Sessions(ModuleType):
-    """Those of Oracle, but for how they are made."""
+    """Oracle's sessions, opened on H2."""
 
     def __init__(self) -> None:
         super().__init__("h2_sessions")
@@ -196,13 +195,13 @@ class _Sessions(ModuleType):
 
 
 class OnH2(Oracle):
-    """The product's vendor; its sessions are on H2."""
+    """The product's vendor, with sessions on H2."""
 
     sessions = _Sessions()
 
 
 def worded(query: str, values: Mapping[str, Value]) -> str:
-    """A statement as H2 takes it, with its values as literals: of a parameter in a query it must be told the type."""
+    """A statement for H2, with its values as literals: H2 must be told the type of a parameter in a query."""
     text = query.strip()
     for pattern, otherwise in REWRITTEN.items():
         text = re.sub(pattern, otherwise, text, flags=re.DOTALL)
@@ -222,7 +221,7 @@ def _literal(value: Value) -> str:
 
 
 def _read(value: Any) -> Any:
-    """As the driver of Oracle's has it."""
+    """Converts a value as Oracle's driver does."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes | bytearray):

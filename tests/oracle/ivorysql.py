@@ -1,7 +1,7 @@
-"""IvorySQL: PostgreSQL with Oracle's grammar and PL/SQL, on which a part of Oracle's statements can be run.
+"""IvorySQL: PostgreSQL with Oracle's grammar and PL/SQL, which can run a part of Oracle's statements.
 
-`SLUICE_TEST_IVORYSQL` names the folder of an installation. What IvorySQL lacks of Oracle, `stand_in.sql` makes, or
-`REWRITTEN` words otherwise: what is shown with it is shown with our idea of those parts, and docs/oracle.md says so.
+`SLUICE_TEST_IVORYSQL` names the folder of an installation. `stand_in.sql` creates what IvorySQL lacks, `REWRITTEN`
+replaces other parts. Such tests prove only our idea of these parts, and docs/oracle.md says so.
 """
 
 import os
@@ -123,7 +123,7 @@ REWRITTEN_IN_BLOCKS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """Programs of IvorySQL."""
+    """The programs of IvorySQL."""
 
     folder: Path
 
@@ -134,13 +134,13 @@ class Installation:
 
 
 def installation() -> Installation | None:
-    """None where none is named."""
+    """The installation of the environment variable; None without one."""
     found = os.environ.get(ENVIRONMENT)
     return Installation(Path(found)) if found else None
 
 
 class IvoryServer(PostgresServer):
-    """A server of its own in Oracle mode; `oracle_port` is where it speaks Oracle's dialect."""
+    """A running server in Oracle mode; `oracle_port` speaks Oracle's dialect."""
 
     product = "IvorySQL"
 
@@ -154,7 +154,7 @@ class IvoryServer(PostgresServer):
         return self._installed.folder / "bin"
 
     def require_release(self) -> None:
-        """It is whatever is installed."""
+        """Does nothing: any installed release is used."""
 
     def command(self) -> list[str]:
         settings = {"ivorysql.port": self.oracle_port, "ivorysql.listen_addresses": HOST}
@@ -164,7 +164,7 @@ class IvoryServer(PostgresServer):
         return [*super()._initdb_command(), "-m", "oracle"]
 
     def database(self, name: str) -> ConnectionInfo:
-        """A new one, with what stands in for the rest of Oracle."""
+        """Creates a database, with the stand-ins for the rest of Oracle."""
         self.create_database(name)
         info = self.info(name)
         made = ConnectionInfo("oracle", HOST, self.oracle_port, name, info.user, info.password)
@@ -176,7 +176,7 @@ class IvoryServer(PostgresServer):
 
 
 class EmptyLobDumper(Dumper):
-    """An empty LOB as a literal: '' would be NULL."""
+    """Writes an empty LOB as a literal, since '' would be NULL."""
 
     def dump(self, obj: EmptyLob) -> bytes:
         return self.quote(obj)
@@ -186,7 +186,7 @@ class EmptyLobDumper(Dumper):
 
 
 class IvorySession(OracleSession):
-    """A session of the tests: as Oracle's, over PostgreSQL's wire."""
+    """A session of the tests: like Oracle's, but over PostgreSQL's protocol."""
 
     def __init__(self, driver: psycopg.Connection[Any], info: ConnectionInfo, options: SessionOptions):
         super().__init__(info, options)
@@ -243,7 +243,7 @@ class IvorySession(OracleSession):
             yield rows
 
     def _fetched(self, query: str, values: Mapping[str, Value], scn: int | None) -> tuple[list[tuple[Any, ...]], int]:
-        """The names of the columns, and the rows as of an SCN; how many were touched."""
+        """The names of the columns, and the rows as of an SCN; the number of changed rows."""
         driver = self.driver if scn is None else self._moments[scn]
         with self._classified(), self._statement(driver, undone=scn is not None):
             cursor = psycopg.ClientCursor(driver)
@@ -269,9 +269,9 @@ class IvorySession(OracleSession):
         return scn
 
     def hold(self, scn: int) -> psycopg.Connection[Any]:
-        """What is committed now is the state as of `scn`, for every process, until the connection is closed.
+        """Keeps what is committed now as the state as of `scn`, for every process, until the connection is closed.
 
-        Its name says the snapshot's, which others find by the SCN.
+        The connection's application name contains the snapshot's name, so that others find it by the SCN.
         """
         driver = self._connected()
         driver.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -281,7 +281,7 @@ class IvorySession(OracleSession):
         return driver
 
     def _forget(self, kept: int) -> None:
-        """All moments but the last so many, and the one that is seen."""
+        """Closes all moments but the last `kept`; the current one stays unless `kept` is 0."""
         for scn in list(self._moments)[: len(self._moments) - kept]:
             if scn != self.seen or not kept:
                 self._moments.pop(scn).close()
@@ -320,7 +320,7 @@ class IvorySession(OracleSession):
             return counts
 
     def result_of(self, call: str, values: Mapping[str, Value]) -> int:
-        """Of DBMS_LOCK alone, whose functions here have other parameters: with PostgreSQL's own locks."""
+        """Only for DBMS_LOCK, whose functions have other parameters here: it uses PostgreSQL's own locks."""
         number = values["lock_id"]
         if "RELEASE" in call:
             self.run("SELECT pg_advisory_unlock(:number)", {"number": number})
@@ -358,8 +358,8 @@ class IvorySession(OracleSession):
 
     @contextmanager
     def _statement(self, driver: psycopg.Connection[Any], *, undone: bool = False) -> Iterator[None]:
-        """On Oracle a statement that fails leaves the transaction as it was. `undone`: so does this one, whose locks
-        are let go: readers have none there."""
+        """Runs a statement. As on Oracle, one that fails leaves the transaction as it was. `undone`: also undoes one
+        that succeeds, and so releases its locks: readers have none on Oracle."""
         driver.execute("SAVEPOINT statement")
         try:
             yield
@@ -382,7 +382,7 @@ class IvorySession(OracleSession):
 def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
 ) -> IvorySession:
-    """As `sluice.vendors.oracle.sessions.connect`."""
+    """Like `sluice.vendors.oracle.sessions.connect`."""
     del autocommit
     session = IvorySession.open(info, application, options)
     if options.origin:
@@ -391,7 +391,7 @@ def connect(
 
 
 class _Sessions(ModuleType):
-    """Those of Oracle, but for how they are made."""
+    """Oracle's sessions, opened on IvorySQL."""
 
     def __init__(self) -> None:
         super().__init__("ivory_sessions")
@@ -399,13 +399,13 @@ class _Sessions(ModuleType):
 
 
 class OnIvory(Oracle):
-    """The product's vendor; its sessions are on IvorySQL."""
+    """The product's vendor, with sessions on IvorySQL."""
 
     sessions = _Sessions()
 
 
 def _wire(query: str) -> bytes:
-    """A statement as IvorySQL takes it over psycopg."""
+    """A statement for IvorySQL over psycopg."""
 
     def put(found: re.Match[str]) -> str:
         return f"%({found[1]})s" if found[1] else found[0].replace("%", "%%")
@@ -435,7 +435,7 @@ def _name_of(driver: psycopg.Connection[Any], oid: int) -> str:
 
 
 def _read(value: Any, type_name: str) -> Any:
-    """As the driver of Oracle's has it."""
+    """Converts a value as Oracle's driver does."""
     if value in (None, "", b""):
         return None
     if type_name in ("number", "numeric"):

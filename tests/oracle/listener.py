@@ -1,6 +1,6 @@
 """A stand-in for Oracle's listener: it takes the driver's first packet, and answers as a listener would, or not at all.
 
-What a server does behind a listener is not here. Packets are those of Oracle Net as far as the driver reads them.
+It does not imitate the server behind a listener. Packets are those of Oracle Net as far as the driver reads them.
 """
 
 import socket
@@ -17,7 +17,7 @@ REFUSE = 4
 
 @dataclass
 class Listener:
-    """What was asked of it."""
+    """A listener with the connect descriptors that it received."""
 
     port: int
     asked: list[str] = field(default_factory=list)
@@ -49,7 +49,8 @@ def _asked(client: socket.socket) -> str:
 
 @contextmanager
 def listening(answer: bytes | None, tls: ssl.SSLContext | None = None) -> Iterator[Listener]:
-    """`answer`: to each connect descriptor; None: silence, as long as the client waits."""
+    """Runs a listener. `answer` returns the packet for a connect descriptor; None: silence, until the client stops
+    waiting."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         found = Listener(server.getsockname()[1])
         taken: list[socket.socket] = []

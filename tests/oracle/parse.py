@@ -39,7 +39,7 @@ PACKAGES = {
 
 
 class Parsed(TypedDict):
-    """Of one text."""
+    """The result for one text."""
 
     sha256: str
     refused: list[str]
@@ -51,19 +51,19 @@ def digest(text: str) -> str:
 
 
 def triggers() -> list[str]:
-    """Those of `TRIGGERS`."""
+    """The statements of `TRIGGERS`."""
     lines = [line for line in TRIGGERS.read_text().split("\n") if not line.startswith("--")]
     return [text.strip() for text in "\n".join(lines).split("\n/\n") if text.strip()]
 
 
 def made_triggers() -> dict[str, str]:
-    """The same, as the parser gets them."""
+    """The same triggers, as texts for the parser."""
     found = (sql_units.NONEDITIONABLE.sub("", text) for text in triggers())
     return {f"made trigger {number}": text for number, text in enumerate(found, 1)}
 
 
 def units() -> dict[str, str]:
-    """Every text of every file, short ones first: what the parser learns from them makes the long ones faster."""
+    """Every text of every file, short ones first: the parser's cache from them makes the long ones faster."""
     found = {key: text for name in sql_units.names() for key, text in sql_units.units(name).items()}
     found |= made_triggers()
     return dict(sorted(found.items(), key=lambda unit: len(unit[1])))
@@ -75,7 +75,7 @@ def record() -> dict[str, Parsed]:
 
 
 def parse(texts: Mapping[str, str]) -> Iterator[tuple[str, Parsed]]:
-    """What the parser says of each text, as it comes. Raises `ArchiveMissing`."""
+    """Parses each text; yields the results as they come. Raises `ArchiveMissing`."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for package, (version, sha512) in PACKAGES.items():
@@ -98,7 +98,7 @@ def parse(texts: Mapping[str, str]) -> Iterator[tuple[str, Parsed]]:
 
 
 def main() -> int:
-    """Parses what is not recorded with its present text."""
+    """Parses the texts that have changed since the record."""
     texts = units()
     known = record() if RECORD.exists() else {}
     found = {name: known[name] for name in texts if name in known and known[name]["sha256"] == digest(texts[name])}

@@ -1,6 +1,7 @@
 """The Oracle server that `SLUICE_TEST_ORACLE` names, as `oracle://sys:password@host:1521/service`.
 
-An account of an administrator's: each test gets an account of its own, which is dropped at its end with all it has.
+The account is an administrator's: each test gets an account of its own, which is dropped afterwards with all its
+objects.
 """
 
 import os
@@ -68,7 +69,7 @@ class OracleServer:
         return self.awaited(0)
 
     def awaited(self, seconds: float = START_SECONDS) -> str:
-        """Its release, when it answers within `seconds`. Raises `NoAnswer`."""
+        """The release of the server, if it answers within `seconds`. Raises `NoAnswer`."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -81,7 +82,7 @@ class OracleServer:
             time.sleep(0.5)
 
     def database(self, *, slave: bool = False) -> ConnectionInfo:
-        """An account with an empty schema, and what a master's, or a slave's, is granted."""
+        """Creates an account with an empty schema, and with the privileges of a master or of a slave."""
         name, password = f"SLUICE_{secrets.token_hex(6).upper()}", secrets.token_urlsafe(20)
         with self.administrator() as connection, connection.cursor() as cursor:
             cursor.execute(f'CREATE USER {name} IDENTIFIED BY "{password}"')
@@ -100,24 +101,25 @@ class OracleServer:
 
 
 def grants(account: str, *, slave: bool = False) -> list[str]:
-    """What an account of a master, or of a slave, is granted: the statements of the file that an administrator runs."""
+    """The statements that grant a master's or a slave's privileges to an account, from the file that an administrator
+    runs."""
     text = re.sub(r"--.*", "", sql_files.render("oracle", "grants_slave" if slave else "grants", account=account))
     return [statement.strip() for statement in text.split(";\n") if statement.strip()]
 
 
 def wanted() -> OracleServer | None:
-    """None where no server is named."""
+    """The named server; None if the variable is not set."""
     url = os.environ.get(ENVIRONMENT)
     return OracleServer(url) if url else None
 
 
 class Named(Protocol):
-    """A server, or programs of one, that a variable names."""
+    """A server, or its programs, named by an environment variable."""
 
     def version(self) -> str: ...
 
 
 def named() -> dict[str, Named]:
-    """By the words that stand in the tests' names."""
+    """The named servers, by the word that test names use."""
     found: dict[str, Named | None] = {"oracle": wanted(), "ivorysql": ivorysql.installation()}
     return {name: server for name, server in found.items() if server is not None}

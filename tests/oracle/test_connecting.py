@@ -1,6 +1,6 @@
-"""How the driver is led to a server, and what becomes of one that refuses, is silent, or does not prove itself.
+"""How the driver connects to a server, and what happens if it refuses, is silent, or does not prove its identity.
 
-The driver is Oracle's own; the servers are stand-ins (`tests/oracle/listener.py`), and no session comes about.
+The driver is Oracle's own; the servers are stand-ins (`tests/oracle/listener.py`), so that no session is established.
 """
 
 import ssl
@@ -22,7 +22,7 @@ PLAIN = {"sslmode": "disable"}
 
 
 class Given:
-    """A connection as Airflow has it."""
+    """A connection of Airflow."""
 
     conn_type, host, port, login, password = "oracle", "localhost", None, "sluice", "secret"
 
@@ -75,13 +75,13 @@ def test_extras_that_cannot_be_are_refused(extra: dict[str, str], said: str) -> 
 @pytest.mark.parametrize(
     ("code", "said"), [(NO_SERVICE, 'Service "SHOP" is not registered'), (FULL, "ORA-12516"), (NO_SID, "ORA-12505")]
 )
-def test_what_a_listener_refuses_is_tried_again(code: int, said: str) -> None:
+def test_a_refusal_of_a_listener_is_transient(code: int, said: str) -> None:
     with listening(refusal(code)) as listener:
         found = failure(at(listener.port, **PLAIN))
     assert isinstance(found, kinds.DatabaseUnreachable) and said in str(found)
 
 
-def test_a_server_that_says_nothing_is_given_up_and_holds_up_no_other_connection() -> None:
+def test_a_silent_server_times_out_and_delays_no_other_connection() -> None:
     with listening(None) as silent, listening(refusal(FULL)) as other:
         found = failure(at(silent.port, connect_timeout="1", **PLAIN))
         assert isinstance(found, kinds.DatabaseUnreachable) and "did not answer within 1 s" in str(found)
@@ -93,7 +93,7 @@ def test_a_server_that_hangs_up_is_unreachable() -> None:
         assert isinstance(failure(at(listener.port, **PLAIN)), kinds.DatabaseUnreachable)
 
 
-def test_who_answers_must_prove_it_as_far_as_the_connection_asks(tmp_path: Path) -> None:
+def test_a_server_must_prove_its_identity_as_configured(tmp_path: Path) -> None:
     ours, others = Authority(tmp_path, "ours"), Authority(tmp_path, "others")
     wallet = tmp_path / "wallet"
     wallet.mkdir()
@@ -127,7 +127,7 @@ def test_a_wallet_that_is_not_there_waits_for_a_person(tmp_path: Path) -> None:
     assert isinstance(found, kinds.DatabaseRefused) and "ewallet.pem was not found" in str(found)
 
 
-def test_the_thick_mode_is_the_whole_process_or_is_refused() -> None:
+def test_thick_mode_is_for_the_whole_process_or_is_refused() -> None:
     oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]
     found = failure(at(1, thick_mode="true"))
     assert isinstance(found, kinds.DatabaseRefused) and "thick mode cannot be used" in str(found)

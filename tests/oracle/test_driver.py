@@ -1,4 +1,4 @@
-"""The driver's side, against the driver itself and without a server: what its errors mean, what it is handed."""
+"""The driver itself, without a server: the meaning of its errors, and the binding of values."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ PLACE = "sluice@db:1521/FREEPDB1"
 
 
 def raised(code: int, text: str) -> oracledb.Error:
-    """As the driver raises what a server answered."""
+    """The error that the driver raises for a server's answer."""
     info = driver_errors._Error(message=f"ORA-{code:05}: {text}", code=code)
     return info.exc_type(info)
 
@@ -48,13 +48,13 @@ def raised(code: int, text: str) -> oracledb.Error:
         (12899, kinds.StatementFailed),
     ],
 )
-def test_a_servers_error_is_told_by_its_code(code: int, kind: type[Exception]) -> None:
+def test_errors_of_the_server_are_classified_by_their_code(code: int, kind: type[Exception]) -> None:
     found = errors.converted(raised(code, "said so"), PLACE)
     assert type(found) is kind and PLACE in str(found) and found.place == PLACE
 
 
 def test_a_session_that_died_is_unreachable_whatever_the_driver_calls_it() -> None:
-    """The driver says DPY-4011 for ORA-03113, and calls ORA-00600 recoverable, which it is not."""
+    """The driver reports DPY-4011 for ORA-03113, and calls ORA-00600 recoverable, which it is not."""
     lost = errors.converted(raised(3113, "end-of-file on communication channel"), PLACE)
     assert "DPY-4011" in str(lost) and isinstance(lost, Transient)
     assert isinstance(errors.converted(raised(600, "internal error code"), PLACE), Terminal)
@@ -68,8 +68,8 @@ def test_a_session_that_died_is_unreachable_whatever_the_driver_calls_it() -> No
         (driver_errors.ERR_NOT_CONNECTED, kinds.DatabaseUnreachable),
     ],
 )
-def test_what_the_driver_itself_gives_up_is_tried_again(number: int, kind: type[Exception]) -> None:
-    """A call that took too long leaves the session alive; a connection that is gone does not."""
+def test_timeouts_of_the_driver_are_transient(number: int, kind: type[Exception]) -> None:
+    """A call that timed out leaves the session alive; a lost connection does not."""
     info = driver_errors._create_err(number, timeout=5)
     found = errors.converted(info.exc_type(info), PLACE)
     assert type(found) is kind and isinstance(found, Transient)
@@ -80,7 +80,7 @@ def test_a_statement_that_was_cancelled_is_tried_again() -> None:
     assert type(found) is kinds.Contended
 
 
-def test_what_wraps_an_error_does_not_hide_it() -> None:
+def test_a_wrapped_error_is_still_classified() -> None:
     wrapped = "ORA-04088: error during execution of trigger 'S.T'\nORA-20001: not here\nORA-06512: at \"S.T\", line 3"
     said = errors.refusal(errors.converted(oracledb.DatabaseError(driver_errors._Error(wrapped)), PLACE))
     assert (said.code, said.of_row, said.of_trigger) == ("ORA-20001", True, True)
@@ -111,7 +111,8 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 
 
 def test_values_that_the_driver_would_take_for_another_type_are_named() -> None:
-    """It binds a datetime as a DATE, which has no fraction, and a long text as a LONG, which few statements take."""
+    """The driver binds a datetime as a DATE, which has no fraction, and a long text as a LONG, which few statements
+    accept."""
     longest, most = "😀" * (TEXT_BYTES // 4), b"x" * RAW_BYTES
     assert sizes([{"a": longest, "b": most}]) == {}
     found = sizes([{"t": datetime(2024, 1, 1, tzinfo=UTC), "a": longest}, {"a": longest[1:] + "éé!", "b": most + b"x"}])
@@ -119,7 +120,7 @@ def test_values_that_the_driver_would_take_for_another_type_are_named() -> None:
 
 
 def test_an_empty_lob_is_bound_as_a_lob_which_else_would_be_null() -> None:
-    """The driver makes a LOB of what is bound as one, and NULL of any other empty text."""
+    """The driver sends other empty texts as NULL."""
     text, data = ColumnTexts("C", "CLOB"), ColumnTexts("B", "BLOB")
     rows = [{"c": text.bind(""), "b": data.bind("\\x")}, {"c": text.bind(None), "b": data.bind(None)}]
     assert sizes(rows) == {"c": oracledb.DB_TYPE_CLOB, "b": oracledb.DB_TYPE_BLOB}
@@ -142,7 +143,7 @@ def test_rows_that_need_a_lob_go_apart_from_those_that_need_none() -> None:
     ],
 )  # fmt: skip
 def test_a_text_of_fixed_length_is_bound_with_its_blanks(type_name: str, text: str, bound_as: str) -> None:
-    """The server pads a literal for a comparison, but no parameter."""
+    """The server pads a literal for a comparison, but not a parameter."""
     assert ColumnTexts("C", type_name).bind(text) == bound_as
 
 

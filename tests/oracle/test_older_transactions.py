@@ -1,6 +1,6 @@
-"""From which SCN on a stream of redo lacks no transaction, on a model of Oracle's (`transaction_model.py`).
+"""From which SCN on a stream of redo lacks no transaction, tested on a model of Oracle (`transaction_model.py`).
 
-The decision is the product's own. Of each thing that it takes care of a test shows what is lost without it.
+The decision is the product's own. For each of its precautions a test shows what is lost without it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ CLUSTER = Settings(instances=3)
 
 
 def lost(seed: int, settings: Settings, reader_of: Callable[[World], Reader]) -> int:
-    """Transactions that are in no row that is read as of the answer, nor in the stream: they began before it."""
+    """The transactions that are neither in the rows as of the SCN nor in the stream: they began before it."""
     world = World(seed, settings)
     world.run(world.random.randrange(60))
     begins = world.scn[world.random.choice(world.up())]
@@ -46,7 +46,7 @@ def test_no_transaction_is_missing_in_the_rows_and_in_the_stream(settings: Setti
 
 @dataclass
 class WithoutPrepared(Reader):
-    """Does not look for prepared transactions."""
+    """Does not read prepared transactions."""
 
     def prepared(self) -> Collection[int]:
         return ()
@@ -54,7 +54,7 @@ class WithoutPrepared(Reader):
 
 @dataclass
 class OneInstance(Reader):
-    """Asks one instance alone for its SCN."""
+    """Reads the SCN of one instance only."""
 
     def scns(self) -> list[int]:
         return [self.world.scn[self.instance]]
@@ -62,7 +62,7 @@ class OneInstance(Reader):
 
 @dataclass
 class EarlyScn(Reader):
-    """Takes the SCN before it looks for transactions."""
+    """Takes the SCN before it reads the transactions."""
 
     early: int = 0
 
@@ -77,7 +77,7 @@ class EarlyScn(Reader):
 
 @dataclass
 class ListedOnce(Reader):
-    """The list of running transactions is read on one side of the prepared ones."""
+    """Reads the list of running transactions only before the prepared ones."""
 
     asked: int = 0
     reads: int = 1
@@ -89,13 +89,13 @@ class ListedOnce(Reader):
 
 @dataclass
 class ListedAfter(ListedOnce):
-    """… on the other side."""
+    """Reads the list of running transactions only after the prepared ones."""
 
     reads: int = 0
 
 
 class HighestOnly(Reader):
-    """Looks for transactions although an instance has not come to where the stream begins."""
+    """Reads transactions although an instance has not reached the start of the stream."""
 
     def scns(self) -> list[int]:
         return [max(super().scns())]
@@ -103,7 +103,7 @@ class HighestOnly(Reader):
 
 @dataclass
 class Careless(Reader):
-    """Does not mind instances that come and go."""
+    """Ignores instances that start and stop."""
 
     def threads(self) -> Collection[Thread]:
         return ()
@@ -118,7 +118,7 @@ def test_without_one_of_its_steps_transactions_are_lost(reader: Callable[[World]
 
 
 def younger(seed: int, settings: Settings, reader_of: Callable[[World], Reader]) -> int:
-    """Transactions that a position of triggers does not cover, and that began before the SCN that it says of them."""
+    """Transactions that a position of triggers does not cover, and that began before the SCN that it gives for them."""
     world = World(seed, settings)
     world.run(world.random.randrange(60))
     reader, position = reader_of(world), None
@@ -135,13 +135,13 @@ def test_a_position_of_triggers_says_how_old_transactions_are_that_it_does_not_c
     assert sum(younger(seed, settings, Reader) for seed in range(600)) == 0
 
 
-def test_the_instance_that_is_behind_counts() -> None:
+def test_the_highest_scn_of_the_instances_is_not_enough() -> None:
     assert any(younger(seed, CLUSTER, HighestOnly) for seed in range(4000))
 
 
 @dataclass
 class Still:
-    """A master that stands still."""
+    """A master without activity."""
 
     running: Mapping[int, int]
     in_doubt: Collection[int] = ()
@@ -174,13 +174,13 @@ class Still:
         ({4: 99}, (4,), {4: 99}),
     ],
 )
-def test_what_began_before_the_stream_is_awaited(
+def test_transactions_older_than_the_stream_are_awaited(
     running: dict[int, int], in_doubt: tuple[int, ...], older: dict[int, int]
 ) -> None:
     assert observe(Still(running, in_doubt), 100) == Observation(older, 700)
 
 
-def test_who_waits_is_told_for_whom_and_what_ends_it() -> None:
+def test_a_wait_names_its_transactions_and_the_remedy() -> None:
     owners = {1: Owner("2026-11-24 04:00:00", 2, "123,45", "SCOTT", "sqlplus@host")}
     said = str(OlderTransactions("//db/SHOP", 100, {1: 99, 2: 0}, owners))
     assert "//db/SHOP: transactions run that began before SCN 100" in said

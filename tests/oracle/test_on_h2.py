@@ -1,4 +1,5 @@
-"""Statements of include/sql/oracle on H2 in its Oracle mode: run there, with its tables and views, or named here."""
+"""Statements of include/sql/oracle on H2 in its Oracle mode, with its tables and views; those that it does not accept
+are listed here."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ TABLES = {"indexes": "c.TABLE_OWNER", "estimates": "t.OWNER", "table_kinds": "t.
 
 
 def statements(name: str) -> list[str]:
-    """Those of a file, and of its blocks, that are no blocks themselves."""
+    """The statements of a file, and those inside its blocks, without the blocks themselves."""
     found = []
     for text in sql_units.units(name).values():
         if owner := TABLES.get(name):
@@ -97,7 +98,7 @@ def test_a_broken_statement_is_noticed(session: H2Session, broken: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0.5", "-0.05", "12345678901234567890.25", f"1{'0' * 100}", f"-0.{'0' * 80}15"])
 def test_a_number_without_a_scale_has_the_text_that_other_servers_give_it(session: H2Session, text: str) -> None:
-    """The server itself writes .5, and 1.5E+70."""
+    """The server itself writes .5 and 1.5E+70."""
     own = ColumnTexts("N", "NUMBER")
     query = f"SELECT {own.text('t')} FROM (SELECT {own.value(':n')} AS N FROM DUAL) t"
     assert session.run(query, {"n": own.bind(text)}).fetchall() == [(text,)]

@@ -1,7 +1,7 @@
-"""Positions on Oracle, on a model of its transactions: no change is lost, none comes twice, none comes half.
+"""Positions on Oracle, on a model of its transactions: no change is lost or comes twice, no transaction comes in part.
 
-No Oracle server takes part: what the model assumes of one stands at the head of `transaction_model.py`. The code that
-takes positions is the product's own. Of each rule that it follows a test shows what goes wrong without it.
+No Oracle server takes part: `transaction_model.py` states what the model assumes. The code that takes positions is the
+product's own. For each of its rules a test shows what goes wrong without it.
 """
 
 import random
@@ -26,7 +26,7 @@ NOTHING = QueuePosition(0, 0, frozenset(), frozenset(), HERE)
 
 
 def steady(reader: Reader, previous: QueuePosition | None) -> QueuePosition:
-    """`take`, as often as instances come and go meanwhile."""
+    """`take`, repeated while instances start or stop."""
     while True:
         try:
             return take(reader, previous)
@@ -35,9 +35,9 @@ def steady(reader: Reader, previous: QueuePosition | None) -> QueuePosition:
 
 
 def compare_block(world: World, marker: QueuePosition) -> set[str]:
-    """What is wrong where a block is read as of the marker's SCN, and changes that the marker covers are dropped there.
+    """The faults of a block that is read as of the marker's SCN, when changes that the marker covers are dropped.
 
-    Changes that were purged do not come again, whatever a position says of them.
+    Purged changes do not come again, whatever a position covers.
     """
     read = {it.xid for it in world.committed if it.commit is not None and it.commit <= marker.scn}
     found = set()
@@ -51,7 +51,7 @@ def compare_block(world: World, marker: QueuePosition) -> set[str]:
 
 @dataclass
 class Slave:
-    """What one slave got, and how far it is."""
+    """The changes that one slave has received, and its position."""
 
     position: QueuePosition = NOTHING
     keys: list[int] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Slave:
     windows: int = 0
 
     def follow(self, world: World, reader: Reader, order: Order) -> None:
-        """One window, read after its end was taken."""
+        """Reads one window, after its end was taken."""
         target = steady(reader, self.position if self.position != NOTHING else None)
         world.run(world.some())
         self.windows += 1
@@ -80,7 +80,7 @@ class Slave:
         self.position = target
 
     def judge(self, world: World) -> set[str]:
-        """What is wrong after everything ended."""
+        """What is wrong at the end."""
         times = Counter(self.keys)
         found = set(self.faults)
         if any(key not in times for it in world.committed for key, _ in it.rows):
@@ -96,12 +96,12 @@ class Slave:
 
 
 def by_key(window: Window) -> list[int]:
-    """As the product applies them."""
+    """Changes in the order in which the product applies them."""
     return sorted(key for _, key in window)
 
 
 def by_last_key(window: Window) -> list[int]:
-    """Transaction by transaction."""
+    """Changes transaction by transaction."""
     last = dict(sorted(window, key=lambda change: change[1]))
     return [key for _, key in sorted(window, key=lambda change: (last[change[0]], change[1]))]
 
@@ -116,9 +116,9 @@ def purge_covered(world: World, slaves: list[Slave]) -> None:
 def play(
     seed: int, settings: Settings, kind: type[Reader] = Reader, order: Order = by_key, purge: Purge = purge_covered
 ) -> set[str]:
-    """A random history, two slaves that follow it, and markers that loads take meanwhile: what went wrong.
+    """Plays a random history with two slaves and with markers of loads; returns what went wrong.
 
-    `kind`: how a master is asked.
+    `kind`: the class that reads the master.
     """
     world = World(seed, settings)
     chance = random.Random(seed ^ 0x5EED)
@@ -180,7 +180,7 @@ def test_changes_may_be_applied_transaction_by_transaction_in_the_order_of_their
 
 
 class OnlyKeysOfTheRange(Reader):
-    """A running transaction counts as open although a change of it can be seen, if its key is older."""
+    """Counts a running transaction as open although a change of it is visible, if its key is older."""
 
     def visible(self, scn: int, above: int, up_to: int, among: Collection[int]) -> Collection[int]:
         return super().visible(scn, above, up_to, ())
@@ -188,7 +188,7 @@ class OnlyKeysOfTheRange(Reader):
 
 @dataclass
 class EndOfTheCache(Reader):
-    """`low` is what the dictionary calls the sequence's last number: the end of the numbers in stock."""
+    """Takes as `low` the sequence's last number of the dictionary, which is the end of the cached numbers."""
 
     draws: int = 0
 
@@ -199,7 +199,7 @@ class EndOfTheCache(Reader):
 
 
 class NoPrepared(Reader):
-    """Prepared transactions are looked for in the list of running ones alone."""
+    """Reads prepared transactions from the list of running ones only."""
 
     def prepared(self) -> Collection[int]:
         return ()
@@ -207,7 +207,7 @@ class NoPrepared(Reader):
 
 @dataclass
 class ListedOnce(Reader):
-    """The list of running transactions is read on one side of the prepared ones."""
+    """Reads the list of running transactions only before the prepared ones."""
 
     asked: int = 0
     reads: int = 1
@@ -218,14 +218,14 @@ class ListedOnce(Reader):
 
 
 class ListedAfter(ListedOnce):
-    """… on the other side."""
+    """Reads the list of running transactions only after the prepared ones."""
 
     def __init__(self, world: World, instance: int):
         super().__init__(world, instance, reads=0)
 
 
 class OwnScn(Reader):
-    """The SCN of one's own instance, as if there were no other."""
+    """Uses the SCN of its own instance only."""
 
     def scns(self) -> list[int]:
         self._meanwhile()
@@ -233,21 +233,21 @@ class OwnScn(Reader):
 
 
 class NoWait(Reader):
-    """The highest SCN, whether or not the other instances have reached it."""
+    """Uses the highest SCN without waiting for the other instances to reach it."""
 
     def scns(self) -> list[int]:
         return [max(super().scns())]
 
 
 class NoThreads(Reader):
-    """Nobody looks whether an instance is lost."""
+    """Does not notice a lost instance."""
 
     def threads(self) -> Collection[Thread]:
         return ()
 
 
 def first_keys_order(window: Window) -> list[int]:
-    """Transaction by transaction, in the order of their first keys, as xmlBlaster does."""
+    """Changes transaction by transaction, in the order of their first keys, as xmlBlaster does."""
     first: dict[int, int] = {}
     for xid, key in sorted(window, key=lambda change: change[1]):
         first.setdefault(xid, key)

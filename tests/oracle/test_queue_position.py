@@ -1,4 +1,4 @@
-"""Positions in ITEMS of Oracle: what they cover, how they are kept, what is refused."""
+"""Positions in ITEMS of Oracle: what they cover, how they are stored, what is refused."""
 
 from dataclasses import asdict, replace
 

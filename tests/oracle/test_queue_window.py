@@ -1,4 +1,4 @@
-"""What reads and purges ITEMS agrees with the positions. It runs on SQLite, where its words mean the same."""
+"""The conditions of reads and purges of ITEMS agree with positions. They run on SQLite, where they mean the same."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def positions(draw: st.DrawFn) -> QueuePosition:
 
 @contextmanager
 def items(owners: list[int]) -> Iterator[sqlite3.Connection]:
-    """A database with ITEMS: a change a key, by these transactions, and a row in LONGS_TABLE for each."""
+    """A database with ITEMS: one change for each key, by these transactions, and a row in LONGS_TABLE for each."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute(
             "CREATE TABLE DEMO_ITEMS "

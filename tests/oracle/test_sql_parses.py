@@ -53,7 +53,7 @@ def test_the_parser_refuses_broken_text() -> None:
 
 
 @pytest.mark.long
-def test_the_parser_says_of_each_file_what_is_recorded() -> None:
+def test_the_parser_confirms_the_record() -> None:
     assert dict(parse.parse(parse.units())) == parse.record()
 
 

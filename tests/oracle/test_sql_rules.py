@@ -1,4 +1,4 @@
-"""What holds of include/sql/oracle as a whole: prefixes, second runs, what uninstalling and the grants name, names of
+"""Rules for all of include/sql/oracle: prefixes, second runs, completeness of uninstalling and of grants, names of
 parameters."""
 
 import ast
@@ -25,7 +25,7 @@ CREATED = re.compile(
 
 
 def created() -> set[tuple[str, str, bool]]:
-    """Kind and name of what the files make, and whether a second statement replaces it."""
+    """Kind and name of each created object, and whether a second run replaces it."""
     return {
         (found["kind"], found["name"], found["again"] is not None)
         for name, text in CODE.items()
@@ -40,7 +40,7 @@ def test_every_object_bears_the_prefix() -> None:
 
 
 def test_a_second_run_makes_nothing_twice() -> None:
-    """What cannot be replaced is made by the procedure that looks first, under the name that it looks for."""
+    """Objects that cannot be replaced are created by the procedure that first looks for their name."""
     looked_for = re.findall(r"make\('([^']+)', q'~\s*CREATE \w+ (\S+)", CODE["resources_v1"])
     assert all(asked == made for asked, made in looked_for)
     assert {name for _, name, again in created() if not again} == {name for _, name in looked_for}
@@ -85,7 +85,7 @@ def test_every_package_that_blocks_call_is_granted() -> None:
 
 
 @pytest.mark.parametrize("slave", [False, True])
-def test_accounts_of_the_tests_get_what_an_administrator_is_told_to_grant(slave: bool) -> None:
+def test_accounts_of_the_tests_get_the_documented_grants(slave: bool) -> None:
     granted = server.grants("TRIED", slave=slave)
     assert ("GRANT EXECUTE ON SYS.DBMS_FLASHBACK TO TRIED" in granted) is not slave
     assert "GRANT EXECUTE ON SYS.DBMS_LOCK TO TRIED" in granted
@@ -108,7 +108,7 @@ def test_a_slave_is_granted_all_that_its_check_asks_for_and_its_statements_call(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_head_says_who_calls_the_file_and_with_which_privileges(name: str) -> None:
+def test_a_header_names_callers_and_privileges(name: str) -> None:
     head = FILES[name].split("\n\n", 1)[0]
     assert ("Called by:" in head or "Binds:" in head) and "Privileges:" in head and "Oldest version:" in head
     for method in re.findall(r"Server\.(\w+)", head):
@@ -129,7 +129,7 @@ RESERVED = frozenset(_RESERVED.split())
 
 
 def texts_of_statements() -> Iterator[tuple[str, str]]:
-    """The files, and the texts in the modules of the vendor, which have statements among them."""
+    """The files, and the strings in the vendor's modules, some of which are statements."""
     for name in sql_units.names():
         yield name, "\n".join(sql_units.units(name).values())
     for module in sorted(VENDOR.rglob("*.py")):
@@ -149,6 +149,6 @@ PAGES = [Path(__file__).resolve().parents[2] / "docs" / f"{name}.md" for name in
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_page_says_of_each_file_on_what_it_ran(name: str) -> None:
+def test_a_page_lists_for_each_file_where_it_ran(name: str) -> None:
     rows = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     assert any(f"`{name}`" in row or f"`{name}.sql`" in row for row in rows)

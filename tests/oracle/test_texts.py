@@ -1,4 +1,4 @@
-"""Texts of statements that a server would refuse where they pass what it takes, and names of columns."""
+"""Texts of statements near the server's limits, and names of columns."""
 
 import hashlib
 import re
@@ -31,14 +31,14 @@ def test_a_value_whose_text_fits_is_hashed_by_the_servers_own_function(short: st
 
 
 @pytest.mark.parametrize("long", ["RAW(2000)", "NVARCHAR2(1334)", "NCHAR(2000)"])
-def test_a_value_whose_text_may_pass_4000_bytes_is_hashed_as_a_lob(long: str) -> None:
-    """Two digits a byte and what begins them; three bytes a character: ORA-01489, ORA-22835."""
+def test_a_value_whose_text_may_exceed_4000_bytes_is_hashed_as_a_lob(long: str) -> None:
+    """Binary needs two digits a byte and a prefix, texts up to three bytes a character: ORA-01489, ORA-22835."""
     assert "DBMS_CRYPTO.HASH(TO_CLOB(" in digest(long).row() and "TO_CLOB(" in digest(long).text("C1")
 
 
 @pytest.mark.parametrize("kind", ["CHAR(2 CHAR)", "NCHAR(2)", "CLOB", "NCLOB", "BLOB"])
-def test_what_is_empty_without_being_null_is_told_from_null(kind: str) -> None:
-    """Blanks alone are NULL without them; the driver says the same of an empty LOB."""
+def test_empty_values_are_distinguished_from_null(kind: str) -> None:
+    """A text of blanks would be NULL without them; the driver reports the same for an empty LOB."""
     text = digest(kind).text("C1")
     mark = text.partition("THEN ")[2].partition("'")[2].partition("'")[0]
     assert mark and ColumnTexts.shown(mark) == "" and ColumnTexts.shown(mark.encode()) == "\\x"
@@ -47,7 +47,7 @@ def test_what_is_empty_without_being_null_is_told_from_null(kind: str) -> None:
 
 
 def test_the_text_of_a_row_of_many_columns_is_a_lob_from_its_beginning() -> None:
-    """Only what begins as one goes on as one; else the server refuses what has more than 4,000 bytes."""
+    """A concatenation is a LOB only if it begins as one; otherwise the server refuses more than 4,000 bytes."""
     assert digest(*["NUMBER(10,0)"] * 66).joined([f"C{n}" for n in range(1, 67)]).startswith("TO_CHAR(")
     assert digest(*["NUMBER(10,0)"] * 67).joined([f"C{n}" for n in range(1, 68)]).startswith("TO_CLOB(TO_CHAR(")
 
@@ -65,7 +65,7 @@ def test_all_other_names_are_taken(name: str) -> None:
 
 
 def test_a_list_has_no_more_values_than_the_server_takes() -> None:
-    """ORA-01795: of blocks that differ, and of rejects that a person names, there may be more."""
+    """ORA-01795: there may be more different blocks, or rejects named by a person."""
     classes = Digester().table(
         TableShape(TableName("SHOP", "T"), (Column("V", "VARCHAR2(9 CHAR)", 1),)),
         (Compared("V", "VARCHAR2(9 CHAR)", logical("VARCHAR2(9 CHAR)")),), (), Method.CANONICAL, (), 5_000,

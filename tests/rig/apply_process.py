@@ -30,7 +30,7 @@ class ApplyProcess(AbstractContextManager["ApplyProcess"]):
     """It is killed at the end, too. An await of the rig raises what ended it by itself."""
 
     def __init__(self, rig: Rig, *paths: Path):
-        """`paths`: where modules of the configuration's owner lie."""
+        """`paths`: folders with modules of the configuration's owner."""
         self._rig = rig
         self._paths = paths
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,9 +53,8 @@ class ApplyProcess(AbstractContextManager["ApplyProcess"]):
         process.wait()
 
     def kill_in_the_middle(self, table: TableName, change: str) -> None:
-        """Kills it within the transaction in which it applies `change`, given on the master, to `table` of the slave;
-        starts it anew.
-        """
+        """Kills it within the transaction in which it applies `change`, a statement of the master, to `table` of the
+        slave, and starts it again."""
         rig = self._rig
         with connect(rig.slave_info, application="holder") as holder:
             holder.execute(f"LOCK TABLE {quoted(table.schema, table.name)} IN SHARE MODE".encode())
@@ -65,7 +64,7 @@ class ApplyProcess(AbstractContextManager["ApplyProcess"]):
         self._begin()
 
     def restart(self, between: Callable[[], object] = lambda: None) -> None:
-        """Kills it, and starts it anew after what is done `between`."""
+        """Kills it, calls `between`, and starts it again."""
         self.kill()
         between()
         self._begin()

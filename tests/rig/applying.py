@@ -20,7 +20,7 @@ class Applied(Protocol):
 
 
 class Applying(AbstractContextManager["Applying"]):
-    """An apply that runs in a thread. What ended it is raised by an await of the rig, else on leaving."""
+    """An apply in a thread. Its error is raised by an await of the rig, else on leaving."""
 
     def __init__(self, rig: Applied, executor: Executor):
         self.rig = rig
@@ -43,7 +43,7 @@ class Applying(AbstractContextManager["Applying"]):
 
     @property
     def in_normal_mode(self) -> bool:
-        """Whether it has taken over, which decides the mode, and safe mode is over."""
+        """Whether it has claimed the slave and left safe mode."""
         checkpoint = self.loop.checkpoint
         told = checkpoint is not None and self.loop.report.status.read().get("epoch") == checkpoint.epoch
         return told and not self.loop.mode.on

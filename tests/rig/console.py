@@ -1,4 +1,4 @@
-"""A console for tests of commands that ask."""
+"""A console for tests of commands with questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from sluice.cli.console import Console, Unanswered
 
 @dataclass
 class Told(Console):
-    """A console without a terminal: answers that were thought of before."""
+    """A console without a terminal, with prepared answers."""
 
     answers: dict[str, str] = field(default_factory=dict)
     yes: bool = False

@@ -13,9 +13,8 @@ Worker = Callable[[str, Callable[[], bool]], LoadReport]
 def in_threads(
     job: LoadJob, worker: Worker, loaders: int = 2, watch: Callable[[], object] = lambda: None
 ) -> list[LoadReport]:
-    """Runs the loaders of a job; what each of them reports. Raises what the first failing one raised, or `watch`,
-    which is called now and then as long as they run.
-    """
+    """Runs the loaders of a job; returns their reports. Raises the first error of a loader, or that of `watch`, which
+    is called regularly while they run."""
     reports: list[LoadReport] = []
     failures: list[BaseException] = []
 
@@ -42,7 +41,7 @@ def in_threads(
 
 
 class Background(threading.Thread):
-    """Does something in a thread that has begun; `failure` is what ended it early."""
+    """Runs a function in a thread; `failure` is its error."""
 
     def __init__(self, task: Callable[[], object]):
         super().__init__(daemon=True)
@@ -57,7 +56,7 @@ class Background(threading.Thread):
             self.failure = failure
 
     def end(self, seconds: float = 60.0) -> BaseException | None:
-        """Awaits its end; what ended it early."""
+        """Waits for its end; returns its error."""
         self.join(seconds)
         assert not self.is_alive(), f"it did not end within {seconds:g} s"
         return self.failure

@@ -59,7 +59,7 @@ class Net:
         return cls(database, redis_url, redis_store.connect(redis_url), folder)
 
     def configure(self, *texts: str) -> None:
-        """Replication files, as YAML; makes the databases that they name and that are not there yet."""
+        """Writes replication files (YAML); creates the databases that they name, if missing."""
         for number, text in enumerate(texts):
             (self.folder / f"{number}.yaml").write_text(text)
         with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(self.folder)):
@@ -74,14 +74,14 @@ class Net:
                     )
 
     def at(self, conn_id: str, statement: str, *values: Any) -> list[Any]:
-        """Runs a statement in a database; its rows."""
+        """Runs a statement in a database; returns its rows."""
         cursor = self.sessions[conn_id].execute(statement.encode(), list(values) or None)
         return cursor.fetchall() if cursor.description else []
 
     # -- what the DAGs do
 
     def capture(self, prefix: str) -> reconcile.ReconcileReport:
-        """Installs, and reconciles."""
+        """Installs the resources, and reconciles the tables."""
         one = self.replications[prefix]
         master = self.sessions[one.master.conn_id]
         resources.install(master, one.prefix, one.master.schema, one.master.cascade)
@@ -94,25 +94,25 @@ class Net:
         return Update.named(self.pair(prefix, slave), update_id or f"update {uuid.uuid4().hex[:6]}")
 
     def rig(self, prefix: str, slave: str) -> Rig:
-        """One pair of the net; its sessions are the net's."""
+        """The rig of one pair of the net; its sessions are the net's."""
         one = self.replications[prefix]
         sessions = self.sessions[one.master.conn_id], self.sessions[one.slaves[slave].conn_id]
         return Rig(self.pair(prefix, slave), self.redis_url, self.store, *sessions)
 
     def prepare(self, update: Update) -> None:
-        """All steps up to TRANSITION."""
+        """Runs all steps up to TRANSITION."""
         self.capture(str(update.prefix))
         steps.begin(update, self.store)
         steps.create_tables(update)
         steps.plan(update, self.store)
 
     def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
-        """A load job with its loaders in threads; raises what the first failing one raised."""
+        """Runs a load job with its loaders in threads; raises the first error of a loader."""
         with LoadJob(update) as job:
             return in_threads(job, partial(load_worker, update), loaders)
 
     def follow(self, prefix: str, slave: str) -> None:
-        """The slave is NORMAL from now on, with the rows it has."""
+        """Makes the slave NORMAL at the current position, with the rows it has."""
         self.rig(prefix, slave).follow()
 
     def apply(self, prefix: str, slave: str) -> Applying:
@@ -121,7 +121,8 @@ class Net:
 
     @contextmanager
     def applying(self, *pairs: tuple[str, str]) -> Iterator[list[Applying]]:
-        """The real applies of these pairs (prefix, slave), each in a thread; raises what ended one of them."""
+        """Runs the real applies of these pairs (prefix, slave), each in a thread; raises an error that ended one of
+        them."""
         running = [self.apply(*pair) for pair in pairs]
         with ExitStack() as stack:
             for each in running:
@@ -149,7 +150,7 @@ class Net:
         until(current, running, seconds)
 
     def await_progress(self, prefix: str, slave: str, running: Iterable[Fails]) -> None:
-        """Returns when the slave has got on, while its master is written to."""
+        """Returns when the slave has applied something, while its master is written to."""
         checkpoints = self.rig(prefix, slave).checkpoints
         before = checkpoints.configured().position
         until(lambda: checkpoints.configured().position != before, running)
@@ -171,7 +172,7 @@ class Net:
 
 
 def until(condition: Callable[[], bool], running: Iterable[Fails] = (), seconds: float = 60.0) -> None:
-    """Waits; raises what ended one of the applies meanwhile."""
+    """Waits; raises an error that ended one of the applies meanwhile."""
     end = time.monotonic() + seconds
     while not condition():
         for each in running:

@@ -1,4 +1,4 @@
-"""A master whose redo is in the output of two threads, and that shows its rows as of the SCN of each transaction.
+"""A master whose redo is in the output of two threads, and that can read its rows as of the SCN of each transaction.
 
 Its database is a stand-in, PostgreSQL or what speaks its language: an SCN is a snapshot there, which a session of its
 own keeps. The output is what OpenLogReplicator would write of the same transactions.
@@ -24,7 +24,7 @@ FIRST_SCN = 100
 
 
 class RedoMaster:
-    """`run`: a statement of the transaction under way; `commit`: ends it; `hold`: keeps what is committed as an SCN."""
+    """`run` runs a statement of the open transaction, `commit` ends it, `hold` keeps what is committed as an SCN."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class RedoMaster:
         return row("c", number, None, {"N": number, "V": text}, BAG)
 
     def assert_same(self, found: Callable[[str], Sequence[tuple[Any, ...]]]) -> None:
-        """`found`: the slave's rows by a table's name."""
+        """`found`: the slave's rows by the name of the table."""
         assert {int(key): (name, note) for key, name, note in found("T")} == self.rows
         assert {(int(a), b): v for a, b, v in found("PAIRS")} == self.pairs
         bag = [(int(n), v) for n, v in found("BAG")]

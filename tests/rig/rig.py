@@ -57,7 +57,8 @@ MakePair = Callable[..., "Rig"]
 
 
 def configured(folder: Path, **sections: Any) -> Replication:
-    """The replication DEMO_, from a file that is written to `folder`. Tables that the master drops go on slaves too."""
+    """The replication DEMO_, from a file that is written to `folder`. Tables that the master drops are dropped on
+    slaves, too."""
     folder.mkdir(parents=True, exist_ok=True)
     for slave in sections["slaves"].values():
         slave.setdefault("on_drop", "drop")
@@ -176,7 +177,7 @@ class Rig:
 
     @property
     def name(self) -> str:
-        """Of the slave."""
+        """The slave's name."""
         return self.pair.slave.name
 
     @property
@@ -189,29 +190,29 @@ class Rig:
 
     @property
     def schema(self) -> str:
-        """Of Sluice's own objects on the slave."""
+        """The schema of Sluice's own objects on the slave."""
         return self.pair.slave.schema
 
     def with_slave(self, **options: Any) -> "Rig":
-        """The same with other options of its slave."""
+        """The same rig with other options of its slave."""
         return self.with_options(slaves={self.name: replace(self.pair.slave, **options)})
 
     def with_options(self, **options: Any) -> "Rig":
-        """The same with another configuration."""
+        """The same rig with another configuration."""
         replication = replace(self.replication, **options)
         return replace(self, pair=replace(self.pair, replication=replication, slave=replication.slaves[self.name]))
 
     # -- before an apply
 
     def begin(self, tables: str) -> None:
-        """From two empty databases on: the DDL, capture, the state NORMAL."""
+        """Prepares two empty databases: runs the DDL, captures, sets the state NORMAL."""
         for connection in (self.master, self.slave):
             connection.execute(tables)
         self.install()
         self.follow()
 
     def follow(self) -> None:
-        """The slave is NORMAL from now on, with the rows it has."""
+        """Makes the slave NORMAL at the current position, with the rows it has."""
         with self.slave.transaction():
             checkpoints = self.checkpoints
             checkpoints.ensure()
@@ -233,7 +234,7 @@ class Rig:
             self.capture_table(resolved.table.name, resolved.table.schema)
 
     def capture_table(self, table: str, schema: str = "public") -> None:
-        """Registers a table, if it is not, and makes its triggers."""
+        """Registers a table, unless it is registered, and creates its triggers."""
         registry = Registry(self.master, self.pair.prefix, self.replication.master.schema)
         if not registry.has(TableName(schema, table)):
             registry.register(TableName(schema, table))
@@ -245,21 +246,21 @@ class Rig:
         return Update.named(self.pair, update_id or f"update {uuid.uuid4().hex[:6]}", Selection.from_dict(choice))
 
     def prepare(self, update: Update) -> None:
-        """All steps up to TRANSITION, or, of a part, up to tables that are loading."""
+        """Runs all steps up to TRANSITION, or, for a part, up to the state loading of its tables."""
         self.capture()
         steps.begin(update, self.store)
         steps.create_tables(update)
         steps.plan(update, self.store, steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else "")
 
     def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
-        """A load job with its loaders in threads; raises what the first failing one raised."""
+        """Runs a load job with its loaders in threads; raises the first error of a loader."""
         with LoadJob(update) as job, LoadSnapshot(update) as held:
             reports = in_threads(job, partial(load_worker, update), loaders, lambda: (job.tick(), held.check()))
         steps.arrive(update, self.store)
         return reports
 
     def load_to_normal(self, update: Update) -> None:
-        """Loads, and awaits NORMAL with all that was loaded ready, to which an apply brings it."""
+        """Loads, and waits for NORMAL with all loaded tables ready, which needs a running apply."""
         self.load(update)
         self.await_normal()
 
@@ -270,12 +271,12 @@ class Rig:
         ]
 
     def declare_normal(self) -> None:
-        """What the apply does when no change came during the load."""
+        """Does what the apply does when no change came during the load."""
         with self.slave.transaction():
             self.checkpoints.move(SlaveState.NORMAL)
 
     def slow_down(self, table: str, seconds: float) -> None:
-        """Each row stored on the slave takes that long, so that a load can be met in its middle."""
+        """Makes the store of each row on the slave take that long, so that a test can act in the middle of a load."""
         self._slow(f"PERFORM pg_sleep({seconds});")
         self.slave.execute(
             f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION public.slow()".encode()
@@ -283,7 +284,7 @@ class Rig:
         self.slave.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER slow".encode())
 
     def hold(self, *tables: str) -> "psycopg.Connection[Any]":
-        """No row of them is stored on the slave before the session that this returns is closed."""
+        """Keeps any row of the tables from being stored on the slave until the returned session is closed."""
         holder = connect(self.slave_info, application="holder", autocommit=True)
         holder.execute(f"SELECT pg_advisory_lock({HELD})".encode())
         for table in tables:
@@ -292,7 +293,7 @@ class Rig:
         return holder
 
     def full_speed(self) -> None:
-        """Rows stored from now on take no longer than they do."""
+        """From now on rows are stored at full speed."""
         self._slow("")
 
     def _slow(self, wait: str) -> None:
@@ -308,7 +309,7 @@ class Rig:
         return Applying(self, ThreadExecutor(parallelism))
 
     def now(self) -> Position:
-        """Where the master stands."""
+        """The master's current position."""
         return position.take(self.master, self.pair.prefix, self.replication.master.schema)
 
     def await_current(self, seconds: float = 120.0) -> None:
@@ -317,7 +318,7 @@ class Rig:
         self.await_that(lambda: (applied := self.applied) is not None and applied.covers_all_of(now), seconds)
 
     def await_applied(self, running: Applying, seconds: float = 120.0) -> None:
-        """The same, wherever the apply keeps its checkpoint."""
+        """As `await_current`, wherever the apply keeps its checkpoint."""
         now = self.now()
         self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
 
@@ -328,12 +329,12 @@ class Rig:
         )
 
     def await_normal_mode(self, running: Applying) -> None:
-        """Returns when all is applied and changes must match the slave's rows."""
+        """Returns when all is applied and the apply has left safe mode."""
         self.await_current()
         self.await_that(lambda: running.in_normal_mode)
 
     def await_that(self, condition: Callable[[], object], seconds: float = 120.0) -> None:
-        """Raises what ended the apply, should it end before the condition holds."""
+        """Waits for the condition; raises an error that ended the apply before."""
         end = time.monotonic() + seconds
         while not condition():
             if self.failure is not None:
@@ -343,7 +344,7 @@ class Rig:
             time.sleep(0.02)
 
     def set_back(self, to: Position | None) -> None:
-        """The checkpoint is what it was at `to`; the rows stay as they are."""
+        """Sets the checkpoint to `to`; the rows are not changed."""
         assert to is not None
         with self.slave.transaction():
             self.checkpoints.start_at(to)
@@ -362,7 +363,7 @@ class Rig:
 
     @property
     def applied(self) -> Position | None:
-        """What the slave has applied, as its checkpoint says, wherever that is kept."""
+        """The slave's position, from its checkpoint, wherever that is kept."""
         stored = self.stored_checkpoint.read() if self.pair.slave.checkpoint == "redis" else None
         if stored is not None:
             return stored.position
@@ -371,7 +372,7 @@ class Rig:
 
     @property
     def stored_checkpoint(self) -> StoredCheckpoint:
-        """That in Redis."""
+        """The checkpoint in Redis."""
         return StoredCheckpoint(self.store, self.pair.prefix, self.name)
 
     def state(self) -> SlaveState:
@@ -392,7 +393,7 @@ class Rig:
         return [row for (row,) in connection.execute(f'SELECT t::text COLLATE "C" FROM {name} t ORDER BY 1').fetchall()]
 
     def differences(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Of each table that differs some rows only on the master, and some only on the slave."""
+        """For each different table some rows that only the master has, and some that only the slave has."""
         found = {}
         for table in self.tables(self.master):
             master, slave = self.rows(self.master, table), self.rows(self.slave, table)
@@ -413,7 +414,7 @@ class Rig:
 
 
 def rows_of(connection: psycopg.Connection[Any], table: TableName, master: psycopg.Connection[Any]) -> list[str]:
-    """The rows of a table, one text each, in the master's columns, sorted."""
+    """The rows of a table as texts, in the master's columns, sorted."""
     shape = catalog.shape(master, table)
     assert shape is not None
     columns = ", ".join(f"{quoted(column.name)}::text" for column in shape.columns)

@@ -1,4 +1,4 @@
-"""The stack as a service manager runs it: brought up once, mended after accidents, taken down without a trace."""
+"""The stack as a service manager runs it: started once, repaired after accidents, stopped without a trace."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ from tests.traces import nothing_runs
 
 @contextlib.contextmanager
 def new_home() -> Iterator[Path]:
-    """A folder for a home; whatever a test leaves running in it is ended."""
+    """A folder for a home; running processes of it are ended after the test."""
     path = new_folder("sluice-test-") / "home"
     try:
         yield path
@@ -56,14 +56,14 @@ def new_home() -> Iterator[Path]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A home that nobody used before."""
+    """A new home."""
     with new_home() as path:
         yield path
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
-    """The home of the stack that most tests here share, each finding it up, whatever the one before did to it."""
+    """The home of the stack that most tests here share; each finds it running, whatever the one before did to it."""
     with new_home() as path:
         yield path
 
@@ -186,7 +186,7 @@ def test_records_of_a_machine_that_was_switched_off_are_not_believed(folder: Pat
     assert stack.status().is_up
 
 
-def test_a_port_in_use_is_told_before_anything_starts(folder: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortInUse) as raised:
@@ -237,7 +237,7 @@ def test_an_unusable_home_says_why_and_what_else_to_do(folder: Path) -> None:
     folder.unlink()
 
 
-def test_a_full_disk_is_told_before_anything_starts_and_hinders_no_stop(
+def test_a_full_disk_is_reported_before_anything_starts_and_hinders_no_stop(
     stack: Stack, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100 << 20, 99 << 20, 1 << 20))
@@ -247,7 +247,7 @@ def test_a_full_disk_is_told_before_anything_starts_and_hinders_no_stop(
     assert nothing_runs(shared)
 
 
-def test_what_needs_a_running_stack_says_so(folder: Path) -> None:
+def test_commands_that_need_a_running_stack_say_so(folder: Path) -> None:
     with pytest.raises(StackNotUp, match=r"\./sluice up"):
         Stack(folder).kill("master")
 
@@ -297,7 +297,7 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         )
 
 
-def test_a_folder_of_replications_is_in_force_at_once_and_what_is_not_is_said(stack: Stack, shared: Path) -> None:
+def test_a_folder_of_replications_takes_effect_at_once_and_ignored_files_are_named(stack: Stack, shared: Path) -> None:
     own = shared.parent / "own"
     own.mkdir()
     (own / "SHOP.yaml").write_text(
@@ -345,7 +345,7 @@ def test_the_folder_that_a_former_demo_left_in_force_is_no_longer(folder: Path) 
     assert Stack(folder).replications == (REPLICATIONS,)
 
 
-def test_passwords_are_told_to_who_asks_for_them_and_let_in(stack: Stack) -> None:
+def test_passwords_are_shown_on_request_and_work(stack: Stack) -> None:
     assert "://" not in places(stack, secrets=True)
     urls = re.findall(r"\S+://\S+", places(stack, secrets=True, urls=True))
     databases, stores = ([url for url in urls if url.startswith(kind)] for kind in ("postgresql:", "redis:"))

@@ -33,7 +33,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def account(postgres: PostgresServer) -> Iterator[str]:
-    """A role that may log in, and no more."""
+    """A role that may log in, without other privileges."""
     name = "alone"
     with postgres.connect() as connection:
         connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
@@ -46,7 +46,7 @@ def account(postgres: PostgresServer) -> Iterator[str]:
 
 
 class Machine:
-    """`./sluice` with what a person there would set."""
+    """`./sluice` with the environment of a person there."""
 
     def __init__(self, library: Path, folder: Path, **variables: str) -> None:
         self.library, self.folder, self.variables = library, folder, variables
@@ -66,7 +66,7 @@ class Machine:
 
 
 def in_environment(info: ConnectionInfo, account: str) -> str:
-    """A connection as Airflow's variables hold it."""
+    """A connection in the format of Airflow's variables."""
     login = f"{account}:{quote(PASSWORD, safe='')}"
     return f"postgresql://{login}@{info.host}:{info.port}/{quote(info.database, safe='')}?connect_timeout=9"
 

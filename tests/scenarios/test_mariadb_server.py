@@ -1,4 +1,4 @@
-"""The MariaDB server that Sluice starts for itself."""
+"""The MariaDB server that Sluice starts."""
 
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What an application may do on its master: a schema, its three roles, and scenarios of their statements as data.
+"""What an application may do on its master: a schema, its three roles, and scenarios of statements as data.
 
-Each scenario is run on a fresh copy of the schema. A statement is `(role, text)`; the rows of a COPY … FROM STDIN
-follow its first line.
+Each scenario runs on a fresh copy of the schema. A statement is `(role, text)`; the rows of a COPY … FROM STDIN follow
+its first line.
 """
 
 ADMINISTRATOR, OWNER, WRITER, OTHER = "postgres", "Shop Owner", "select", "Other"

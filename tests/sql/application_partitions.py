@@ -1,4 +1,4 @@
-"""Scenarios of an application: partitions, and what becomes of their owners."""
+"""Scenarios of an application: partitions, and changes of their owners."""
 
 from tests.sql.application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
 

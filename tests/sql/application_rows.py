@@ -1,4 +1,4 @@
-"""Scenarios of an application: rows: every way to write them."""
+"""Scenarios of an application: all ways to write rows."""
 
 from tests.sql.application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
 

@@ -18,7 +18,7 @@ def master(database: Callable[..., ConnectionInfo]) -> Master:
 
 @pytest.fixture(params=["event triggers", "comparison"])
 def any_master(request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo]) -> Master:
-    """With a superuser's event triggers, and as an account that may not make any."""
+    """A master with a superuser's event triggers, and one whose account may not create any."""
     made = Master(database(role=request.param == "comparison"))
     made.sql("CREATE SCHEMA IF NOT EXISTS public", ORDERS)
     made.install()

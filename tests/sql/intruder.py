@@ -1,5 +1,7 @@
-"""An owner of captured tables who tries to have code of his own run with the rights of others, and the canary that
-tells: `app.boom…` functions say by a warning which role runs them."""
+"""An owner of captured tables who tries to run own code with the rights of others, and a canary that detects it:
+
+`app.boom…` functions report by a warning which role runs them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +66,7 @@ class Intruder:
         connection.add_notice_handler(lambda notice: self.heard.append(notice.message_primary or ""))
 
     def session(self) -> psycopg.Connection[Any]:
-        """A log-in of the intruder's own."""
+        """A session of the intruder."""
         made = self.administrator.session()
         made.execute(f'SET SESSION AUTHORIZATION "{self.name}"')
         made.execute("SET search_path = app, public")
@@ -72,12 +74,12 @@ class Intruder:
         return made
 
     def run(self, *statements: str) -> None:
-        """Each statement commits by itself, but for what BEGIN holds together; none may fail."""
+        """Runs statements, each in its own transaction, except those between BEGIN and COMMIT; none may fail."""
         for statement in statements:
             self.connection.execute(statement)  # type: ignore[call-overload]
 
     def attempt(self, *statements: str) -> None:
-        """The same, where some may fail."""
+        """As `run`, but statements may fail."""
         for statement in statements:
             try:
                 self.connection.execute(statement)  # type: ignore[call-overload]
@@ -86,11 +88,11 @@ class Intruder:
                     self.connection.execute("ROLLBACK")
 
     def compare(self) -> None:
-        """What the apply does every second."""
+        """Compares definitions, as the apply does every second."""
         self.master.connection.execute(f"SELECT {self.master.name('check_structure')}()".encode())
 
     def gained(self) -> list[str]:
-        """What ran as anybody but the intruder."""
+        """The calls of `app.boom…` by roles other than the intruder."""
         return sorted(
             {text for text in self.heard if text.startswith("canary: ") and not text.endswith(f" {self.name}")}
         )
@@ -100,7 +102,7 @@ class Intruder:
 def intruding(
     database: Any, postgres: PostgresServer, *, event_triggers: bool, schema: str = "sluice", account: str = ""
 ) -> Iterator[Intruder]:
-    """An installation whose account has what grants.sql gives, and an intruder."""
+    """An installation whose account has the grants of grants.sql, and an intruder."""
     info: ConnectionInfo = database()
     administrator = Master(info, schema=schema)
     account = account or database(role=True).user

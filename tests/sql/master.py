@@ -36,18 +36,18 @@ class Item:
 
     @property
     def old(self) -> dict[str, str | None]:
-        """What OLDCONTENT itself says."""
+        """The columns of OLDCONTENT."""
         return dict(content.parse(self.oldcontent or ""))
 
     @property
     def old_row(self) -> dict[str, str | None]:
-        """The whole row before the change: of an update, CONTENT overlaid with OLDCONTENT."""
+        """The whole row before the change: for an update, CONTENT with the columns of OLDCONTENT replaced."""
         return {**self.new, **self.old}
 
 
 @dataclass
 class Master:
-    """`connection` commits each statement by itself; it has none of the canonical settings."""
+    """`connection` commits each statement; it has none of the canonical settings."""
 
     info: ConnectionInfo
     prefix: Prefix = field(default_factory=lambda: Prefix("DEMO_"))
@@ -57,7 +57,7 @@ class Master:
         self.connection = self.session()
 
     def session(self, user: str | None = None, *, autocommit: bool = True, **settings: str) -> psycopg.Connection[Any]:
-        """A further session, as an application would have one. The caller closes it, or leaves it to the end."""
+        """Another session, like an application's. The caller closes it, or leaves it to the end."""
         options = " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items())
         return psycopg.connect(
             host=self.info.host,
@@ -116,7 +116,7 @@ class Master:
         found.extend(self.items(after))
 
     def contents(self, table: str | TableName) -> Counter[tuple[tuple[str, str | None], ...]]:
-        """The rows of a table now, as multisets of (column, canonical text), generated columns left out."""
+        """The current rows of a table, as multisets of (column, canonical text), without generated columns."""
         name = resolved(table)
         with self.session(**{key: value for key, value in CANONICAL.items() if key != "client_encoding"}) as connection:
             columns = [
@@ -157,7 +157,7 @@ def resolved(name: str | TableName) -> TableName:
 
 
 def wanted(name: str | TableName, actions: str = "IUD", **options: Any) -> ResolvedTable:
-    """A table as the configuration would ask for it."""
+    """A table of the configuration."""
     return ResolvedTable(
         resolved(name),
         frozenset(actions),
@@ -202,5 +202,5 @@ class Model:
 
 
 def ddl(master: Master, after: int) -> list[Item]:
-    """The items of definitions that were written after the key `after`."""
+    """The items of definitions with keys above `after`."""
     return [item for item in master.items(after, ddl=True) if item.action in ("CREATE", "ALTER", "DROP")]

@@ -1,4 +1,4 @@
-"""`add` and `remove` on real servers: what they print and run, and that nothing stays of it."""
+"""`add` and `remove` on real servers: what they print and run, and that nothing remains."""
 
 import argparse
 import shlex
@@ -121,7 +121,7 @@ def sides_of(shop: Shop) -> list[str]:
 
 
 def added(shop: Shop, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Told:
-    """Everything, by an administrator; the account's password is kept as Airflow's connections would."""
+    """Adds everything, as an administrator; the account's password is kept in Airflow's connections."""
     console = Told(yes=True, answers={"A password for the new account": "of the account"})
     assert shop.add(console, *sides_of(shop), "--admin", "postgres", *arguments) == ["dr1"]
     for name, database in (("shop_master", shop.master), ("shop_dr1", shop.slave)):
@@ -151,7 +151,7 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
     assert "PASSWORD" not in console.text
 
 
-def test_what_was_printed_is_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_printed_statements_are_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     console = added(shop, monkeypatch)
     assert "of the account" not in console.text
     assert console.text.count("GRANT SET ON PARAMETER session_replication_role") == 1
@@ -243,8 +243,8 @@ def test_remove_leaves_the_catalogue_as_it_was(
 
 
 @pytest.mark.parametrize("revoke", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_what_was_removed_is_added_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, revoke: bool) -> None:
-    """The connections that alone had the account's password went with the removal."""
+def test_a_removed_replication_is_added_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, revoke: bool) -> None:
+    """The removal deletes the connections, which alone had the account's password."""
     added(shop, monkeypatch)
     options = ["--revoke", "--admin", "postgres"] if revoke else []
     remove.run(parsed("remove", "SHOP", *options), Told(yes=True), shop.where())
@@ -309,14 +309,14 @@ def test_nothing_is_removed_without_a_yes_and_with_it_what_was_never_installed_l
         assert differences(before, catalogue(connection)) == []
 
 
-def test_a_wildcard_that_means_no_table_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wildcard_without_tables_is_reported(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     console = added(shop, monkeypatch, "--tables", '"Mixed Case".e*', "--tables", "mixde.*")
     assert "tables named mixde.*: no table there has such a name. Correct the line" in console.text
     assert '"Mixed Case".e*: no table' not in console.text
 
 
 class Busy(Told):
-    """While it is asked whether the statements shall run, the application changes a table that they are for."""
+    """A console during whose question the application changes a table that the statements are for."""
 
     def __init__(self, shop: Shop):
         super().__init__(answers={"A password for the new account": "of the account"}, yes=True)
@@ -349,20 +349,20 @@ GRANT_WAITS = """
 """
 
 
-def test_what_the_application_alters_at_the_same_moment_is_granted_all_the_same(shop: Shop) -> None:
+def test_a_table_that_is_altered_meanwhile_gets_its_grants(shop: Shop) -> None:
     console = Busy(shop)
     assert shop.add(console, *sides_of(shop), "--admin", "postgres") == ["dr1"]
     console.application.join(30)
     assert console.met.is_set(), "no GRANT met the ALTER TABLE"
 
 
-def test_what_fails_in_an_administrators_session_is_told_as_it_is(shop: Shop) -> None:
+def test_an_error_of_an_administrators_session_is_shown_unchanged(shop: Shop) -> None:
     side = sides.Side("master", "shop_master", shop.server.info(shop.master), admin=shop.server.info(shop.master))
     with pytest.raises(StatementFailed, match="division by zero"):
         grants.carried_out(side, ["SELECT 1/0"])
 
 
-def test_a_file_of_somebody_else_is_never_overwritten(shop: Shop) -> None:
+def test_a_foreign_file_is_never_overwritten(shop: Shop) -> None:
     (shop.folder / "SHOP.yaml").write_text("prefix: OTHER_\nmaster: {conn_id: m}\nslaves: {}\ntables: {a.b: {}}\n")
     with pytest.raises(add.FileTaken, match="holds no replication SHOP_"):
         shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")
@@ -389,7 +389,7 @@ def test_a_url_that_leads_nowhere_or_shows_a_password_is_refused_without_quoting
     assert "secret" not in str(raised.value)
 
 
-def test_a_url_names_what_it_names() -> None:
+def test_a_url_is_parsed() -> None:
     found = parse("postgresql://db.example:5433/Shop%20%22x%22?sslmode=require", "sluice")
     assert (found.host, found.port, found.database, found.user) == ("db.example", 5433, 'Shop "x"', "sluice")
     assert dict(found.options) == {"sslmode": "require"}

@@ -1,4 +1,4 @@
-"""A holder of the account can run nothing with the rights of an administrator who runs SQL of Sluice's."""
+"""Someone with the account's password can run nothing with the rights of an administrator who runs Sluice's SQL."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ OPERATORS = ("=(text[], text[])", "<>(text[], text[])", "=(name, text)", "<>(nam
 
 @dataclass
 class Held:
-    """A database whose account is in bad hands, and an administrator's session that hears what runs as whom."""
+    """A database whose account is compromised, and an administrator's session that detects what runs as which role."""
 
     account: ConnectionInfo
     administrator: psycopg.Connection[Any]
@@ -53,7 +53,7 @@ class Held:
         )  # fmt: skip
 
     def plant(self, *statements: str) -> None:
-        """As the account; what PostgreSQL refuses is left out."""
+        """Creates objects as the account; those that PostgreSQL refuses are left out."""
         for statement in statements:
             try:
                 self.account_session.execute(statement.encode())
@@ -61,11 +61,11 @@ class Held:
                 continue
 
     def gained(self) -> list[str]:
-        """What ran as anybody but the account."""
+        """The calls by roles other than the account."""
         return [text for text in self.heard if text.startswith("canary: ") and not text.endswith(self.account.user)]
 
     def run(self, file: str) -> None:
-        """As psql runs a file in one transaction."""
+        """Runs a file in one transaction, as psql does."""
         names = {"role": quoted(self.account.user), "tables": "public", "owner": quoted(self.account.user)}
         text = (sql_files.folder() / "postgres" / f"{file}.sql").read_text()
         used = {name: value for name, value in names.items() if f"${{{name}}}" in text}
@@ -94,7 +94,8 @@ def held(database: Callable[..., ConnectionInfo], postgres: PostgresServer) -> I
 
 
 def planted(files: tuple[str, ...]) -> Iterator[str]:
-    """Functions and operators of PostgreSQL's own that the files name, once more in public, and what fits better."""
+    """Functions and operators in public with the names of those of PostgreSQL that the files use, and with better
+    matching types."""
     words = set(re.findall(r"\w+", "".join(_text(file) for file in files)))
     say = "BEGIN RAISE WARNING 'canary: % ran as %', {0}, current_user; RETURN NULL; END"
     yield (
@@ -122,7 +123,7 @@ def _text(file: str) -> str:
 
 
 @pytest.mark.parametrize("search_path", ["DEFAULT", "public, sluice, pg_catalog"])
-def test_what_an_administrator_runs_calls_nothing_of_the_account(held: Held, search_path: str) -> None:
+def test_statements_of_an_administrator_call_nothing_of_the_account(held: Held, search_path: str) -> None:
     held.plant(
         *planted(BY_ADMINISTRATORS),
         "CREATE OR REPLACE FUNCTION sluice.demo_own(name text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN "
@@ -137,7 +138,7 @@ def test_what_an_administrator_runs_calls_nothing_of_the_account(held: Held, sea
 
 
 @pytest.mark.parametrize("file", BY_THE_ACCOUNT)
-def test_what_runs_triggers_of_the_account_is_refused_to_an_administrator(held: Held, file: str) -> None:
+def test_files_that_would_fire_triggers_of_the_account_refuse_an_administrator(held: Held, file: str) -> None:
     body = "BEGIN RAISE WARNING 'canary: a trigger ran as %', current_user; RETURN NULL; END"
     tables = ("info", "tables", "items", "captures", "checkpoint", "blocks", "rejects", "throttle", "failover")
     held.plant(

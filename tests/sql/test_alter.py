@@ -1,4 +1,4 @@
-"""Definitions change on the slave as on the master, rows kept, and may change twice."""
+"""Definitions change on the slave as on the master, rows are kept, and a change may come twice."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Pair:
         self.alterer.apply(Item(Action.CREATE, table, self.described(table)))
 
     def alter(self, statement: str, table: TableName = T) -> None:
-        """Also a second time, as after a restart."""
+        """Applies a change, also a second time, as after a restart."""
         before = self.described(table)
         self.master.execute(statement)
         item = Item(Action.ALTER, table, self.described(table), before)

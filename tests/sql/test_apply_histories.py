@@ -1,4 +1,4 @@
-"""Any history of a table, cut into windows anywhere, leaves the slave as the master: net changes and replay alike."""
+"""Any history of a table, cut into windows anywhere, makes the slave equal: by net changes and by replay."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ STEPS = st.lists(
 
 
 def play(history: History, steps: list[tuple[str, str, str, str | None]]) -> None:
-    """Does what the table's constraints (id, u unique) allow, as a master would."""
+    """Runs what the table's constraints (id, u unique) allow, like a master."""
     for what, one, other, text in steps:
         rows = {row[0]: row for row in history.rows}
         taken = {row[1] for row in history.rows}
@@ -56,7 +56,7 @@ def play(history: History, steps: list[tuple[str, str, str, str | None]]) -> Non
 
 
 class Slave:
-    """A table on a slave, and everything that applies to it."""
+    """A table on a slave, and the classes that apply to it."""
 
     def __init__(self, link: Any, table: str, *, cascades: bool):
         self.link = link

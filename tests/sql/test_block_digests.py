@@ -1,4 +1,4 @@
-"""Digests of blocks: where blocks end, how many rows each has, and that their sums are those of its rows."""
+"""Digests of blocks: where blocks end, how many rows each has, and that its sum is that of its rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -22,7 +22,7 @@ FIRST, LAST = -(2**63), 2**63 - 1
 
 @pytest.fixture(autouse=True)
 def whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sample is all pages: chance is no part of it."""
+    """Samples all pages, so that chance plays no part."""
     monkeypatch.setattr(digest, "SAMPLED_KEYS", 1_000)
 
 

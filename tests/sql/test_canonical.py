@@ -1,4 +1,4 @@
-"""The canonical text of a value: as docs/types.md says, and a value of its column's type again."""
+"""The canonical text of a value: as docs/types.md specifies, and a valid value of its column's type."""
 
 from collections.abc import Callable
 
@@ -103,7 +103,8 @@ def test_a_canonical_text_is_a_value_of_the_column_with_the_same_text(database: 
 
 
 def test_keys_and_blocks_of_a_wide_table_come_from_canonical_texts(database: Callable[..., ConnectionInfo]) -> None:
-    """More columns than a function takes arguments; rows in classes of their keys' hashes; waiting texts converted."""
+    """The table has more columns than a function takes arguments; rows are in classes of their keys' hashes; waiting
+    texts are converted."""
     names = ", ".join(f"c{number} text" for number in range(300))
     with connect(database(), application="test", autocommit=True) as connection:
         connection.execute(f"CREATE TABLE public.w (k float8 PRIMARY KEY, {names})".encode())

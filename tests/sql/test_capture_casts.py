@@ -1,4 +1,4 @@
-"""Values become text by their types' output functions: casts to text that others define are never called."""
+"""Values become text by their types' output functions: user-defined casts to text are never called."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def evil_cast(source: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def application(master: Master) -> Iterator[psycopg.Connection[Any]]:
-    """A session of an account that owns schema `app` and nothing else."""
+    """A session of an account that owns schema `app` and has no other privileges."""
     role = f"app_{master.info.database}"
     master.sql(f"CREATE ROLE {role} LOGIN", f"CREATE SCHEMA app AUTHORIZATION {role}")
     session = master.session()
@@ -111,7 +111,7 @@ def test_reading_keys_calls_no_cast_of_others(master: Master, application: psyco
     assert master.rows("SELECT * FROM app.seen") == []
 
 
-def test_null_empty_and_composites_of_nulls_are_told_apart(master: Master) -> None:
+def test_null_empty_and_composites_of_nulls_are_distinguished(master: Master) -> None:
     master.sql("CREATE TYPE pair AS (x int, y text)", "CREATE TABLE t (id int PRIMARY KEY, p pair)")
     master.register("t")
     master.sql(

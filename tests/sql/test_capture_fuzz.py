@@ -1,5 +1,7 @@
-"""A role with all rights on its own schema alone tries what comes to its mind; a canary tells whether any of it ran as
-another account. Each seed is one attempt; the number of the run decides the seeds (`--run-number`)."""
+"""A role with all rights on its own schema tries random statements; a canary detects code that runs as another account.
+
+Each seed is one attempt; the number of the run decides the seeds (`--run-number`).
+"""
 
 import random
 import time
@@ -55,7 +57,7 @@ SETTINGS = (
 
 
 class Attempt:
-    """Statements of one seed; `table` is theirs alone."""
+    """The statements of one seed; `table` is used by them alone."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -92,7 +94,7 @@ class Attempt:
         )
 
     def next(self, intruder: Intruder) -> str:
-        """One statement; many fail, as they do not fit what was before."""
+        """One statement; many fail, as they do not fit the earlier ones."""
         pick, table = self.chance.choice, self.table
         target = pick((table, table, f"{table}_1", f"{table}_2")) if self.kind == "parted" else table
         column, other = pick(NAMES), pick(NAMES)
@@ -154,7 +156,7 @@ class Attempt:
         ))  # fmt: skip
 
     def run(self, intruder: Intruder, steps: int = 60) -> None:
-        """Raises `AssertionError` with all statements so far, when something of them ran as another account."""
+        """Raises `AssertionError` with all statements so far if something of them ran as another account."""
         done = [*self.start(), "-- captured"]
         intruder.run(*done[:-1])
         intruder.master.register(TableName.parse(self.table))
@@ -213,7 +215,9 @@ def test_nothing_that_an_owner_tries_runs_as_another_account(
 
 
 @pytest.mark.long
-def test_nor_does_anything_of_many_attempts(intruder: Intruder, request: pytest.FixtureRequest) -> None:
+def test_no_statement_of_many_attempts_runs_as_another_account(
+    intruder: Intruder, request: pytest.FixtureRequest
+) -> None:
     ends = time.monotonic() + request.config.option.intruder_seconds
     seed = 1_000_000 * (1 + request.config.option.run_number % 1000)
     while time.monotonic() < ends:

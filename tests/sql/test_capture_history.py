@@ -82,7 +82,7 @@ def statement(step: Step) -> str:
 
 
 class Application:
-    """Runs a history in one session; a statement that fails undoes itself alone."""
+    """Runs a history in one session; a failing statement undoes only itself."""
 
     def __init__(self, connection: psycopg.Connection):
         self.connection = connection

@@ -1,4 +1,4 @@
-"""Who owns a captured table has nothing run with the rights of the capture's account; no setting hides a change."""
+"""The owner of a captured table can run nothing with the rights of the capture's account; no setting hides a change."""
 
 from collections.abc import Callable, Iterator
 
@@ -171,7 +171,7 @@ POLICY = (
 )
 
 
-def test_a_policy_does_not_run_when_rows_are_queued_again_and_a_person_is_told(intruder: Intruder) -> None:
+def test_a_policy_does_not_run_when_rows_are_queued_again_and_a_person_is_reported(intruder: Intruder) -> None:
     intruder.run(TABLE, "INSERT INTO app.mine VALUES (1, true, 'v', '::2', 3)")
     intruder.master.register(MINE)
     intruder.run(*POLICY)
@@ -229,7 +229,7 @@ def test_rows_that_triggers_changed_meanwhile_come_out_right(intruder: Intruder)
 
 
 @pytest.mark.parametrize("how", ["index", "partition", "statistics"])
-def test_what_planning_a_query_would_call_is_not_called(intruder: Intruder, how: str) -> None:
+def test_functions_that_planning_would_call_are_not_called(intruder: Intruder, how: str) -> None:
     intruder.run(TABLE if how != "partition" else PARTED[0])
     if how == "partition":
         intruder.run(PARTED[1])

@@ -130,7 +130,7 @@ def test_copy_is_captured(orders: Master) -> None:
     assert Model().replay(orders.items()).contents("orders") == orders.contents("orders")
 
 
-def test_what_is_rolled_back_leaves_no_item(orders: Master) -> None:
+def test_a_rolled_back_change_leaves_no_item(orders: Master) -> None:
     with orders.connection.transaction() as outer:
         orders.sql("INSERT INTO orders VALUES (1, 'kept', 1, NULL)")
         with orders.connection.transaction() as inner:
@@ -267,7 +267,7 @@ def test_a_table_with_debug_writes_lines(master: Master) -> None:
     assert master.value("SELECT count(*) FROM demo_debug_table") == 3
 
 
-def test_keys_of_several_columns_are_told_apart(master: Master) -> None:
+def test_keys_of_several_columns_are_distinguished(master: Master) -> None:
     master.sql("CREATE TABLE pairs (b text, v int, a text, PRIMARY KEY (a, b))")
     master.register("pairs")
     master.sql("INSERT INTO pairs VALUES ('b', 1, 'a1'), ('1b', 2, 'a')", "UPDATE pairs SET v = 3 WHERE b = 'b'")

@@ -188,7 +188,7 @@ REFUSED = (("its own row again", "BEFORE"), ("another table that changes this on
 @pytest.mark.parametrize(
     ("kind", "timing"), [each for each in itertools.product(TRIGGERS, ["BEFORE", "AFTER"]) if each not in REFUSED]
 )
-def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: str, name: str, timing: str) -> None:
+def test_changes_of_the_applications_triggers_are_replicated(master: Master, kind: str, name: str, timing: str) -> None:
     master.sql(
         "CREATE TABLE t (id int PRIMARY KEY, v text, n int)",
         "CREATE TABLE other (id int)",
@@ -223,7 +223,7 @@ def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: st
 
 
 @pytest.mark.parametrize("statement", ["UPDATE ONLY t SET v = '77' WHERE id = NEW.id", "DELETE FROM ONLY t"])
-def test_what_triggers_do_beside_a_table_that_inherits_ends_right(master: Master, statement: str) -> None:
+def test_changes_of_triggers_beside_an_inheriting_table_are_replicated(master: Master, statement: str) -> None:
     master.sql(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)",
@@ -316,7 +316,9 @@ def test_two_prefixes_capture_one_table_each_for_itself(master: Master) -> None:
         ("SELECT", "does not exist"),
     ],
 )
-def test_what_cannot_be_captured_is_refused_with_the_reason(master: Master, statement: str, reason: str) -> None:
+def test_tables_that_cannot_be_captured_are_refused_with_the_reason(
+    master: Master, statement: str, reason: str
+) -> None:
     master.sql(statement)
     with pytest.raises(TablesUnfit, match=reason) as caught:
         master.reconcile(wanted("t"))

@@ -133,7 +133,7 @@ def zoo(master: Master) -> Master:
 
 
 def types_there(master: Master) -> dict[str, tuple[str, list[str]]]:
-    """Of `TYPES` what this release has."""
+    """The types of `TYPES` that this release has."""
     found = {name: (kind, values_there(master.connection, kind, values)) for name, (kind, values) in TYPES.items()}
     return {name: (kind, values) for name, (kind, values) in found.items() if values}
 
@@ -207,7 +207,7 @@ def test_a_key_whose_text_alone_changes_has_no_guid(master: Master) -> None:
     assert [item.guid for item in master.items()] == ["1.0", None, "1.00"]
 
 
-def test_null_and_empty_are_told_apart_in_every_direction(master: Master) -> None:
+def test_null_and_empty_are_distinguished_in_every_direction(master: Master) -> None:
     master.sql(
         "CREATE TABLE t (id int PRIMARY KEY, a text, b text)",
         "CREATE TYPE pair AS (x int, y int)",

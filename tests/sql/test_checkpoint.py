@@ -1,4 +1,4 @@
-"""The checkpoint on a PostgreSQL slave: hostile schemas, and the disk. What each vendor's must do: tests/vendors."""
+"""The checkpoint on a PostgreSQL slave: hostile schema names, and the disk. Tests of every vendor: tests/vendors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,8 +43,8 @@ def test_a_hostile_schema_name_works(connection: psycopg.Connection[Any]) -> Non
     assert found.state is SlaveState.UNCONFIGURED
 
 
-def test_what_others_rely_on_is_on_the_slaves_disk(connection: psycopg.Connection[Any]) -> None:
-    """The apply's checkpoints need not wait for the disk; who deletes changes behind them makes sure first."""
+def test_a_checkpoint_that_others_rely_on_is_flushed(connection: psycopg.Connection[Any]) -> None:
+    """The apply's checkpoints need not be flushed; the purge, which relies on them, flushes them first."""
     mine = store(connection)
     for number in range(20):
         with connection.transaction():

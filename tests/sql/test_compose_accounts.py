@@ -1,4 +1,5 @@
-"""The accounts that the servers of docker-compose.yaml make when they first start are all that a replication needs."""
+"""The accounts that the servers of docker-compose.yaml create at their first start have all privileges of a
+replication."""
 
 import os
 import shutil
@@ -28,7 +29,7 @@ SECRET = 'it\'s a "secret" $(id) `id`'
 
 
 def start(server: PostgresServer, side: str, folder: Path) -> ConnectionInfo:
-    """As the entry point of the image runs the script; how the account sluice reaches the server."""
+    """Runs the script like the entry point of the image; returns how the account sluice reaches the server."""
     (folder / "password").write_text(SECRET)
     info = server.info()
     variables = {

@@ -1,4 +1,4 @@
-"""What a driver's error means: a person must act, or another try may succeed."""
+"""The meaning of a driver's error: a person must act, or a retry may succeed."""
 
 import pickle
 import traceback
@@ -44,7 +44,7 @@ def test_the_airflow_connection_is_named_beside_the_host(info: ConnectionInfo) -
         connect(replace(named, port=1), application="test")
 
 
-def test_an_error_is_told_in_one_line_without_the_piece_of_the_statement(info: ConnectionInfo) -> None:
+def test_an_error_is_reported_in_one_line_without_the_piece_of_the_statement(info: ConnectionInfo) -> None:
     with connect(info, application="test", autocommit=True) as connection:
         with pytest.raises(StatementFailed) as caught:
             connection.execute("SELECT 1,\n  pg_catalog.upper('LINE 1: x', id)\n FROM nowhere")
@@ -207,7 +207,7 @@ def _refused(info: ConnectionInfo) -> bool:
     ],
 )
 @pytest.mark.parametrize("severity", ["FATAL", "ВАЖНО", "致命错误"])
-def test_what_a_server_says_at_a_log_in_is_an_outage_unless_it_is_known_to_stay(said: str, severity: str) -> None:
+def test_an_error_at_a_login_is_an_outage_unless_it_is_known_as_permanent(said: str, severity: str) -> None:
     text = f'connection failed: connection to server at "127.0.0.1", port 5432 failed: {severity}:  {said}'
     with pytest.raises(DatabaseUnreachable, match="takes no connection just now"):
         raise classify(psycopg.OperationalError(text), "s")

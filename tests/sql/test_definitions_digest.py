@@ -1,4 +1,4 @@
-"""The digest that says cheaply whether there is something new to compare definitions for."""
+"""The digest that shows cheaply whether definitions must be compared."""
 
 from collections.abc import Callable
 
@@ -66,7 +66,7 @@ def digest(master: Master) -> str:
     return schema_diff.digest(master.connection, master.prefix, master.schema)
 
 
-def test_it_changes_with_what_people_are_told_of_and_with_nothing_else(told: Master) -> None:
+def test_it_changes_with_reported_definitions_and_with_nothing_else(told: Master) -> None:
     seen = digest(told)
     for statement in NONE:
         told.sql(statement)

@@ -1,4 +1,4 @@
-"""What an initial update and a failover make on a slave runs no code of the master's people there, either."""
+"""What an initial update and a failover create on a slave never runs code of the master's users."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_new_domain_that_calls_the_application_is_not_made(ends: Links) -> Non
     assert not runs(slave)
 
 
-def test_what_is_refused_runs_as_it_is_printed(ends: Links) -> None:
+def test_a_refused_statement_runs_as_printed(ends: Links) -> None:
     master, slave = ends
     master.execute(
         "CREATE SCHEMA shop; CREATE SCHEMA words; CREATE EXTENSION citext SCHEMA words; "

@@ -1,4 +1,4 @@
-"""What event triggers are told of, and what becomes of those of an older version."""
+"""The DDL that event triggers report, and event triggers of an older version."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_a_table_of_a_type_follows_it_and_no_statement_fails(any_master: Master)
         assert (alter.action, insert.action, list(insert.new)) == ("ALTER", "INSERT", expected)
 
 
-def test_what_concerns_no_replicated_table_queues_nothing(any_master: Master) -> None:
+def test_ddl_of_other_tables_queues_nothing(any_master: Master) -> None:
     any_master.sql("CREATE TYPE mood AS ENUM ('a')", "CREATE TABLE mine (id serial PRIMARY KEY, m mood)")
     after = any_master.last_key()
     any_master.sql("DROP TYPE mood CASCADE", "DROP TABLE mine", "CREATE TEMP TABLE t (id serial)", "DROP TABLE t")
@@ -122,7 +122,7 @@ def test_values_that_a_rewrite_changed_are_queued_though_the_definition_is_the_s
     assert [item.action for item in master.items(after, ddl=True)] == ["ALTER"], "no row looks different to a slave"
 
 
-def test_who_disables_our_triggers_is_warned(master: Master) -> None:
+def test_disabling_our_triggers_gives_a_warning(master: Master) -> None:
     master.sql(ORDERS)
     master.register("orders")
     heard: list[str] = []

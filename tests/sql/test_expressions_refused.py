@@ -1,4 +1,5 @@
-"""Expressions of the master's definitions run no code of the master's people with the rights of the slave's account."""
+"""Expressions of the master's definitions never run code of the master's users with the rights of the slave's
+account."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,7 +59,7 @@ def pair(database: Callable[..., ConnectionInfo]) -> Iterator[Pair]:
 
 
 def follow(pair: Pair, change: str, *, table: TableName = T, setup: str = "id integer PRIMARY KEY, n text") -> None:
-    """The master's table has a row, so has the slave's; then the slave follows, in a transaction of its own."""
+    """The tables on both sides have a row; then the slave follows the statement, in a transaction of its own."""
     pair.create(f"CREATE TABLE public.{table.name} ({setup})", table)
     for link in (pair.master, pair.slave):
         link.execute(f"INSERT INTO public.{table.name} (id, n) VALUES (1, 'a')")
@@ -277,7 +278,7 @@ def test_expressions_are_judged_by_all_that_they_call(pair: Pair) -> None:
     assert not runs(pair.slave)
 
 
-def test_of_an_extension_counts_what_only_a_superuser_can_make(pair: Pair) -> None:
+def test_only_functions_of_extensions_that_need_a_superuser_are_allowed(pair: Pair) -> None:
     pair.slave.execute(
         "CREATE EXTENSION citext SCHEMA public; ALTER EXTENSION citext ADD FUNCTION public.boom(integer);"
         "CREATE FUNCTION public.same(text, text) RETURNS boolean LANGUAGE internal IMMUTABLE AS 'texteq'"

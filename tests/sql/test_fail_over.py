@@ -1,4 +1,4 @@
-"""A master that fails over to a real standby: with everything that was seen, or without."""
+"""A master that fails over to a real standby, which has all seen transactions, or lacks some."""
 
 import os
 import shutil
@@ -27,14 +27,14 @@ CAUTIOUS = "cautious"
 
 @pytest.fixture
 def server(release: int) -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of that name; all are gone after the test."""
+    """A factory of servers by name; all are removed after the test."""
     with servers(release) as make:
         yield make
 
 
 @pytest.fixture
 def master(server: Callable[[str], PostgresServer]) -> PostgresServer:
-    """With a table that is captured, and the cautious role."""
+    """A master with a captured table, and the cautious role."""
     made = server("master")
     made.start(die_with_parent=True)
     with session(made) as connection:
@@ -56,7 +56,7 @@ def session(server: PostgresServer, role: str | None = None) -> Iterator[psycopg
 
 
 def commit(server: PostgresServer) -> SnapshotPosition:
-    """One more transaction, and the position that covers it, as a checkpoint keeps it."""
+    """Commits a transaction; returns a position that covers it, as a checkpoint keeps it."""
     with session(server) as connection:
         connection.execute("INSERT INTO public.t VALUES (1)")
         return SnapshotPosition.parse(position.take(connection, PREFIX, "public").text())
@@ -112,7 +112,7 @@ def test_a_standby_that_had_everything_goes_on_where_the_master_stood(
 def test_a_standby_that_lost_commits_is_noticed(
     master: PostgresServer, server: Callable[[str], PostgresServer]
 ) -> None:
-    """Although new transactions have long had the IDs of the lost ones."""
+    """Although new transactions have long reused the IDs of the lost ones."""
     standby = server("standby")
     standby_of(master, standby)
     early = commit(master)

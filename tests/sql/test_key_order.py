@@ -1,4 +1,4 @@
-"""Keys as a real master orders them: ranges between bounds, and in which of them a key lies."""
+"""Keys in the order of a real master: ranges between bounds, and the range of a key."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where a condition begins and ends to hold along a key: in the key's own order, which is not that of its texts."""
+"""Where a condition holds along a key: in the key's own order, which is not that of its texts."""
 
 from collections.abc import Callable
 

@@ -32,7 +32,7 @@ WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid
 
 @pytest.fixture
 def master(database: Callable[..., ConnectionInfo]) -> Master:
-    """Its account is no superuser, so definitions that change are found by comparison."""
+    """A master whose account is no superuser: changes of definitions are found by comparison."""
     made = Master(database(role=True))
     made.sql(ORDERS, "CREATE TABLE others (id int PRIMARY KEY, v text)")
     return made
@@ -44,7 +44,7 @@ def remove(master: Master) -> None:
 
 
 def guard(master: Master) -> None:
-    """Makes the master read-only, and lets it be written to again."""
+    """Makes the master read-only, and writable again."""
     with connect(master.info, application="test") as connection:
         made = Guard(connection, Prefix("DEMO_"), "public")
         made.make("a failover is under way")
@@ -82,7 +82,7 @@ def test_no_ddl_on_the_master_waits_longer_for_a_lock_than_half_a_second(
 
 @contextmanager
 def held(master: Master, *statements: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A transaction of the application that does not end, and what it holds."""
+    """An open transaction of the application, and its locks."""
     transaction = master.session(autocommit=False)
     for statement in statements:
         transaction.execute(statement.encode())

@@ -1,4 +1,4 @@
-"""Whatever the application may do without Sluice it may do with it: the same rows, results and errors."""
+"""Every statement of the application gives the same rows, results and errors with Sluice as without."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def test_with_event_triggers_every_statement_ends_as_without_capture(
 def _differences(
     postgres: PostgresServer, templates: Templates, captured: str, scenario: str, *, compared: bool = False
 ) -> list[str]:
-    """The statements that end otherwise in a copy of `captured` than in a pristine one, with both ends."""
+    """The statements with another result in a copy of `captured` than in an unchanged one, with both results."""
     expected = _outcomes(postgres, templates.pristine, SCENARIOS[scenario], compared=False)
     found = _outcomes(postgres, captured, SCENARIOS[scenario], compared=compared)
     return [
@@ -110,7 +110,7 @@ def _differences(
 
 
 def _outcomes(postgres: PostgresServer, template: str, scenario: Scenario, *, compared: bool) -> list[Outcome]:
-    """What each statement of the scenario does on a copy of the template: with its text, in order."""
+    """The result of each statement of the scenario on a copy of the template: with its text, in order."""
     name = f"unharmed {next(_copies)}"
     _copy(postgres, template, name)
     sessions: dict[str, psycopg.Connection[Any]] = {}

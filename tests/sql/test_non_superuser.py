@@ -1,4 +1,4 @@
-"""Everything works for an account that owns nothing but the privileges of grants.sql."""
+"""Everything works for an account that has only the privileges of grants.sql."""
 
 from collections.abc import Callable, Iterator
 

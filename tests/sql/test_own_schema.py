@@ -1,4 +1,4 @@
-"""Sluice's own objects: an attacker who may create objects in their schema, or owns it, gets none of his used."""
+"""An attacker who may create objects in Sluice's schema, or owns it, cannot make Sluice use them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Ground:
         return self.info.user  # needs no quotes
 
     def attack(self, *statements: str) -> None:
-        """As the attacker, who needs CREATE for as long as that takes."""
+        """Runs statements as the attacker, who has CREATE only meanwhile."""
         self.admin.execute(f"GRANT USAGE, CREATE ON SCHEMA {PLACE} TO {ATTACKER}; SET ROLE {ATTACKER}".encode())
         for statement in statements:
             self.admin.execute(statement.encode())
@@ -72,7 +72,7 @@ class Ground:
             return installing.install(connection, PREFIX, SCHEMA)
 
     def configure(self) -> None:
-        """As an initial update does first on a slave."""
+        """Does what an initial update does first on a slave."""
         with connect(self.info, application="test") as connection:
             CheckpointStore(connection, PREFIX, SCHEMA, "dr1").ensure()
             FailoverStore(connection, PREFIX, SCHEMA, "dr1").ensure()
@@ -84,7 +84,7 @@ class Ground:
         return caught.value
 
     def own_objects(self) -> list[tuple[object, ...]]:
-        """What the account has in the schema."""
+        """The account's objects in the schema."""
         return self.admin.execute(
             "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE n.nspname = %s AND pg_get_userbyid(c.relowner) = %s",
@@ -100,7 +100,7 @@ class Ground:
 def ground(
     request: pytest.FixtureRequest, postgres: PostgresServer, database: Callable[..., ConnectionInfo]
 ) -> Iterator[Ground]:
-    """The account is one without any other privilege, or a superuser."""
+    """An account without any other privilege, or a superuser."""
     place = database()
     info = database(role=True) if request.param == "account" else place
     with postgres.connect(place.database) as admin:
@@ -150,7 +150,7 @@ OBJECTS = [
 ]
 
 
-def test_whatever_else_has_one_of_the_names_is_refused(ground: Ground) -> None:
+def test_other_objects_with_one_of_the_names_are_refused(ground: Ground) -> None:
     for kind, name, rest in OBJECTS:
         ground.attack(f"CREATE {kind} {PLACE}.{name} {rest}")
         assert f"{PLACE}.{name.partition('(')[0]}" in str(ground.refused())
@@ -180,7 +180,7 @@ def test_names_that_only_begin_as_sluices_do_are_left_alone(ground: Ground) -> N
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_what_a_slave_keeps_is_not_adopted_and_nothing_of_it_is_read(ground: Ground, kind: str) -> None:
+def test_foreign_tables_on_a_slave_are_neither_adopted_nor_read(ground: Ground, kind: str) -> None:
     for name in ("checkpoint", "blocks", "rejects", "throttle", "failover"):
         _not_adopted(ground, kind, name)
         ground.admin.execute(f"DROP {kind} {PLACE}.demo_{name}".encode())
@@ -220,7 +220,7 @@ def test_an_apply_that_starts_uses_no_table_that_was_put_in_place_of_its_own(gro
 
 @dataclass(frozen=True)
 class Opening:
-    """How others come to create objects in the schema."""
+    """A way for others to create objects in the schema."""
 
     how: str
     """Placeholders: the schema, the account, the roles, the database."""
@@ -281,7 +281,7 @@ def test_those_who_may_do_all_that_the_account_may_are_no_reason(ground: Ground,
     ground.configure()
 
 
-def test_what_others_have_in_the_schema_is_not_made_useless_by_a_statement_that_runs_unread(ground: Ground) -> None:
+def test_a_schema_with_objects_of_others_gets_a_remedy_without_a_statement(ground: Ground) -> None:
     ground.attack(f"CREATE TABLE {PLACE}.of_the_application (id int)")
     ground.admin.execute(f"GRANT CREATE ON SCHEMA {PLACE} TO PUBLIC".encode())
     (lack,) = ground.refused().lacks
@@ -318,7 +318,7 @@ tables: {'public.*': {}}
 
 @pytest.fixture
 def former(database: Callable[..., ConnectionInfo], tmp_path: Path) -> Iterator[tuple[Replication, Connection]]:
-    """A configuration without schemas, and a database that is master and slave since that meant public."""
+    """A configuration without schemas, and a database that is master and slave since the default was public."""
     (tmp_path / "DEMO.yaml").write_text(OLD)
     (replication,) = config.survey(tmp_path).replications
     with connect(database(role=True), application="test", autocommit=True) as session:
@@ -327,7 +327,7 @@ def former(database: Callable[..., ConnectionInfo], tmp_path: Path) -> Iterator[
         yield replication, session
 
 
-def test_what_is_in_the_former_default_is_not_installed_a_second_time(former: tuple[Replication, Connection]) -> None:
+def test_an_installation_in_the_former_default_is_not_repeated(former: tuple[Replication, Connection]) -> None:
     replication, session = former
     master, slave = replication.master, replication.slaves["dr1"]
     assert (master.schema, slave.schema) == ("sluice", "sluice")

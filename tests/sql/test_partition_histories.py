@@ -1,4 +1,4 @@
-"""Partitions come and go in any order, with and without rows, and the queue still tells all of it."""
+"""Partitions are created and dropped in any order, with and without rows, and the queue has all row changes."""
 
 from collections.abc import Callable
 from itertools import count
@@ -34,7 +34,7 @@ OPERATIONS = st.lists(
 
 @pytest.fixture
 def partitioned(database: Callable[..., ConnectionInfo], request: pytest.FixtureRequest) -> Master:
-    """With event triggers, or as an account that may make none."""
+    """A master with event triggers, or with an account that may create none."""
     made = Master(database(role=request.param == "comparison"))
     made.sql("CREATE SCHEMA IF NOT EXISTS public")
     made.install()
@@ -47,7 +47,7 @@ def partitioned(database: Callable[..., ConnectionInfo], request: pytest.Fixture
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([("default", 0), ("insert", 1), ("reconcile", 0), ("move", 0), ("drop default", 0)])
 @given(operations=OPERATIONS)
-def test_whatever_partitions_do_the_queue_tells(
+def test_the_queue_has_all_row_changes_of_partitions(
     partitioned: Master, kind: str, operations: list[tuple[str, int]]
 ) -> None:
     master, name = partitioned, TableName(f"s{next(_numbers)}", "Parted")
@@ -66,7 +66,7 @@ def test_whatever_partitions_do_the_queue_tells(
 
 
 class History:
-    """A partitioned table under way: what PostgreSQL refuses did not happen."""
+    """A history of a partitioned table: statements that PostgreSQL refuses are no part of it."""
 
     BOUNDS: dict[str, Callable[[int], str]] = {  # noqa: RUF012
         "range": lambda n: f"FROM ({n * 10}) TO ({n * 10 + 10})",
@@ -124,7 +124,7 @@ class History:
 
 
 class Replica:
-    """A plain table that holds what the items say, taken one by one; strictly, or as in safe mode."""
+    """A plain table to which items are applied one by one; strictly, or as in safe mode."""
 
     def __init__(self, master: Master, table: TableName, *, strict: bool):
         self.strict = strict
@@ -160,7 +160,8 @@ class Replica:
                         self.alterer.delete_where(cut)
 
     def _bring(self, item: Item) -> None:
-        """Found by comparison, the rows that went are deleted after others may have taken their place."""
+        """Applies the items. If DDL is found by comparison, rows of a dropped partition may be deleted after others
+        took their keys."""
         for row in (item.old_row if item.action != "INSERT" else {}, item.new):
             if row:
                 self.connection.execute(f"DELETE FROM {self.name} WHERE id = %(id)s".encode(), row)

@@ -1,4 +1,4 @@
-"""The preflight names all that an account lacks, and its statements mend it; on real servers, with hostile names."""
+"""The preflight names all lacks of an account, and its statements mend them; on real servers, with hostile names."""
 
 import os
 import random
@@ -64,7 +64,7 @@ class Ends:
     slave_admin: psycopg.Connection[Any]
 
     def lacks(self) -> list[Lack]:
-        """Of both, as the account sees them; notes left out."""
+        """The lacks on both sides, as the account sees them, without notes."""
         with connect(self.master, application="test", autocommit=True) as master:
             found = checks.of_master(master, self.replication)
             with connect(self.slave, application="test", autocommit=True) as slave:
@@ -85,7 +85,7 @@ class Ends:
 
 @pytest.fixture
 def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_path: Path) -> Iterator[Ends]:
-    """The account has nothing at all, not even what everybody has by default."""
+    """An account without any privilege, not even those that everybody has by default."""
     master, slave = database(name='Shop "of" x').database, database(name="dr1's copy").database
     postgres.create_role(plain(ACCOUNT))
     postgres.create_role(plain(OWNER))
@@ -117,7 +117,7 @@ def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_
 
 @pytest.fixture
 def granted(ends: Ends) -> Ends:
-    """The account has just what it needs; two of the tables are on the slave already, and belong to it."""
+    """An account with exactly the necessary privileges; it owns two tables that are on the slave already."""
     ends.mend(ends.lacks())
     ends.slave_admin.execute(
         f"CREATE SCHEMA {SCHEMA}; GRANT USAGE, CREATE ON SCHEMA {SCHEMA} TO {ACCOUNT}; SET ROLE {ACCOUNT}; {TABLES}"
@@ -145,7 +145,7 @@ def test_the_statements_of_all_lacks_leave_none(ends: Ends) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing withdrawn, and the only lack that it makes."""
+    """A privilege that is withdrawn, and the only lack that results."""
 
     side: str
     withdraw: str
@@ -218,7 +218,7 @@ CASES = [*(Case("master", *case) for case in MASTER), *(Case("slave dr1", *case)
 
 
 def cases_of(ends: Ends) -> list[Case]:
-    """On PostgreSQL 14 the setting is one of the account, and cannot be granted."""
+    """The cases of a release. On PostgreSQL 14 the setting belongs to the account, and cannot be granted."""
     if ends.slave_admin.info.server_version >= 150000:
         return CASES
     reset = f"ALTER ROLE {ACCOUNT} IN DATABASE {quoted(ends.slave.database)} RESET session_replication_role"
@@ -255,7 +255,7 @@ def test_any_of_them_together_are_mended_by_what_the_preflight_says(
         assert granted.lacks() == [], cases
 
 
-def test_what_no_statement_mends_says_what_to_do(granted: Ends) -> None:
+def test_lacks_without_a_statement_have_a_remedy(granted: Ends) -> None:
     granted.slave_admin.execute(
         f'ALTER TABLE {PERSON} DROP "user", ALTER id DROP IDENTITY, ALTER id TYPE smallint'.encode()
     )
@@ -284,7 +284,7 @@ def test_an_extension_that_only_indexes_need_is_named_with_its_statement(granted
 
 
 def test_a_slave_that_is_the_masters_own_database_is_refused(granted: Ends) -> None:
-    """By whatever address: an initial update would empty the master's tables."""
+    """Whatever the address: an initial update would empty the master's tables."""
     found = replace(granted, slave=granted.master, slave_admin=granted.master_admin).lacks()
     (same,) = [lack for lack in found if lack.what == "a database of its own"]
     assert (same.side, same.severity) == ("slave dr1", Severity.ERROR)
@@ -335,7 +335,7 @@ def test_an_account_that_may_become_a_superuser_or_run_programs_counts_as_one(en
 
 
 def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends) -> None:
-    """Where PUBLIC has what PostgreSQL gives it."""
+    """With PUBLIC's default privileges."""
     for admin in (ends.master_admin, ends.slave_admin):
         admin.execute(
             "GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC; GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC"

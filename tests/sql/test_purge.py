@@ -1,4 +1,4 @@
-"""Positions of PostgreSQL bracket their snapshot, and its purge takes no call without them. The rest: tests/vendors."""
+"""Positions of PostgreSQL bracket their snapshot; a purge needs positions. Tests of every vendor: tests/vendors."""
 
 import psycopg
 import pytest
@@ -23,7 +23,7 @@ def now(master: Master) -> SnapshotPosition:
         return position.take(connection, master.prefix, master.schema)
 
 
-def test_without_any_position_nothing_may_go(orders: Master) -> None:
+def test_a_purge_without_positions_is_refused(orders: Master) -> None:
     orders.sql("INSERT INTO orders VALUES (1)")
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         orders.sql("SELECT demo_purge('{}', 0, 1000, 10)")

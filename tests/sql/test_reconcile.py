@@ -1,4 +1,4 @@
-"""TABLES and the triggers become what the configuration says, without disturbing anybody."""
+"""TABLES and the triggers become those of the configuration, without blocking anybody."""
 
 import threading
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatc
         ("UPDATE demo_captures SET basis = 'x' WHERE tablename = 'a'", "the triggers are out of date"),
     ],
 )
-def test_what_is_damaged_is_reported_and_made_again(two: Master, damage: str, fault: str) -> None:
+def test_damaged_captures_are_reported_and_created_again(two: Master, damage: str, fault: str) -> None:
     trigger = two.value("SELECT trigger_name FROM demo_tables WHERE tablename = 'a'")
     two.sql(damage.format(t=trigger))
     report = two.reconcile(wanted("a"), wanted("b"))
@@ -106,10 +106,8 @@ def test_what_is_damaged_is_reported_and_made_again(two: Master, damage: str, fa
 
 @pytest.mark.since(17, "setting that turns event triggers off")
 @pytest.mark.parametrize("how", ["repaired", "upgraded"])
-def test_what_changed_since_the_last_comparison_is_queued_before_capture_is_renewed(
-    role_master: Master, how: str
-) -> None:
-    """Of an account that may make no event triggers."""
+def test_changes_since_the_last_comparison_are_queued_before_capture_is_renewed(role_master: Master, how: str) -> None:
+    """For an account that may create no event triggers."""
     master = role_master
     master.sql("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE p (id int) PARTITION BY LIST (id)")
     master.sql("CREATE TABLE p_1 PARTITION OF p FOR VALUES IN (1)")
@@ -138,7 +136,7 @@ def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> N
     assert len(two.items()) == 1
 
 
-def test_a_table_taken_out_loses_triggers_and_row_and_its_last_item_says_so(two: Master) -> None:
+def test_a_removed_table_loses_triggers_and_row_and_has_a_last_item(two: Master) -> None:
     two.sql("INSERT INTO a VALUES (1)")
     before = two.items(ddl=True)
     report = two.reconcile(wanted("b"))
@@ -212,7 +210,7 @@ def test_a_table_whose_rows_are_hidden_from_the_account_is_refused(database, pos
         master.reconcile(wanted("secret"))
 
 
-def test_what_joins_is_known_until_a_position_has_seen_it(master: Master) -> None:
+def test_a_joining_table_is_known_until_a_position_has_seen_it(master: Master) -> None:
     master.sql("CREATE TABLE filled AS SELECT 1 AS id", "CREATE TABLE empty (id int)", "CREATE TABLE parted (id int) "
                "PARTITION BY RANGE (id)", "CREATE TABLE p PARTITION OF parted FOR VALUES FROM (1) TO (9)",
                "INSERT INTO parted VALUES (1)")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows read for a repair are those that the snapshot saw, or none: a table that is another one by now is refused."""
+"""Rows read for a repair are those of the snapshot; a table that was replaced since is refused."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ COLUMNS = (Compared("id", "integer"), Compared("v", "text"))
 
 @contextmanager
 def of_one_snapshot(info: ConnectionInfo) -> Iterator[tuple["psycopg.Connection[Any]", "psycopg.Connection[Any]"]]:
-    """A session that has its snapshot of a table with one row, and another session."""
+    """A session with a snapshot of a table with one row, and another session."""
     with (
         connect(info, application="test", autocommit=True) as reader,
         connect(info, application="test", autocommit=True) as other,
@@ -50,7 +50,7 @@ def test_a_table_that_was_changed_since_has_no_rows_to_give(
             fetch_rows.rows(reader, ComparedTable(TABLE, COLUMNS, ("id",)), [("1",), ("2",)])
 
 
-def test_what_came_later_is_not_seen(database: Callable[..., ConnectionInfo]) -> None:
+def test_later_rows_are_not_read(database: Callable[..., ConnectionInfo]) -> None:
     with of_one_snapshot(database()) as (reader, other):
         other.execute("UPDATE public.t SET v = 'b'; INSERT INTO public.t VALUES (2, 'c')")
         other.execute("ALTER TABLE public.t ADD COLUMN w int DEFAULT 5")

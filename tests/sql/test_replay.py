@@ -1,4 +1,4 @@
-"""Changes one by one: what fits is applied in order, what does not is named or set aside, safe mode may repeat."""
+"""Changes one by one: matching ones are applied in order, others are named or rejected; safe mode may repeat."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,7 +41,7 @@ def rows(slave: Any, table: TableName = T, columns: str = "*") -> list[tuple[str
 
 @pytest.fixture
 def drifted(slave: Any) -> tuple[History, int]:
-    """Row 1 is gone on the slave, row 2 was changed, row 9 was added."""
+    """Row 1 is deleted on the slave, row 2 changed, row 9 inserted."""
     slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
     history = History()
     for number in range(5):
@@ -186,7 +186,7 @@ def test_batches_of_any_size(slave: Any, monkeypatch: pytest.MonkeyPatch, size: 
 
 
 def test_half_of_a_key_change(slave: Any) -> None:
-    """The old key's block was read after the change, the new key's before: only the appearance is applied."""
+    """The old key's block was read after the change, the new key's before: only the insert is applied."""
     slave.execute(
         "CREATE TABLE public.t (a text, b int, v text, PRIMARY KEY (b, a)); INSERT INTO public.t VALUES ('x', 3, '3')"
     )
@@ -222,7 +222,7 @@ def test_half_of_a_key_change(slave: Any) -> None:
 def test_a_row_in_the_way_goes_and_its_own_change_brings_it_back(
     slave: Any, constraint: str, values: tuple[str | None, str]
 ) -> None:
-    """The slave is ahead: there, row 2 has taken the value that row 1 had in this window."""
+    """The slave is ahead: row 2 already has the value that row 1 had in this window."""
     one, other = values
     slave.execute(f"CREATE TABLE public.t (id int PRIMARY KEY, v text, CONSTRAINT u {constraint})")
     slave.commit()

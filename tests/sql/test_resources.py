@@ -165,12 +165,12 @@ def test_an_installation_of_version_1_is_upgraded_and_refuses_nothing_of_the_app
 
 
 def kinds(master: Master) -> list[tuple[str, str]]:
-    """All objects, without what identifies their versions and those that belong to tables."""
+    """All objects, without their version-dependent identity and without those that belong to tables."""
     return sorted(row[:2] for row in master.rows(EVERYTHING))
 
 
 def as_of_version_1(master: Master) -> None:
-    """Takes back what later versions changed in tables, views, and parameters of functions."""
+    """Undoes what later versions changed in tables, views, and parameters of functions."""
     (view,) = master.rows("SELECT pg_get_viewdef('demo_cols_view')")[0]
     columns = [name for (name,) in master.rows(
         "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = 'demo_cols_view'::regclass "
@@ -265,7 +265,7 @@ def test_uninstall_removes_all_of_a_prefix_and_nothing_else(bare: Master) -> Non
 
 
 def test_an_account_whose_sessions_fire_no_triggers_captures_and_uninstalls_all_the_same(bare: Master) -> None:
-    """Before PostgreSQL 15 the account of a slave is one, which a failover makes a master."""
+    """Before PostgreSQL 15 a slave's account is such one; a failover makes it a master's."""
     bare.sql("CREATE TABLE t (id int PRIMARY KEY)")
     bare.sql(f"ALTER DATABASE {quoted(bare.info.database)} SET session_replication_role = replica")
     bare.install()

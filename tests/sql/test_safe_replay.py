@@ -1,4 +1,4 @@
-"""Safe mode: whatever was applied already may be applied again, in any windows, and ends the same."""
+"""Safe mode: applied changes may be applied again, in any windows, with the same end."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def link(database: Callable[..., ConnectionInfo]) -> Iterator[Any]:
 
 
 def claims(row: Values) -> list[Any]:
-    """What no other row may have."""
+    """The unique values of a row."""
     _, u, a, b, v = row
     found: list[Any] = [("u", u)] if u is not None else []
     if a is not None and b is not None:
@@ -73,7 +73,7 @@ def fits(row: Values, others: list[Values]) -> bool:
 
 
 def play(steps: list[Any]) -> History:
-    """Does what the table's constraints allow, as a master would."""
+    """Runs what the table's constraints allow, like a master."""
     history = History(TableName("public", "t"), COLUMNS, ("id",))
     for what, one, other, values in steps:
         rows = {str(row[0]): row for row in history.rows}
@@ -99,7 +99,7 @@ def play(steps: list[Any]) -> History:
 
 
 class Slave:
-    """The table on a slave, and all that applies to it. `ways` are taken in turn."""
+    """The table on a slave, and the classes that apply to it. `ways` are taken in turn."""
 
     def __init__(self, link: Any, history: History, ways: list[str], *, cascades: bool):
         self.link = link
@@ -132,7 +132,7 @@ class Slave:
 def test_any_part_of_any_history_may_be_applied_again(
     link: Any, cascades: bool, steps: Any, reached: float, runs: list[Any], last: Any, ways: list[str]
 ) -> None:
-    """An apply that dies again and again, each time falling back behind what the slave has."""
+    """The apply dies again and again, and each time falls back behind what the slave has."""
     history = play(steps)
     link.execute(TABLE)
     if cascades:

@@ -1,4 +1,4 @@
-"""Rows drawn at random: each with the same chance, wherever it lies and however large the table is believed to be."""
+"""Rows drawn at random: each has the same chance, wherever it is and however large the table is estimated."""
 
 from collections import Counter
 from collections.abc import Callable

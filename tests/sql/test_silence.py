@@ -1,4 +1,4 @@
-"""An account that is no superuser switches triggers and foreign keys off, once an administrator allows it."""
+"""An account that is no superuser disables triggers and foreign keys, once an administrator allows it."""
 
 from collections.abc import Callable
 

@@ -39,7 +39,7 @@ def lease(redis_url: str, duration: float = 5.0) -> Lease:
 
 
 def refused(act: Callable[[], None]) -> str:
-    """Why it cannot be done, empty when it was."""
+    """The reason of a refusal, empty if it was done."""
     try:
         act()
     except (LeaseHeld, LeaseLost) as error:
@@ -113,7 +113,7 @@ def test_the_gate_is_open_only_without_any_closure(redis_url: str) -> None:
     assert "admin (anna, " in str(gate.closures()[0])
 
 
-def test_who_waits_at_a_gate_hears_at_once_that_it_changed(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_the_gate_wakes_its_waiters_at_once(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     client = redis_store.connect(redis_url)
     gate, elsewhere = Gate(redis_store.connect(redis_url), PREFIX, "dr1"), Gate(client, PREFIX, "dr1")
     for change in (lambda: elsewhere.close(ADMIN, "anna", "maintenance"), lambda: elsewhere.open(ADMIN)):

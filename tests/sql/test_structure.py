@@ -79,7 +79,7 @@ EXCHANGES = {
 
 @pytest.mark.releases
 @pytest.mark.parametrize("exchanged", EXCHANGES)
-def test_what_two_columns_or_labels_exchange_is_noticed(any_master: Master, exchanged: str) -> None:
+def test_exchanged_columns_or_labels_are_noticed(any_master: Master, exchanged: str) -> None:
     any_master.sql(
         "CREATE TYPE mood AS ENUM ('sad', 'happy')",
         "CREATE TABLE pairs (id int PRIMARY KEY, a text NOT NULL, b text, m mood)",
@@ -215,7 +215,7 @@ def test_rewritten_rows_of_a_keyless_table_are_replaced(any_master: Master) -> N
         "COMMENT ON TABLE orders IS 'x'",
     ],
 )
-def test_what_changes_no_definition_leaves_no_item(any_master: Master, statement: str) -> None:
+def test_ddl_without_a_change_of_the_definition_leaves_no_item(any_master: Master, statement: str) -> None:
     any_master.sql("ALTER TABLE orders ADD made int DEFAULT 5", "SELECT demo_check_structure()")
     after = any_master.last_key()
     any_master.sql(statement, "SELECT demo_check_structure()", "DELETE FROM orders")
@@ -282,7 +282,7 @@ def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
 
 @pytest.mark.parametrize("first", ["SELECT demo_check_structure()", "INSERT INTO orders VALUES (8, 'was news', 0)"])
 @pytest.mark.parametrize("names", [("orders", "news"), ("orders", "news", "third")])
-def test_names_swapped_between_two_polls_are_told_apart(
+def test_names_swapped_between_two_polls_are_distinguished(
     database: Callable[..., ConnectionInfo], names: tuple[str, ...], first: str
 ) -> None:
     master = Master(database(role=True))

@@ -1,4 +1,4 @@
-"""Structure and sessions: who waits for whom, whose settings count, and what a replicated change leaves behind."""
+"""Structure and sessions: waits, settings, and DDL that was replicated to this master."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

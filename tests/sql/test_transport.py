@@ -1,4 +1,4 @@
-"""Over a network a server proves who it is before it is told a password; what is weaker is said."""
+"""Over a network a server must prove its identity before it gets a password; weaker connections are reported."""
 
 import socket
 import ssl
@@ -29,7 +29,7 @@ SSL_REQUEST = bytes.fromhex("0000000804d2162f")
 
 @dataclass(frozen=True)
 class Secured:
-    """A server with TLS, at `info`, and the authority that its certificate is of."""
+    """A server with TLS, at `info`, and the authority of its certificate."""
 
     info: ConnectionInfo
     authority: Path
@@ -40,7 +40,7 @@ class Secured:
 
 
 class TlsInFront:
-    """Takes connections with TLS, as PostgreSQL does, and passes them on to a server that was built without."""
+    """Accepts connections with TLS, as PostgreSQL does, and forwards them to a server that was built without."""
 
     def __init__(self, server: PostgresServer, certificate: Path, key: Path):
         self._server = server

@@ -1,4 +1,4 @@
-"""Tables that the application makes, and that a wildcard means, are captured in the transaction that makes them."""
+"""New tables that match a wildcard are captured in the transaction that creates them."""
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -29,7 +29,7 @@ LINES = [
 
 @pytest.fixture
 def watched(master: Master) -> Master:
-    """A master on which a wildcard means what is made from now on."""
+    """A master with a wildcard for tables that are created from now on."""
     master.sql(ORDERS)
     master.register("orders")
     note(master, LINES)
@@ -71,7 +71,7 @@ def test_a_table_is_captured_from_its_first_row_in_the_transaction_that_makes_it
 
 
 @pytest.mark.releases
-def test_what_is_undone_leaves_nothing(watched: Master) -> None:
+def test_a_rolled_back_creation_leaves_nothing(watched: Master) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero), watched.connection.transaction():
         watched.sql("CREATE TABLE fleeting (id int PRIMARY KEY)", "SELECT 1 / 0")
     assert (registered(watched), happened(watched)) == ({}, [])
@@ -80,7 +80,7 @@ def test_what_is_undone_leaves_nothing(watched: Master) -> None:
     assert [action for _, action in happened(watched)] == ["CREATE", "DROP", "CREATE", "INSERT"]
 
 
-def test_what_is_not_meant_or_has_rows_already_is_left_alone(watched: Master) -> None:
+def test_other_tables_and_filled_ones_are_not_captured(watched: Master) -> None:
     watched.sql(
         "CREATE TABLE private (id int)",
         "CREATE TABLE log_1 (id int)",
@@ -115,7 +115,7 @@ def test_no_statement_fails_where_the_table_cannot_be_captured(watched: Master) 
 
 
 @pytest.mark.parametrize("setting", ["repeatable read", "serializable"])
-def test_it_is_complete_whatever_the_transaction_may_see(watched: Master, setting: str) -> None:
+def test_it_is_complete_under_any_isolation(watched: Master, setting: str) -> None:
     with watched.session(default_transaction_isolation=setting, autocommit=False) as session:
         session.execute("SELECT count(*) FROM orders")
         session.execute("CREATE TABLE made (id int PRIMARY KEY)")

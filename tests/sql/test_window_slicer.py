@@ -1,4 +1,4 @@
-"""A window goes in as few slices as its limits allow, each change in one of them."""
+"""A window is split into as few slices as its limits allow; each change is in one of them."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -33,13 +33,13 @@ def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPa
 
 
 class Changes:
-    """A window with changes at some of its REPL_KEYs, and the slices it is taken in."""
+    """A window with changes at some REPL_KEYs, and its slices."""
 
     asked = 0
     """How often executors were asked for."""
 
     def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST, ready: bool = True) -> None:
-        """`pattern`: a character for each REPL_KEY, `x` for a change of the window, anything else for none. `ready`:
+        """`pattern`: a character for each REPL_KEY, `x` for a change of the window, any other for none. `ready`:
         whether there are executors."""
         with connection.connect(master, application="a", autocommit=True) as link:
             self.start = position.take(link, PREFIX, "public")

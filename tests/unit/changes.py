@@ -1,4 +1,4 @@
-"""Makes items as the capture does, for tests that need no master: a table as a dictionary, and its history."""
+"""Builds items like the capture, for tests without a master: a table as a dictionary, and its history."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Values = tuple[str | None, ...]
 
 
 class History:
-    """A table that remembers every change of its rows as items. Values are texts."""
+    """A table that records every change of its rows as items. Values are texts."""
 
     def __init__(
         self, table: TableName = TABLE, columns: Sequence[str] = ("id", "v"), key: Sequence[str] = ("id",)
@@ -47,11 +47,11 @@ class History:
         self._item("UPDATE", guid if guid == self._guid(new) else None, self._content(new), content.format_row(shown))
 
     def window(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """The items between two places of the history, as `queue.Reader.items` gives them."""
+        """The items between two places of the history, as `queue.Reader.items` returns them."""
         return pa.Table.from_pylist(self.items[start:stop], schema=ITEMS)
 
     def changes(self, start: int = 0, stop: int | None = None) -> Iterator[RowChange]:
-        """The same, as a slave replays them."""
+        """The changes between two places of the history, as a slave replays them."""
         return xml_images.changes(self.window(start, stop), {self.table: self.key})
 
     def find(self, *key: str) -> Values:

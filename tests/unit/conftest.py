@@ -1,4 +1,4 @@
-"""What tests of the configuration share."""
+"""Fixtures of tests of the configuration."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of replications, empty."""
+    """An empty folder of replications."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     return tmp_path

@@ -89,7 +89,7 @@ class JsonImages:
 
 
 def as_json(items: pa.Table) -> pa.Table:
-    """Items of ITEMS, as this codec reads them."""
+    """Items of ITEMS, with JSON rows."""
     for label in ("content", "oldcontent"):
         texts = [None if text is None else _json(text) for text in items.column(label).to_pylist()]
         items = items.set_column(items.column_names.index(label), label, pa.array(texts, _TEXT))

@@ -18,7 +18,7 @@ SECOND = 1_772_311_432_000_000_000
 
 
 def message(scn: int, index: int, xid: str, payload: str) -> str:
-    """A line, without its end."""
+    """A line, without its line break."""
     head = f'{{"scn":{scn},"tm":{SECOND},"c_scn":{scn},"c_idx":{index},"xid":"{xid}","db":"PDB"'
     return f'{head},"payload":[{payload}]}}'
 
@@ -28,7 +28,7 @@ def schema(table: str = "T", columns: Sequence[dict[str, Any]] = COLUMNS, owner:
 
 
 def row(op: str, number: int, before: dict[str, Any] | None, after: dict[str, Any] | None, of: str = "") -> str:
-    """A payload."""
+    """The payload of a row."""
     images = "".join(
         f',"{name}":{json.dumps(image, ensure_ascii=False, separators=(",", ":"))}'
         for name, image in (("before", before), ("after", after))
@@ -54,7 +54,7 @@ def ddl(sql: str, of: str = "") -> str:
 
 
 def transaction(scn: int, xid: str, payloads: Sequence[str]) -> list[str]:
-    """Its lines."""
+    """The lines of a transaction."""
     whole = ['{"op":"begin"}', *payloads, '{"op":"commit"}']
     return [message(scn, index, xid, payload) for index, payload in enumerate(whole, start=1)]
 
@@ -66,7 +66,7 @@ def checkpoint(scn: int) -> str:
 def schema_checkpoint(
     keys: Mapping[tuple[str, str], Sequence[str]], incarnations: Sequence[tuple[int, int]] = ((RESETLOGS, BEGAN),)
 ) -> dict[str, Any]:
-    """As far as keys and incarnations go. `keys`: owner and table → columns of the primary key."""
+    """A schema checkpoint with keys and incarnations. `keys`: owner and table → columns of the primary key."""
     users = sorted({owner for owner, _ in keys})
     made: dict[str, list[dict[str, Any]]] = {
         "sys-user": [{"user": number, "name": name} for number, name in enumerate(users)],
@@ -87,7 +87,7 @@ def schema_checkpoint(
 
 
 def folder(root: Path, thread: ThreadId = ONE, lines: Iterable[str] = (), *, closed: bool = False, **more: Any) -> Path:
-    """A thread's folder with one file; `more` goes to `schema_checkpoint`."""
+    """A thread's folder with one file; `more`: arguments of `schema_checkpoint`."""
     made = root / str(thread)
     made.mkdir(parents=True, exist_ok=True)
     (made / "TEST-chkpt-60.json").write_text(json.dumps(schema_checkpoint(**{"keys": {("APP", "T"): ["ID"]}, **more})))
@@ -98,6 +98,6 @@ def folder(root: Path, thread: ThreadId = ONE, lines: Iterable[str] = (), *, clo
 
 
 def write(made: Path, lines: Iterable[str], file: str = "1.jsonl") -> None:
-    """Adds lines."""
+    """Appends lines."""
     with (made / file).open("a", encoding="utf-8") as opened:
         opened.writelines(line + "\n" for line in lines)

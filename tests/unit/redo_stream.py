@@ -1,4 +1,4 @@
-"""What a stream of redo says of itself, for tests."""
+"""Reads a stream of redo, for tests."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ from sluice.vendors.stream.redo.merge_state import State
 
 
 def changes(stream: Path) -> list[Change]:
-    """What the stream holds."""
+    """The changes in the stream."""
     files = Files(stream)
     names = files.names()
     found: list[Change] = []

@@ -36,7 +36,7 @@ _TYPES = {
 
 @cache
 def place() -> Path | None:
-    """Where the vectors are."""
+    """The folder of the vectors."""
     found = (parent / "shared" / "vectors" for parent in ROOT.parents)
     return next((each for each in found if (each / "olr").is_dir()), None)
 
@@ -54,7 +54,7 @@ def required() -> Path:
 
 
 def columns(scenario: str) -> dict[str, list[dict[str, Any]]]:
-    """Of each table, from all that its messages name."""
+    """The columns of each table, from all that its messages name."""
     found: dict[str, dict[str, object]] = {}
     for payload in _payloads(scenario):
         names = found.setdefault(payload["schema"]["table"], {})
@@ -83,7 +83,7 @@ def lines(scenario: str) -> list[str]:
 
 
 def transactions(scenario: str) -> list[list[str]]:
-    """The lines of each, in the order of commits."""
+    """The lines of each transaction, in the order of commits."""
     found: list[list[str]] = []
     for line in lines(scenario):
         if '"op":"begin"' in line:
@@ -97,7 +97,7 @@ def keys(scenario: str) -> dict[tuple[str, str], list[str]]:
 
 
 def references(scenario: str) -> list[dict[str, Any]]:
-    """What LogMiner says."""
+    """LogMiner's rows."""
     text = (required() / "olr" / scenario / "logminer-reference.json").read_text()
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 

@@ -1,4 +1,4 @@
-"""What follows when a job is gone, and what a new try does about a job that runs: pure decisions."""
+"""Pure decisions: what happens after a job has ended, and what a new try does about a running job."""
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ def test_waiting_doubles_while_jobs_die_young_and_kills_wait_less() -> None:
     assert delays(137) == [0, 1, 2, 4, 5, 5, 5, 5, 5]
 
 
-def test_a_load_that_is_through_ends_its_task_and_one_that_was_told_to_end_does_not() -> None:
+def test_a_finished_load_ends_its_task_and_a_stopped_one_does_not() -> None:
     assert judge(Kind.LOAD, result(0), 5, 0).next is Next.FINISH
     assert judge(Kind.LOAD, result(143), 5, 0).next is Next.RESTART
 
@@ -71,7 +71,7 @@ def test_without_a_live_job_one_is_launched() -> None:
     assert decide_takeover(MINE, None, stopping=False, watched=False, adopts=True) is Takeover.LAUNCH
 
 
-def test_a_retry_after_an_accident_goes_on_with_its_job() -> None:
+def test_a_retry_continues_with_its_running_job() -> None:
     live = Owner("cdc_apply", "run1", "apply", try_number=1, max_tries=10)
     assert decide_takeover(MINE, live, stopping=False, watched=False, adopts=True) is Takeover.REATTACH
 

@@ -1,4 +1,4 @@
-"""Detached jobs as real processes: how they end is known, whatever is killed, and nothing is left."""
+"""Detached jobs as real processes: their end is always known, and no process is left."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def launch(slave: str = "dr1", **wish: Any) -> Job:
 
 
 def said(job: Job, word: str) -> str:
-    """The rest of the line that starts with `word`, once the job said it."""
+    """The rest of the line that starts with `word`, once the job has printed it."""
 
     def find() -> str | None:
         lines = job.log.read_text().splitlines() if job.log.exists() else []

@@ -43,7 +43,7 @@ def history(name: str, columns: tuple[str, ...], key: tuple[str, ...], steps: li
 
 
 def rows(changes: NetChanges, kind: str) -> list[dict[str, Any]]:
-    """With every old image, also those that are not different."""
+    """The rows with every old image, also equal ones."""
     table = getattr(changes, kind)
     beside = [number for number, name in enumerate(changes.columns, start=1) if name not in changes.key]
     images = (

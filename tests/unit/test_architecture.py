@@ -1,4 +1,4 @@
-"""The page of the architecture names only what is there."""
+"""The page of the architecture names only existing classes, functions and files."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ STEPS = re.findall(r"^\| ?(.*?) \| (.*?) \| (.*?) \| `(.*?)` \|$", PAGE, re.MULT
 
 
 def defined(file: Path) -> set[str]:
-    """The names that a module has for others."""
+    """The public names of a module."""
     names: set[str] = set()
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):

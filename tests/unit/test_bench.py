@@ -1,4 +1,4 @@
-"""What the benches count and say, without any server."""
+"""Counts and reports of the benches, without any server."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def test_a_side_is_its_median_run_and_more_is_better() -> None:
     assert figure.line() == {"name": "f", "ours": 200.0, "reference": 100.0, "ratio": 2.0, "unit": "changes/s"}
 
 
-def test_where_less_is_better_the_ratio_is_turned_round() -> None:
+def test_the_ratio_is_inverted_if_less_is_better() -> None:
     assert Figure("f", "s", runs(0.5), runs(2.0), less_is_better=True).ratio == 4.0
 
 
@@ -203,7 +203,7 @@ def test_misuse_is_refused(wrong: list[str], capsys: pytest.CaptureFixture[str])
 
 
 def test_passwords_are_no_part_of_a_report() -> None:
-    """What is described are names and settings; a field of a login would show in the detail."""
+    """A report has names and settings; a field of a login would show in the details."""
     names: set[str] = set()
 
     def walk(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a block whose rows the master does not keep any longer as they were when its reading began."""
+"""A block whose rows the master no longer has as of the start of its reading."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ UPDATE = cast(
 
 
 class Rows:
-    """Of a master whose undo is gone in the middle of a block."""
+    """The rows of a master whose undo is lost in the middle of a block."""
 
     @contextmanager
     def reading(self, *_: Any) -> Iterator[SimpleNamespace]:
@@ -44,7 +44,7 @@ def master(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(block: Block) -> None:
-    """Its rows come, until the undo is gone."""
+    """Yields rows until the undo is lost."""
     with read_modes.reading(UPDATE, cast(Any, None), TableShape(TABLE, ()), block):
         raise SnapshotTooOld("db1: ORA-01555: snapshot too old")
 

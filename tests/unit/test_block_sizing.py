@@ -14,7 +14,7 @@ def test_one_block_changes_the_size_by_a_factor_at_most(rows: int, seconds: floa
 
 
 def test_a_block_that_took_too_long_is_followed_by_a_smaller_one_but_not_for_ever() -> None:
-    """Opening a file in S3 takes a second: blocks of one row would take it for each row."""
+    """To open a file in S3 takes a second: blocks of one row would take it for each row."""
     rows, size = 50_000, 50_000 * 40
     while (following := next_rows(rows, 1.0, 0.05, 50_000, rows * 40)) != rows:
         assert following < rows

@@ -1,4 +1,4 @@
-"""What blocks mean for changes, decided without any database."""
+"""The decisions of blocks about changes, without any database."""
 
 from dataclasses import replace
 from typing import Any
@@ -168,7 +168,7 @@ def test_blocks_that_were_read_long_ago_catch_up_together(way: dict[str, Any]) -
     assert TableBlocks.joined(TABLE, both).catching_up(SnapshotPosition(9, 9)) == both
 
 
-def test_what_follows_the_markers_is_read_from_the_oldest_on() -> None:
+def test_changes_after_the_markers_are_read_from_the_oldest_on() -> None:
     blocks = [behind(1, None, "d", 7), behind(2, "d", "k", 3), behind(3, "k", None, 5)]
     ((oldest, found),) = by_oldest_marker(blocks)
     assert oldest == SnapshotPosition(3, 3) and sorted(block.number for block in found) == [1, 2, 3]

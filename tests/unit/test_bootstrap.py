@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what `./sluice` needs, with a lock file of no packages, and a quick `uv` in `tools`."""
+    """A copy of what `./sluice` needs, with an empty lock file, and a fast stand-in for `uv` in `tools`."""
     tool = f'case $1 in venv) for last; do :; done; exec "{sys.executable}" -m venv --without-pip "$last";; esac'
     fake(tmp_path / "tools", "uv", tool)
     root = tmp_path / "a checkout"
@@ -167,7 +167,7 @@ def test_the_tests_keep_their_data_in_memory_where_it_has_room(monkeypatch: pyte
     assert testing.temporary_folder(tmp_path, needed=2**60) == elsewhere
 
 
-def test_whatever_starts_spark_is_given_a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_that_start_spark_get_a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
     given: list[tuple[str, str]] = []
     monkeypatch.setattr(cli, "ensure_java", lambda environment: tmp_path / "a java")
@@ -270,7 +270,7 @@ def test_a_package_that_cannot_be_had_fails_with_a_remedy(checkout: Path, tmp_pa
     assert (checkout / ".venv" / "sluice-installing").exists(), "the next run must not take it for whole"
 
 
-def test_pip_does_where_uv_cannot_be_had(checkout: Path, tmp_path: Path) -> None:
+def test_pip_is_used_without_uv(checkout: Path, tmp_path: Path) -> None:
     fake(tmp_path / "tools", "uv", "exit 1")
     run = sluice(checkout, "status")
     assert run.stdout.startswith("ran|"), run.stderr
@@ -303,7 +303,7 @@ def test_java_home_comes_before_the_path_and_an_old_java_counts_as_none(tmp_path
     assert machine.ask_java(old / "bin" / "java") == (8, old)
 
 
-def test_what_only_looks_like_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_program_that_only_looks_like_java_is_skipped(tmp_path: Path) -> None:
     broken = fake(tmp_path, "java", "echo 'Unable to locate a Java Runtime' >&2; exit 1")
     assert machine.ask_java(broken) == (0, None)
 
@@ -351,7 +351,7 @@ def test_two_installations_at_once_take_turns(tmp_path: Path, monkeypatch: pytes
 
 
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without Java and account, whose root is at no terminal; the file has what was run to change it."""
+    """A machine without Java and account, whose root has no terminal; the file records commands that change it."""
     log = tmp_path / "log"
     for name in ("apt-get", "useradd"):
         fake(tmp_path, name, f'echo {name} "$@" >> {log}')
@@ -425,7 +425,7 @@ def test_packages_come_from_wheels_with_hashes(checkout: Path, tmp_path: Path) -
     assert "--require-hashes --only-binary :all: --no-binary pyspark -r" in installed
 
 
-def test_what_has_no_wheel_has_one_hash_in_the_lock() -> None:
+def test_packages_without_a_wheel_have_one_hash_in_the_lock() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     for name in bootstrap.WITHOUT_WHEEL:
         entry = lock.partition(f"\n{name}==")[2].partition("# via")[0]

@@ -1,4 +1,4 @@
-"""Connections as the commands read them without Airflow's code: from its variables."""
+"""The commands read connections from Airflow's variables, without Airflow's code."""
 
 import pytest
 
@@ -27,12 +27,12 @@ def test_a_variable_is_read_as_airflow_reads_it(text: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("text", ["{not json", "postgres://host:secret/name", "[1]"])
-def test_what_is_no_connection_is_refused_without_its_words(text: str) -> None:
+def test_an_invalid_connection_is_refused_without_quoting_it(text: str) -> None:
     with pytest.raises(ConnectionUnusable) as raised:
         from_variable(text, "shop").info("shop", "postgres")
     assert "secret" not in str(raised.value)
 
 
-def test_one_that_nobody_gave_says_what_to_set() -> None:
+def test_a_missing_connection_names_the_variable_to_set() -> None:
     with pytest.raises(ConnectionNotGiven, match="--airflow URL, or set AIRFLOW_CONN_SHOP"):
         Connections(None)("shop", "postgres")

@@ -1,4 +1,4 @@
-"""What column types are in no vendor's words, and what becomes of them on other vendors."""
+"""Column types as logical types, and their types on other vendors."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ DEFINED = (
 
 
 def section(title: str) -> str:
-    """Of the page."""
+    """A section of the page."""
     _, _, rest = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
     return rest.partition("\n## ")[0]
 
@@ -87,8 +87,8 @@ def test_a_type_of_postgres_that_others_know_comes_back_as_it_was(name: str) -> 
 
 @pytest.mark.parametrize("mariadb", [True, False])
 @given(name=POSTGRES_TYPES)
-def test_what_mysql_makes_of_a_type_exactly_holds_all_of_its_values(name: str, mariadb: bool) -> None:
-    """As far as the two types are of one kind: a text holds whatever was made one."""
+def test_a_mysql_type_that_loses_nothing_holds_all_values_of_the_type(name: str, mariadb: bool) -> None:
+    """If the two types are of one kind: a text holds anything."""
     wanted = postgres.logical(name)
     made = mysql.column_type(wanted, mariadb=mariadb)
     if made.fit is Fit.EXACT:

@@ -10,7 +10,7 @@ def test_it_asks_at_first_and_when_something_is_new() -> None:
     assert watch.asks("b", 10 * ASK_SECONDS)
 
 
-def test_what_changes_again_and_again_is_asked_for_twice_a_minute_and_none_is_forgotten() -> None:
+def test_frequent_changes_are_compared_twice_a_minute_and_none_is_missed() -> None:
     watch = ComparisonTrigger()
     assert watch.asks("a", 0.0)
     assert not watch.asks("b", 1.0)
@@ -19,7 +19,7 @@ def test_what_changes_again_and_again_is_asked_for_twice_a_minute_and_none_is_fo
     assert not watch.asks("c", 5 * ASK_SECONDS)
 
 
-def test_what_is_as_it_was_when_it_was_asked_for_is_not_asked_for_again() -> None:
+def test_an_unchanged_state_is_not_compared_again() -> None:
     watch = ComparisonTrigger()
     assert watch.asks("a", 0.0)
     assert not watch.asks("b", 1.0)

@@ -1,4 +1,4 @@
-"""docker-compose.yaml holds to the compose specification and to what production asks of it."""
+"""docker-compose.yaml conforms to the compose specification and to the rules of production."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_everything_lasting_is_watched_and_restarted() -> None:
             assert service["healthcheck"]["test"], name
 
 
-def test_a_service_waits_only_for_health_that_is_told() -> None:
+def test_a_service_waits_only_for_services_with_a_health_check() -> None:
     for name, service in SERVICES.items():
         for needed, how in service.get("depends_on", {}).items():
             assert needed in SERVICES, name
@@ -109,7 +109,7 @@ def test_a_service_waits_only_for_health_that_is_told() -> None:
 
 
 @pytest.mark.parametrize("kind", ["secrets", "networks", "volumes"])
-def test_what_is_used_is_declared_and_the_other_way_round(kind: str) -> None:
+def test_declared_and_used_names_are_the_same(kind: str) -> None:
     used: set[str] = set()
     for service in SERVICES.values():
         entries = names(service.get(kind, []))
@@ -224,7 +224,7 @@ def test_no_login_of_postgresql_goes_without_a_password() -> None:
         assert "POSTGRES_HOST_AUTH_METHOD" not in environment
 
 
-def test_what_asks_nobody_who_he_is_is_reached_by_those_alone_who_need_it() -> None:
+def test_services_without_authentication_are_reached_only_by_those_that_need_them() -> None:
     reach = {
         network: {name for name, one in SERVICES.items() if network in one.get("networks", ())}
         for network in COMPOSE["networks"]

@@ -1,4 +1,4 @@
-"""What a replication file in each format means."""
+"""The meaning of a replication file in each format."""
 
 import os
 import re
@@ -279,9 +279,7 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     assert test.initial.locations == ("/mnt/disk", "s3://bucket/out")
 
 
-def test_of_two_files_with_one_name_that_of_the_earlier_folder_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_earlier_folder_wins_for_files_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for folder, names in ((first, ["A", "B"]), (second, ["B", "C"])):
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""What a replication file says of changes of definitions."""
+"""Policies for changes of definitions in a replication file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from sluice.pair import Pair
 YAML = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: {}}\n"
 
 
-def test_everything_follows_where_nothing_is_said(folder: Path) -> None:
+def test_everything_follows_by_default(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML)
     assert {config.load("DEMO_").ddl.of(kind) for kind in DefinedKind} == {Policy.FOLLOW}
 
@@ -33,7 +33,7 @@ def test_another_kind_or_policy_is_refused(folder: Path) -> None:
     assert "indices" in str(raised.value) and "'never'" in str(raised.value)
 
 
-def test_views_and_sequences_follow_only_where_that_is_said(folder: Path) -> None:
+def test_views_and_sequences_follow_only_if_configured(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML)
     assert not config.load("DEMO_").replicate.any
     (folder / "DEMO.yaml").write_text(YAML + "replicate: {sequences: true}\n")

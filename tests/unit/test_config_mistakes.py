@@ -1,4 +1,4 @@
-"""Whatever is wrong in a replication file is told with file, line, key, what is wrong and what would be right."""
+"""Each mistake in a replication file is reported with file, line, key and remedy."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ tables:
 
 
 def mistakes(folder: Path) -> list[str]:
-    """Each as `file:line: key: problem; remedy` without the folder; none when all is well."""
+    """Each mistake as `file:line: key: problem; remedy` without the folder; empty if there is none."""
     found = config.survey().mistakes
     if not found:
         return []
@@ -270,7 +270,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_with_its_place_and_remedy(folder: Path, case: str) -> None:
+def test_a_mistake_is_reported_with_its_place_and_remedy(folder: Path, case: str) -> None:
     (old, new), told = CASES[case]
     assert old in GOOD
     (folder / "DEMO.yaml").write_text(GOOD.replace(old, new, 1))
@@ -284,7 +284,7 @@ def test_the_text_that_the_cases_change_is_good(folder: Path) -> None:
     assert mistakes(folder) == []
 
 
-def test_all_mistakes_of_all_files_are_told_at_once(folder: Path) -> None:
+def test_all_mistakes_of_all_files_are_reported_at_once(folder: Path) -> None:
     (folder / "A.yaml").write_text(GOOD.replace("DEMO_", "9").replace("{}", "{actions: Q, sequence: x}"))
     (folder / "b.properties").write_text("replication.prefix=B\ntable.a.b=actions=Z\n")
     (folder / "c.xml").write_text("<a>\n<b></a>")
@@ -302,12 +302,12 @@ def test_all_mistakes_of_all_files_are_told_at_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "# only this\n", "- a\n", "text\n"])
-def test_a_file_without_keys_is_told(folder: Path, content: str) -> None:
+def test_a_file_without_keys_is_reported(folder: Path, content: str) -> None:
     (folder / "A.yaml").write_text(content)
     assert "write prefix, master, slaves and tables" in mistakes(folder)[0]
 
 
-def test_a_file_that_cannot_be_read_is_told(folder: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(folder: Path) -> None:
     (folder / "A.yaml").mkdir()
     (folder / "B.yaml").write_bytes(b"prefix: A\nmaster: \xff\n")
     assert mistakes(folder) == [
@@ -316,7 +316,7 @@ def test_a_file_that_cannot_be_read_is_told(folder: Path) -> None:
     ]
 
 
-def test_a_missing_folder_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(folder / "none"))
     with pytest.raises(ConfigError, match="none: cannot be listed: No such file or directory; create it or set SLUICE"):
         config.load("DEMO_")
@@ -398,7 +398,7 @@ PROPERTIES = {
 
 
 @pytest.mark.parametrize("text", PROPERTIES)
-def test_a_mistake_in_properties_is_told(folder: Path, text: str) -> None:
+def test_a_mistake_in_properties_is_reported(folder: Path, text: str) -> None:
     head = "" if "is missing" in PROPERTIES[text] else "replication.prefix=X\nsluice.master.conn_id=m\n"
     (folder / "m.properties").write_text(head + text + "\n")
     found = mistakes(folder)
@@ -422,7 +422,7 @@ def test_a_mistake_in_properties_is_told(folder: Path, text: str) -> None:
         ),
     ],
 )
-def test_a_mistake_in_plugins_xml_is_told(folder: Path, text: str, told: str) -> None:
+def test_a_mistake_in_plugins_xml_is_reported(folder: Path, text: str, told: str) -> None:
     (folder / "x.xml").write_text(text)
     found = mistakes(folder)
     assert any(line.startswith(told) for line in found), found
@@ -462,7 +462,7 @@ _numbers = itertools.count()
         ),
     ),
 )
-def test_whatever_a_file_holds_the_answer_is_a_replication_or_a_list_of_mistakes(
+def test_any_file_gives_a_replication_or_a_list_of_mistakes(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, text: bytes
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / f"config{next(_numbers)}"

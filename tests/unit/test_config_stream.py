@@ -64,7 +64,7 @@ def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
         ("capture: stream, location: /srv", "items_limit: {rows: 5}", "items_limit: means nothing"),
     ],
 )
-def test_what_a_stream_cannot_have_is_a_mistake(tmp_path: Path, master: str, more: str, mistake: str) -> None:
+def test_options_that_a_stream_cannot_have_are_mistakes(tmp_path: Path, master: str, more: str, mistake: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, master, more)
     assert mistake in str(refused.value)

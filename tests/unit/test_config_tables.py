@@ -109,7 +109,7 @@ def test_a_quoted_name_is_no_wildcard() -> None:
     assert resolved(rule("public.a*"), existing=tables) == ["a*", "ab"]
 
 
-def test_all_missing_tables_are_told_together() -> None:
+def test_all_missing_tables_are_reported_together() -> None:
     rules = [rule("public.*"), rule("public.oders"), rule("sales.gone"), rule("public.nothing*")]
     with pytest.raises(TablesMissing) as caught:
         replication(*rules).resolve(public("orders"))
@@ -165,7 +165,7 @@ def test_sluices_own_tables_cannot_be_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a.b.c", "a.", ".b", "*.b", "s?.b", '"a', 'a."b', '"a"x.b', '"".b'])
-def test_what_is_no_table_is_refused(text: str) -> None:
+def test_lines_that_name_no_table_are_refused(text: str) -> None:
     with pytest.raises(InvalidName):
         TablePattern.parse(text)
 

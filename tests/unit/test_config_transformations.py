@@ -1,4 +1,4 @@
-"""`where` and `columns` in a configuration: read, and refused where they cannot mean anything."""
+"""`where` and `columns` in a configuration: read, and refused if they make no sense."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_a_slaves_line_takes_the_place_of_that_for_all(folder: Path) -> None:
         ("{exit: ''}", "exit: is empty; write package.module:function"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_what_to_write(folder: Path, line: str, told: str) -> None:
+def test_a_mistake_is_reported_with_its_place_and_what_to_write(folder: Path, line: str, told: str) -> None:
     with pytest.raises(config.ConfigError) as raised:
         read(folder, f"public.people: {line}")
     assert "DEMO.yaml:6" in str(raised.value) and told in str(raised.value)

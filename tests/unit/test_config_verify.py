@@ -1,4 +1,4 @@
-"""What a replication file says of verifying, and of whom to tell."""
+"""Options of verification and of notifiers in a replication file."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ table.S.*=
 SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
 
 
-def test_what_is_not_given_is_the_default(folder: Path) -> None:
+def test_missing_options_have_defaults(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML)
     found = config.load("DEMO_")
     assert found.verify == VerifyOptions() and found.notify == ()
@@ -38,7 +38,7 @@ def test_a_list_may_be_written_as_a_list_or_with_commas(folder: Path) -> None:
     assert a.feeds == b.feeds == ("lake", "search")
 
 
-def test_who_wants_no_verification_is_not_reminded_of_it(folder: Path) -> None:
+def test_without_verification_there_is_no_reminder(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(YAML + "verify: {schedule: never}\n")
     assert config.load("DEMO_").verify.max_age_days == 0
 

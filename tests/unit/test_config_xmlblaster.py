@@ -1,4 +1,4 @@
-"""xmlBlaster's own files move over as they are: a YAML names the connections and points at them."""
+"""xmlBlaster's own files are used unchanged: a YAML names the connections and points at them."""
 
 import os
 import re
@@ -65,7 +65,7 @@ slaves:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With the files of an xmlBlaster beside the replications."""
+    """A folder of replications, and one with the files of an xmlBlaster."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     (tmp_path / "master.properties").write_text(MASTER)
     (tmp_path / "slave.properties").write_text(SLAVE)
@@ -122,7 +122,7 @@ def test_the_files_may_lie_anywhere(folder: Path, tmp_path_factory: pytest.TempP
     assert len(test.tables) == 3 and test.slave("dr1").initial_files_location == "/mnt/carried"
 
 
-def test_what_the_yaml_gives_counts_before_the_file(folder: Path) -> None:
+def test_the_yaml_overrides_the_file(folder: Path) -> None:
     without(folder, "xmlBlasterPlugins.xml")
     own = "sluice.master.conn_id=old\nsluice.master.schema=Repl\nsluice.apply.lease=20\nsluice.apply.poll_interval=2\n"
     own += "sluice.initial.throttle.lock_waits=5\nsluice.initial.throttle.apply_lag=60\nsluice.slave.dr2.conn_id=two\n"
@@ -262,7 +262,7 @@ def test_a_mistake_in_a_file_that_is_pointed_at_names_that_file(folder: Path, ca
     assert any(line.startswith(f"{name}:{told}") for line in lines(folder)), lines(folder)
 
 
-def test_a_yaml_whose_prefix_is_nowhere_is_told_so(folder: Path) -> None:
+def test_a_yaml_with_an_unknown_prefix_is_reported(folder: Path) -> None:
     without(folder, "xmlBlasterPlugins.xml")
     (folder / "master.properties").write_text(MASTER.replace("replication.prefix=TEST", "x=").replace("${repl", "${x"))
     (folder / "TEST.yaml").write_text(CONNECTIONS)

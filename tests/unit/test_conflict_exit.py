@@ -1,4 +1,4 @@
-"""A user's function as the rule for conflicts: the page's example, and functions that are none or fail."""
+"""A user's function as the rule for conflicts: the page's example, invalid functions, and failing ones."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Which row wins: two sides that decide by themselves come to the same rows, whatever was written when."""
+"""Which row wins: two sides that decide independently end with the same rows, whatever was written when."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ EXIT = ConflictRule(exit=f"{__name__}:later")
 
 
 def later(master: Row | None, slave: Row | None) -> str:
-    """A user's function: the row that was written later; one that was deleted stays deleted."""
+    """A user's function: the row that was written later wins; a deleted one stays deleted."""
     if master is None or slave is None:
         return "master" if master is None else "slave"
     theirs, ours = ((int(str(row["at"])), str(row["v"])) for row in (master, slave))
@@ -51,7 +51,7 @@ def test_the_newer_of_two_rows_stays(theirs: str | None, ours: str | None, winne
     assert str(theirs) in decision.reason and str(ours) in decision.reason
 
 
-def test_of_two_rows_of_the_same_time_both_sides_keep_the_same_one() -> None:
+def test_both_sides_keep_the_same_of_two_rows_with_one_time() -> None:
     for one, other in ((row("5", "a"), row("5", "b")), (row(None, "a"), row(None, "b"))):
         here = NEWEST.decide(change(row("0"), one), other).winner
         there = NEWEST.decide(change(row("0"), other), one).winner
@@ -69,7 +69,7 @@ def test_of_two_rows_of_the_same_time_both_sides_keep_the_same_one() -> None:
         (change({"id": "1"}, {"id": "1"}), {"id": "1"}, "no column at"),
     ],
 )
-def test_what_a_rule_cannot_tell_it_says(misfit: RowChange, held: Row | None, reason: str) -> None:
+def test_a_rule_reports_what_it_cannot_decide(misfit: RowChange, held: Row | None, reason: str) -> None:
     with pytest.raises(Undecidable, match=reason):
         NEWEST.decide(misfit, held)
 
@@ -82,7 +82,7 @@ def test_a_repair_brings_back_what_one_side_lacks() -> None:
 
 @dataclass
 class Side:
-    """A database with one table: its rows by key, and its changes that the other side has not seen."""
+    """A database with one table: its rows by key, and its changes that the other side has not applied."""
 
     rule: ConflictRule
     rows: dict[str, Row] = field(default_factory=dict)
@@ -96,7 +96,8 @@ class Side:
         self._put(key, new)
 
     def receive(self, found: RowChange) -> None:
-        """As an apply does: what fits is applied, the rule decides about the rest. Not captured again."""
+        """Applies as an apply does: matching changes are applied, the rule decides about others. Nothing is captured
+        again."""
         key = str((found.old or found.new)["id"])
         held = self.rows.get(key)
         fits = (held or {}) == found.old or already_applied(found, held)
@@ -122,9 +123,8 @@ STEPS = st.lists(
 def test_two_sides_that_write_at_the_same_time_end_equal(
     rules: tuple[ConflictRule, ConflictRule], steps: list[tuple[str, bool, int]], ties: bool
 ) -> None:
-    """As the documents ask, each write raises `at`, a key is made on one side only, and none that was deleted is used
-    again.
-    """
+    """As documented, each write increases `at`, each key is created on one side only, and no deleted key is
+    used again."""
     sides = (Side(rules[1]), Side(rules[0]))  # the first one is what prevails
     deleted: set[str] = set()
     for number, (step, second, which) in enumerate(steps):

@@ -34,7 +34,7 @@ EXAMPLES = settings(max_examples=examples(300), suppress_health_check=[HealthChe
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows go through the reference reader; these tests want the other one."""
+    """Lowers the limit below which rows go through the reference reader; these tests want the other one."""
     monkeypatch.setattr(arrow, "FEW", 0)
 
 
@@ -125,7 +125,7 @@ def test_rows_of_another_shape_are_noticed(other: list[tuple[str, str | None]]) 
         '<col name="a" type="null">x</col>',
     ],
 )
-def test_what_no_trigger_wrote_is_refused(text: str) -> None:
+def test_contents_that_no_trigger_wrote_are_refused(text: str) -> None:
     with pytest.raises(MalformedContent):
         content.parse(text)
 

@@ -1,4 +1,4 @@
-"""Rows as COPY's text format: whatever is in them, and wherever they lie in Arrow's buffers."""
+"""Rows as COPY's text format: any content, and any offset in Arrow's buffers."""
 
 import re
 
@@ -13,7 +13,7 @@ CODED = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
 
 
 def read(text: str) -> list[tuple[str | None, ...]]:
-    """What PostgreSQL reads from it."""
+    """The rows as PostgreSQL reads them."""
     assert text == "" or text.endswith("\n")
     return [
         tuple(

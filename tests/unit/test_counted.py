@@ -31,7 +31,7 @@ def test_a_plural_of_its_own() -> None:
 
 
 def uncounted(text: str) -> list[str]:
-    """The places where a number that may be 1 stands before a plural."""
+    """The places in the code where a number that may be 1 is followed by a plural."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.JoinedStr):

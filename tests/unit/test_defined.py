@@ -1,4 +1,4 @@
-"""How a slave comes to what its master has beyond columns: `sluice.model.defined`."""
+"""How a slave gets the master's definitions beyond columns: `sluice.model.defined`."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,23 +22,23 @@ def having(*objects: Defined) -> dict[Place, str | None]:
     return {one.place: one.definition for one in objects}
 
 
-def test_what_is_new_on_the_master_is_made() -> None:
+def test_new_definitions_of_the_master_are_created() -> None:
     assert steps([index("a")], {}, [], [T]) == [Make(index("a"))]
 
 
-def test_what_was_there_already_is_known() -> None:
+def test_existing_definitions_are_recorded() -> None:
     assert steps([index("a")], having(index("a")), [], [T]) == [Know(index("a"))]
 
 
-def test_what_somebody_removed_on_the_slave_is_left_so() -> None:
+def test_definitions_removed_on_the_slave_are_not_created_again() -> None:
     assert steps([index("a")], {}, [index("a")], [T]) == []
 
 
-def test_what_only_the_slave_has_is_left_alone() -> None:
+def test_the_slaves_own_definitions_are_left_alone() -> None:
     assert steps([], having(index("own")), [], [T]) == []
 
 
-def test_what_the_master_dropped_goes_and_what_is_gone_is_forgotten() -> None:
+def test_dropped_definitions_are_dropped_and_missing_ones_forgotten() -> None:
     gone = [index("a"), index("b")]
     assert steps([], having(index("a")), gone, [T]) == [Drop(index("a")), Forget(index("b"))]
 
@@ -47,7 +47,7 @@ def test_a_new_name_for_the_same_is_a_rename() -> None:
     assert steps([index("b")], having(index("a")), [index("a")], [T]) == [Rename(index("a"), "b")]
 
 
-def test_another_definition_under_the_name_takes_the_place() -> None:
+def test_another_definition_of_the_name_replaces_it() -> None:
     new = index("a", "(m)")
     assert steps([new], having(index("a")), [index("a")], [T]) == [Drop(index("a")), Make(new)]
 
@@ -57,7 +57,7 @@ def test_a_column_that_both_sides_renamed_is_no_other_definition() -> None:
     assert steps([new], having(new), [index("a")], [T]) == [Know(new)]
 
 
-def test_what_was_not_finished_is_made_again() -> None:
+def test_unfinished_definitions_are_created_again() -> None:
     half: dict[Place, str | None] = {index("a").place: None}
     assert steps([index("a")], half, [index("a", making=True)], [T]) == [Make(index("a"))]
     assert steps([index("a")], {}, [index("a", making=True)], [T]) == [Make(index("a"))]
@@ -72,7 +72,7 @@ def test_a_rename_that_was_not_noted_is_done_or_found_done() -> None:
     assert steps([], having(index("b")), known, [T]) == [Drop(index("b")), Forget(index("a"))]
 
 
-def test_what_a_load_makes_is_known_before() -> None:
+def test_definitions_that_a_load_creates_are_recorded_before() -> None:
     assert steps([index("a")], {}, [], [T], adopted=[T]) == [Know(index("a"))]
     assert steps([index("a", table=OTHER)], {}, [], [T, OTHER], adopted=[T]) == [Make(index("a", table=OTHER))]
 
@@ -88,14 +88,14 @@ def test_foreign_keys_go_first_and_come_last() -> None:
     assert steps([key, unique], {}, [], [T]) == [Make(unique), Make(key)]
 
 
-def test_a_constraint_refuses_rows_in_vain_where_the_master_has_none_or_another() -> None:
+def test_a_constraint_that_the_master_lacks_or_has_otherwise_is_outdated() -> None:
     assert outdated([], having(check("c")), [check("c")]) == [check("c")]
     assert outdated([check("c", "CHECK (n > 1)")], having(check("c")), [check("c")]) == [check("c")]
     half: dict[Place, str | None] = {check("c").place: None}
     assert outdated([], half, [check("c")]) == [check("c")]
 
 
-def test_a_constraint_that_the_master_has_or_the_slave_alone_stays() -> None:
+def test_constraints_of_the_master_and_of_the_slave_alone_stay() -> None:
     assert outdated([check("c")], having(check("c")), [check("c")]) == []
     assert outdated([], having(check("own")), []) == []
     renamed = check("c", "CHECK (m > 0)")
@@ -132,7 +132,7 @@ def test_any_history_ends_with_what_the_master_has_wherever_rounds_are_killed(
 
 
 def act(step: Step, slave: dict[Place, str | None], known: dict[Place, Defined], left: int) -> bool:
-    """Does one step as the follower does; False where it is killed half-way."""
+    """Executes one step like the follower; False if it is killed half-way."""
     one = step.object
     if isinstance(step, Make):
         known[one.place] = Defined(one.kind, one.table, one.name, one.definition, making=True)

@@ -1,4 +1,4 @@
-"""Decisions of the demo that need no server: what is killed when, rates, lag, merging of streams."""
+"""Decisions of the demo that need no server: victims, rates, lag, merging of streams."""
 
 import argparse
 import shutil
@@ -103,7 +103,7 @@ def test_literals_of_arrays_and_records_are_quoted() -> None:
         ([], ""),
     ],
 )
-def test_what_a_run_is_doing(states: list[tuple[str, int, str | None]], shown: str) -> None:
+def test_the_activity_of_a_run(states: list[tuple[str, int, str | None]], shown: str) -> None:
     assert running_task(states) == shown
 
 

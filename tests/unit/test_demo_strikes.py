@@ -1,4 +1,4 @@
-"""The demo kills the processes of jobs, and nothing twice before it is back; failures are explained."""
+"""The demo kills the processes of jobs, each only after it is back; failures are explained."""
 
 import signal
 import subprocess
@@ -48,7 +48,7 @@ def test_the_driver_is_killed_and_not_its_runner(runner: ProcessId) -> None:
 
 
 class FakeStack:
-    """Remembers what was killed; a service is back when the test says so."""
+    """Records the kills; a service is back when the test says so."""
 
     def __init__(self) -> None:
         self.killed: list[str] = []
@@ -66,7 +66,7 @@ def killer_of(stack: FakeStack, events: Events) -> Killer:
     return Killer(stack, lambda: ["dr1"], lambda slave: False, lambda slave, at: True, 1, events)  # type: ignore[arg-type]
 
 
-def test_strikes_follow_the_plan_and_recoveries_are_told() -> None:
+def test_strikes_follow_the_plan_and_recoveries_are_reported() -> None:
     stack, events = FakeStack(), Events()
     stack.back = {"master", "slave-dr1", "redis", "airflow-scheduler"}
     killer = killer_of(stack, events)
@@ -94,7 +94,7 @@ def test_nothing_is_killed_again_before_it_is_back() -> None:
     assert texts[0] == "kill -9 redis" and texts[1].startswith("redis is back") and texts[2] == "kill -9 redis"
 
 
-def test_what_does_not_come_back_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_victim_that_does_not_come_back_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strikes, "RECOVERY", 0.2)
     stack, events = FakeStack(), Events()
     killer = killer_of(stack, events)
@@ -155,7 +155,7 @@ def test_a_failed_initial_update_is_explained_by_its_tasks_log() -> None:
     assert "http://127.0.0.1:1/dags/initial_update/runs/run 1" in message
 
 
-def test_of_several_slaves_the_run_of_the_one_that_failed_explains_it() -> None:
+def test_the_failed_run_of_several_slaves_explains_it() -> None:
     update = InitialUpdate(FakeApi(), ["dr1", "dr2", "dr3"], "DEMO_")  # type: ignore[arg-type]
     update.run_id, update.latest = "list", RunState("failed")
     assert "initial_update/runs/list~dr3" in str(update.failure())

@@ -1,4 +1,4 @@
-"""What the demo shows: the live view, its line for a log, and the report at the end."""
+"""The output of the demo: the live view, its line for a log, and the final report."""
 
 import io
 from dataclasses import replace

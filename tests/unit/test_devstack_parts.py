@@ -1,4 +1,4 @@
-"""Parts of the devstack that need no server: command line, logs, permissions, processes, what is remembered."""
+"""Parts of the devstack that need no server: command line, logs, permissions, processes, stored settings."""
 
 import argparse
 import os
@@ -247,7 +247,7 @@ def test_root_has_its_state_where_others_may_enter(tmp_path: Path) -> None:
 def test_programs_that_the_account_cannot_reach_are_copied_once_and_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Below a closed folder, or installed under a narrow umask: nothing there is changed."""
+    """Programs below a closed folder, or installed under a narrow umask; nothing there is changed."""
     with tempfile.TemporaryDirectory() as root:
         Path(root).chmod(0o711)
         packages, copies = Path(root) / "packages", Path(root) / "system" / "programs"

@@ -1,4 +1,4 @@
-"""The devstack PostgreSQL and Redis: their life, their passwords, their permissions."""
+"""The devstack's PostgreSQL and Redis: start and stop, passwords, permissions."""
 
 import os
 import shutil

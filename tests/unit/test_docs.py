@@ -47,7 +47,7 @@ DAGS = {
 
 
 def kinds(kind: type[Options]) -> Iterator[type[Options]]:
-    """A section of the configuration, and those in it."""
+    """A section of the configuration, and its subsections."""
     yield kind
     for one in dataclasses.fields(kind):
         if isinstance(one.default, Options):
@@ -86,12 +86,12 @@ def prose(page: Path) -> str:
 
 
 def words(page: Path) -> list[str]:
-    """What stands between single backticks, outside of fenced blocks."""
+    """The texts between single backticks, outside of fenced blocks."""
     return re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"\s+", " ", prose(page)))
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub makes of headings."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -102,7 +102,7 @@ def subcommands() -> dict[str, argparse.ArgumentParser]:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """Every `./sluice …` of a page, as words."""
+    """Every `./sluice …` of a page, split into words."""
     for line in [*words(page), *"\n".join(blocks(page, "sh")).split("\n")]:
         for command in re.split(r"&&|;", line.split(" #")[0]):
             if command.strip().startswith("./sluice"):

@@ -1,4 +1,4 @@
-"""Encrypted files: what comes out is what went in, or nothing."""
+"""Encrypted files: decryption returns the original, or fails."""
 
 import base64
 import os

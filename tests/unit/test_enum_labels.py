@@ -1,4 +1,4 @@
-"""Which rows of a slave hold labels that the master calls otherwise now."""
+"""Which rows of a slave have labels that were renamed on the master."""
 
 from sluice.database.enum_labels import renamed
 from sluice.model.names import TableName
@@ -28,6 +28,6 @@ def test_labels_may_change_places() -> None:
     assert found["Mood"] == {"a": "b", "b": "a"}
 
 
-def test_what_was_added_or_took_another_name_as_a_type_renames_nothing() -> None:
+def test_added_labels_and_renamed_types_rename_no_label() -> None:
     old = definition((1, "a"), name="formerly")
     assert renamed(column_types, old, definition((1, "a"), (2, "b"))) == {}

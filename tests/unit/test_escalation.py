@@ -1,4 +1,4 @@
-"""What is tried after an attempt at a window failed."""
+"""What is tried after a failed attempt at a window."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_a_table_whose_changes_collide_is_replayed_alone_and_then_all_together()
     assert ALONE.after_collision(third, A) is None
 
 
-def test_where_foreign_keys_act_related_tables_are_replayed_together() -> None:
+def test_related_tables_are_replayed_together_if_foreign_keys_act() -> None:
     related = replace(ALONE, related=lambda table: {table, B})
     assert related.after_collision(FIRST, A) == Attempt(replayed=frozenset({A, B}))
 
@@ -83,7 +83,7 @@ def test_between_slices_a_larger_slice_helps_more_than_rejects() -> None:
     assert replace(ALONE, rejecting=True, in_slices=True).after_commit(FIRST, refused()) is None
 
 
-def test_of_a_table_that_is_not_in_the_window_as_named_all_are_replayed() -> None:
+def test_a_conflict_of_an_unknown_table_replays_all() -> None:
     partition = refused(TableName("app", "a_2026"))
     found = replace(ALONE, rejecting=True).after_commit(FIRST, partition)
     assert found is not None and found.replayed == TABLES
@@ -103,7 +103,7 @@ FAILURES = st.lists(
 
 
 @given(FAILURES, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_whatever_fails_each_attempt_does_more_until_there_is_none(
+def test_each_attempt_does_more_until_there_is_none(
     failures: list[tuple[str, TableName, bool, str]],
     safe: bool,
     final: bool,

@@ -1,4 +1,4 @@
-"""What happened to a slave: told from two words of its apply, kept in Redis, bounded."""
+"""Events of a slave: derived from two statuses of its apply, kept in Redis, bounded."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def told(**after: Any) -> list[tuple[str, str]]:
     return [(str(kind), text) for kind, text in between(NORMAL, {**NORMAL, **after})]
 
 
-def test_nothing_happened_where_the_same_is_said_again() -> None:
+def test_an_unchanged_status_is_no_event() -> None:
     assert told() == [] and told(activity="waiting for a block that is being read") == []
 
 
@@ -48,11 +48,11 @@ def test_each_change_is_one_event_and_so_is_its_end(after: dict[str, Any], expec
 
 
 @pytest.mark.parametrize("activity", ["waiting: the gate is closed: admin", "waiting: the slave is INCONSISTENT: x"])
-def test_what_the_gate_and_the_state_say_is_no_outage(activity: str) -> None:
+def test_closed_gates_and_states_are_no_outages(activity: str) -> None:
     assert told(activity=activity) == []
 
 
-def test_safe_mode_that_ends_is_told() -> None:
+def test_safe_mode_that_ends_is_reported() -> None:
     before = {**NORMAL, "safe_mode": "on after the start"}
     assert list(between(before, NORMAL)) == [(EventKind.APPLY, "Safe mode is over")]
 
@@ -65,7 +65,7 @@ def test_events_are_bounded_in_number_and_length(redis_url: str) -> None:
     assert len(found) == events.KEPT and found[0].at == 3.0 and found[-1].text == hostile[:LONGEST]
 
 
-def test_who_closes_and_opens_a_gate_is_remembered_and_when_a_table_changed(redis_url: str) -> None:
+def test_events_have_who_closed_or_opened_a_gate_and_when_a_table_changed(redis_url: str) -> None:
     client = redis_store.connect(redis_url)
     gate = Gate(client, SHOP, "a")
     gate.close(ADMIN, "anna", "disk")

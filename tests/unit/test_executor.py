@@ -1,4 +1,4 @@
-"""Waiting for Spark: never blind, never for ever."""
+"""Waits for Spark are interruptible and limited."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ from spark_jobs.executors import ExecutorReport, ExecutorsDiffer, differ
 
 
 class Enough(Transient):
-    """Somebody wants it to stop."""
+    """Stands for a request to stop."""
 
 
 def never() -> None:

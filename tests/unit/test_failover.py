@@ -1,4 +1,4 @@
-"""The phases of a failover, and how far sequences are set."""
+"""The phases of a failover, and the values that sequences are set to."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_sequence_is_set_beyond_all_that_is_known(
     assert sequence.beyond(used, gap) == value
 
 
-def test_what_is_kept_of_a_master_comes_back() -> None:
+def test_stored_definitions_of_a_master_are_read_back() -> None:
     sheet = Sheet(
         "u@h:1/d",
         "2026-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-"""Which transactions a MariaDB's binary log has: lines such as `mariadb-binlog --verbose` of 10.11 showed them."""
+"""The transactions in a MariaDB's binary log, from lines of `mariadb-binlog --verbose` of 10.11."""
 
 import re
 
@@ -114,13 +114,13 @@ def test_rows_are_read_with_the_versions_that_they_get() -> None:
     assert read(BEGIN.format(1), CHANGES, COMMIT) == [Commit(1, rows=4, versions=versions)]
 
 
-def test_what_was_rolled_back_is_no_commit() -> None:
+def test_rolled_back_transactions_are_no_commits() -> None:
     assert read(BEGIN.format(1), lines(1), QUERY.format("ROLLBACK"), BEGIN.format(2), lines(1), COMMIT) == [
         Commit(2, rows=1, logged=[(2, 1)])
     ]
 
 
-def test_what_was_rolled_back_to_a_savepoint_is_left_out() -> None:
+def test_changes_rolled_back_to_a_savepoint_are_skipped() -> None:
     first, second = QUERY.format("SAVEPOINT `a``b`"), QUERY.format("SAVEPOINT `c`")
     back = QUERY.format("ROLLBACK TO `a``b`")
     pieces = (lines(1), first, lines(2), second, lines(3), back, lines(4), back, lines(5))
@@ -128,7 +128,7 @@ def test_what_was_rolled_back_to_a_savepoint_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("end", [END, "\n"], ids=["at an event's end", "within an event"])
-def test_of_a_transaction_that_a_crash_cut_off_the_number_comes_again(end: str) -> None:
+def test_the_number_of_a_cut_off_transaction_is_used_again(end: str) -> None:
     cut_off = BEGIN.format(1) + lines(1, 2) + end
     assert read(cut_off) == []
     assert read(cut_off, NEXT_FILE, BEGIN.format(1), lines(1), COMMIT) == [Commit(1, rows=1, logged=[(2, 1)])]

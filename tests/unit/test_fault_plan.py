@@ -1,4 +1,4 @@
-"""A seed decides what a fault run does, and the seeds of the suite leave no fault out."""
+"""A seed decides what a fault run does, and the seeds of the suite cover all faults."""
 
 from collections import Counter
 
@@ -44,7 +44,7 @@ def test_no_seeds_in_a_row_leave_a_fault_out() -> None:
         assert {strike.fault for strike in strikes} == set(Fault)
 
 
-def test_where_the_checkpoint_is_kept_in_redis_applies_are_killed_and_redis_is_emptied() -> None:
+def test_runs_with_the_checkpoint_in_redis_kill_applies_and_empty_redis() -> None:
     plans = [each for seed in EVERY if (each := plan(seed)).kept == "redis"]
     assert len(plans) >= 4
     for each in plans:

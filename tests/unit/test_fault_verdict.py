@@ -1,4 +1,4 @@
-"""The judge of the fault runs finds what it is there to find, and nothing where all is well."""
+"""The verdict of the fault runs finds every planted fault, and nothing in a correct run."""
 
 import math
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_a_run_in_which_all_went_well_has_no_findings() -> None:
     ],
     ids=["lost", "twice", "row twice", "log touched", "no checkpoint", "same checkpoint", "epochs", "back", "late"],
 )  # fmt: skip
-def test_what_went_wrong_on_the_slave_is_found(commits: list[Commit], expected: str) -> None:
+def test_faults_on_the_slave_are_found(commits: list[Commit], expected: str) -> None:
     assert any(expected in finding for finding in verdict.of_commits(commits, START, HISTORY))
 
 
@@ -91,9 +91,7 @@ def test_a_transaction_that_cannot_be_decoded_brought_what_is_covered_and_nothin
     ],
     ids=["twice", "early", "back", "lost later"],
 )
-def test_what_went_wrong_around_a_transaction_that_cannot_be_decoded_is_found(
-    commits: list[Commit], expected: str
-) -> None:
+def test_faults_around_an_undecodable_transaction_are_found(commits: list[Commit], expected: str) -> None:
     assert any(expected in finding for finding in verdict.of_commits(commits, START, HISTORY))
 
 
@@ -116,7 +114,7 @@ LONGER = {1: [10, 12, 15, 17], 2: [11, 14]}
 """What follows in the history by the time of `AGAIN`; the checkpoint stays behind."""
 
 
-def test_what_comes_again_after_a_start_is_no_finding() -> None:
+def test_repeated_changes_after_a_start_are_no_finding() -> None:
     moved = Commit(504, point("18:18:", epoch=2), rows=1, logged=[(2, 3)])
     history = {**LONGER, 2: [11, 14, 16]}
     assert verdict.of_repeats([*WELL, AGAIN], START, LONGER) == []
@@ -137,7 +135,7 @@ def test_what_comes_again_after_a_start_is_no_finding() -> None:
     ],
     ids=["twice in an epoch", "epochs", "no checkpoint", "lost", "early", "gap", "back"],
 )
-def test_what_must_not_come_again_is_found(commits: list[Commit], expected: str) -> None:
+def test_forbidden_repetitions_are_found(commits: list[Commit], expected: str) -> None:
     assert any(expected in finding for finding in verdict.of_repeats(commits, START, LONGER))
 
 
@@ -173,7 +171,7 @@ def test_decoded_lines_are_read() -> None:
     assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], [], {("accounts", 8), (JOINING_NAME.name, 5)})
 
 
-def test_what_loaders_bring_between_two_stretches_of_normal_is_no_stretch() -> None:
+def test_rows_of_loaders_between_two_stretches_of_normal_are_ignored() -> None:
     start, begun = point("11:11:"), point("12:12:", epoch=2)
     before, load = Commit(1, start, 3, state="NORMAL"), [Commit(2, state="INITIAL"), Commit(3, rows=9)]
     caught_up = [Commit(4, begun, 2, state="TRANSITION"), Commit(5, rows=4), Commit(6, begun, 1, state="NORMAL")]

@@ -1,4 +1,4 @@
-"""Parents come before their children; cycles have no right order and are survived."""
+"""Parents come before their children; cycles have no right order, but lose no table."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""An apply reads its gate and requests in each whole turn, and leaves turns out while the master is at rest."""
+"""An apply reads its gate and requests in each full turn, and skips turns while the master is at rest."""
 
 import pytest
 
@@ -11,7 +11,7 @@ CLOSED = Closure("admin", "anna", "a migration", "2026-01-01T00:00:00+00:00")
 
 
 class Redis(Signals):
-    """Signals without a Redis, which count how often they are read."""
+    """Signals without a Redis, which count their reads."""
 
     def __init__(self) -> None:
         self.found = SignalsRead([], requested=False)
@@ -24,7 +24,7 @@ class Redis(Signals):
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time is its last element."""
+    """The last element of the list is the time."""
     times = [100.0]
     monkeypatch.setattr("sluice.apply.gate_watch.time.monotonic", lambda: times[-1])
     return times

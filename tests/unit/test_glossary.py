@@ -1,4 +1,4 @@
-"""One word a concept: the glossary, and the code and pages that keep to it."""
+"""One word a concept: the glossary, and the code and pages that follow it."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ CODE = ("plugins", "dags", "spark_jobs", "devstack", "benchmarks")
 
 
 def rows(*, used: bool) -> list[tuple[str, str]]:
-    """Words with their meanings, or those that are not used with what is said instead."""
+    """The rows of the glossary: words with their meanings, or forbidden words with their replacements."""
     meanings, _, instead = GLOSSARY.read_text(encoding="utf-8").partition("## Not used")
     found = re.findall(r"^\| (.+?) \| (.+) \|$", meanings if used else instead, re.MULTILINE)
     return [row for row in found if row not in (("word", "means"), ("not", "but")) and not row[0].startswith("-")]
@@ -37,7 +37,7 @@ def names_of_the_code() -> frozenset[tuple[str, str]]:
 
 
 def parts(name: str) -> set[str]:
-    """`SliceTooSmall` is slice, too, small."""
+    """The words of a name: `SliceTooSmall` is slice, too, small."""
     return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 

@@ -1,4 +1,4 @@
-"""No value of a row for who may only read: every form in which messages quote one."""
+"""Readers see no value of a row: all forms in which messages quote one."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_values_are_hidden_and_the_rest_stays(text: str) -> None:
     assert shown[:8] == text[:8]
 
 
-def test_what_is_no_value_stays() -> None:
+def test_texts_that_are_no_values_stay() -> None:
     for text in (
         "The gate is closed: admin (anna, 12:00 UTC): disk 'A' is replaced",
         "Airflow has no connection 's'. Make it.",
@@ -46,7 +46,7 @@ def test_what_is_no_value_stays() -> None:
         assert hidden.without_values(text) == text
 
 
-def test_everything_that_is_known_of_a_slave_is_gone_over() -> None:
+def test_all_data_of_a_slave_is_masked() -> None:
     text = str(drift())
     lacking = {"public.t": 'inconsistent: unique index "t_a_key": Key (a)=(secret) is duplicated'}
     said = {

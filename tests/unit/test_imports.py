@@ -1,4 +1,4 @@
-"""Who may import whom: downwards only, siblings never, drivers in their places."""
+"""Who may import whom: only downwards, never siblings, drivers only in their places."""
 
 import ast
 import os
@@ -89,7 +89,7 @@ def tree(file: Path) -> ast.Module:
 
 @cache
 def imports(file: Path) -> tuple[Found, ...]:
-    """Every module that the file imports, anywhere in it, absolute."""
+    """Every module that the file imports, anywhere in it, by its absolute name."""
     return tuple(_imports(file))
 
 
@@ -146,7 +146,7 @@ def test_imports_go_downwards_and_siblings_never_import_each_other() -> None:
 
 
 def test_vendors_never_import_each_other() -> None:
-    """`common` is what several of them share; it imports none."""
+    """`common` is shared by several of them; it imports none."""
     wrong = []
     for file, line, module in all_imports(LIBRARY / "vendors"):
         names = module.split(".")
@@ -207,7 +207,7 @@ def test_services_and_slaves_know_no_form_in_which_rows_and_definitions_are_writ
 
 
 def test_a_vendors_source_and_target_never_import_each_other() -> None:
-    """What both need lies beside them."""
+    """What both need is beside them."""
     sides = {"source": "target", "target": "source"}
     wrong = []
     for side, other in sides.items():
@@ -249,7 +249,7 @@ def test_every_package_of_the_requirements_is_imported_or_has_another_use() -> N
     assert sorted(set(NOT_IMPORTED) - set(pinned())) == []
 
 
-def test_what_is_imported_is_pinned_by_name() -> None:
+def test_imported_packages_are_pinned_by_name() -> None:
     names = set(pinned())
     known = {name.replace("-", "_") for name in names} | {key for key, owner in COMES_WITH.items() if owner in names}
     known |= {"sluice", *OWN} | sys.stdlib_module_names
@@ -363,7 +363,7 @@ def test_services_hold_no_statement_no_sqlstate_and_no_word_of_a_vendor() -> Non
 
 
 def _of_airflow(node: ast.Attribute) -> bool:
-    """`super().execute(context)` of an operator."""
+    """Whether it is `super().execute(context)` of an operator."""
     return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
 
 
@@ -440,7 +440,7 @@ def test_workers_of_airflow_neither_compare_nor_load_rows() -> None:
 
 
 def test_the_engine_of_expressions_is_loaded_only_where_a_table_is_transformed() -> None:
-    """It costs each process 13 MB, and a quarter of the time that an apply needs for its imports."""
+    """It needs 13 MB in each process, and a quarter of the time of an apply's imports."""
     wrong = [
         f"{file.relative_to(ROOT)}:{node.lineno}"
         for file in files(LIBRARY)
@@ -452,7 +452,8 @@ def test_the_engine_of_expressions_is_loaded_only_where_a_table_is_transformed()
 
 
 def test_an_apply_at_rest_holds_neither_pandas_nor_pyspark_and_its_watcher_no_psutil() -> None:
-    """Of ten pairs on one machine that is half a GB; a session of Spark is made for the first large window."""
+    """Ten pairs on one machine would need half a GB for them; a session of Spark is created for the first
+    large window."""
     beginning = "import sys; from sluice.database.registry import vendor_of; import spark_jobs.apply;"
     of_vendor = "each = vendor_of('postgres'); each.changes, each.applying, each.images, each.sessions;"
     for imported, heavy in (

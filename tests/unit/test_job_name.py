@@ -1,4 +1,4 @@
-"""The name of a job in the requests that begin it, read by a server of the same protocol."""
+"""The name of a job in the requests that start it, read by a server of the same protocol."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from spark_jobs.job_name import JobName, NamingChannel
 
 
 class Recording(SparkConnectServiceServicer):  # type: ignore[misc]
-    """Keeps the user's name of each request, and answers nothing."""
+    """Records the user's name of each request, and answers nothing."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -28,7 +28,7 @@ class Recording(SparkConnectServiceServicer):  # type: ignore[misc]
     ReattachExecute = ExecutePlan
 
 
-def test_what_a_thread_begins_has_the_name_that_it_set_and_no_other_request_has() -> None:
+def test_only_requests_of_a_thread_have_the_name_that_it_set() -> None:
     recording, named = Recording(), JobName()
     server = grpc.server(ThreadPoolExecutor(1))
     add_SparkConnectServiceServicer_to_server(recording, server)

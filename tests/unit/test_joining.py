@@ -1,4 +1,4 @@
-"""Tables that join: their state on a slave, the loads that they need, and what people are told."""
+"""Tables that join: their state on a slave, the loads that they need, and the messages about them."""
 
 import itertools
 import re
@@ -65,7 +65,7 @@ def test_an_item_says_whether_all_rows_follow() -> None:
     assert not parse(f'<desc schema="public" table="complete=&quot;true&quot;">{column}').complete
 
 
-def test_what_is_loaded_is_what_the_slave_lacks_or_will_lack() -> None:
+def test_a_load_has_the_tables_that_the_slave_lacks_or_will_lack() -> None:
     other, gone = TableName("public", "other"), TableName("public", "gone")
     states = TableStates({T: TableState.ABSENT, gone: TableState.ABSENT})
     assert joining.to_load(states, {U: False, other: True}, [T, U, other]) == [T, U]
@@ -101,7 +101,7 @@ def test_the_run_that_loads_names_the_pair_and_the_same_tables_the_same_run() ->
     assert re.fullmatch(r"new_tables_SHOP__dr-1_[0-9a-f]{8}", one)
 
 
-def test_who_is_told_to_start_a_load_is_told_which_one_was_started() -> None:
+def test_a_load_that_was_started_is_named_in_the_notice() -> None:
     both = StartedLoad("new_tables_1", (T, U))
     assert joining.what_loads(SHOP, "dr1", [T], None) == how_to_load(SHOP, "dr1", [T])
     said = joining.what_loads(SHOP, "dr1", [T, U], both)

@@ -1,4 +1,4 @@
-"""Which ranges of a table are loaded where a condition chooses rows."""
+"""The ranges of a table that are loaded if a condition selects rows."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ TEN_RANGES = [(key(10 * place), key(10 * place + 5)) for place in range(10)]
 
 
 def matches(met: list[bool]) -> list[Match]:
-    """Of rows with the keys 0, 1, …, of which each meets the condition or does not."""
+    """For rows with the keys 0, 1, …, whether each meets the condition."""
     found: list[Match] = []
     skipped = 0
     for number, hit in enumerate(met):

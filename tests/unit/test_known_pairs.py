@@ -1,4 +1,4 @@
-"""What Redis keeps for the monitor: bounded, and read in one go however many slaves there are."""
+"""The data of the monitor in Redis: bounded, and read in one round trip however many slaves there are."""
 
 import redis
 
@@ -49,7 +49,7 @@ def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None
 
 
 def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
-    """Redis counts how often it read from a client: a large question takes some reads, and no more than it is long."""
+    """Redis counts its reads from a client: a large request takes some reads, in proportion to its length."""
 
     def reads(count: int) -> int:
         pairs = {SHOP: [f"slave{number}" for number in range(count)]}
@@ -82,7 +82,7 @@ def test_the_history_of_a_slave_is_bounded(redis_url: str) -> None:
     assert len(history.read()) == KEPT and client.ttl(history.key) > 0
 
 
-def test_of_several_applies_one_measures_the_queue(redis_url: str) -> None:
+def test_one_of_several_applies_measures_the_queue(redis_url: str) -> None:
     client = redis_store.connect(redis_url)
     QueueState(client, SHOP).measure(lambda: Backlog(1, 1))
     QueueState(client, SHOP).measure(lambda: Backlog(2, 2))
@@ -91,7 +91,7 @@ def test_of_several_applies_one_measures_the_queue(redis_url: str) -> None:
     assert first is not None and other is not None and (first.changes, other.changes) == (1, 3)
 
 
-def test_what_another_process_notes_leaves_the_rest_of_the_status(redis_url: str) -> None:
+def test_a_note_of_another_process_keeps_the_rest_of_the_status(redis_url: str) -> None:
     status = Status(redis_store.connect(redis_url), SHOP, "a")
     status.note("INITIAL", "being prepared")
     assert status.read() == {"state": "INITIAL", "message": "being prepared"}

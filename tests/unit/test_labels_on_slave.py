@@ -1,4 +1,4 @@
-"""Labels of a slave's enum follow those of the master, each by its number, whatever names they change to."""
+"""Labels of a slave's enum follow those of the master, each by its number, whatever it is renamed to."""
 
 import re
 from itertools import pairwise
@@ -73,7 +73,7 @@ class Slave:
 
 @st.composite
 def items(draw: st.DrawFn) -> list[tuple[Labels, Labels]]:
-    """The changes of the enum as the items of two tables tell of them; those of the second one skip states."""
+    """The changes of the enum in the items of two tables; those of the second one skip states."""
     states = draw(histories())
     found, seen = [], states[0]
     for old, new in pairwise(states):

@@ -1,4 +1,4 @@
-"""From facts of a server to what it lacks, in words and statements."""
+"""From facts of a server to its lacks, as sentences and statements."""
 
 from dataclasses import replace
 
@@ -45,15 +45,13 @@ FIT = Account(
         ({"powers": ("dba",)}, "an account that is no superuser", Severity.ERROR, '"Sluice" may become dba: SQL'),
     ],
 )
-def test_a_fact_that_is_not_as_it_should_be_is_one_lack(
-    change: dict[str, object], what: str, severity: Severity, said: str
-) -> None:
+def test_each_wrong_fact_is_one_lack(change: dict[str, object], what: str, severity: Severity, said: str) -> None:
     (lack,) = of_account(replace(FIT, **change), 4, allow_superuser=False)  # type: ignore[arg-type]
     assert (lack.what, lack.severity) == (what, severity)
     assert said in str(lack)
 
 
-def test_an_account_that_is_fit_lacks_nothing() -> None:
+def test_a_sufficient_account_lacks_nothing() -> None:
     assert of_account(FIT, 4, allow_superuser=False) == []
     # A slow answer says little about the clock.
     assert of_account(replace(FIT, ahead=20.0, uncertain=30.0), 4, allow_superuser=False) == []
@@ -66,7 +64,7 @@ def test_a_superuser_that_the_configuration_allows_is_noted(change: dict[str, ob
     assert "reaches all databases of the server" in str(lack) and "docs/privileges.md" in str(lack)
 
 
-def test_what_lets_triggers_be_switched_off_depends_on_the_release() -> None:
+def test_the_privilege_to_disable_triggers_depends_on_the_release() -> None:
     granted, old = silence_lack(FIT, []), silence_lack(replace(FIT, version=140019), [])
     assert granted.statement == 'GRANT SET ON PARAMETER session_replication_role TO "Sluice"'
     assert old.statement == 'ALTER ROLE "Sluice" IN DATABASE shop SET session_replication_role = replica'

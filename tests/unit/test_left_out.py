@@ -1,4 +1,4 @@
-"""What OpenLogReplicator says that it leaves out: known, kept, and a loss where rows were read before."""
+"""Transactions that OpenLogReplicator reports as left out: stored, and a loss if rows were read before."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_a_transaction_that_was_committed_is_known_by_the_words(text: str, found
     assert left_out.transaction(text) == found
 
 
-def test_what_is_said_again_counts_once_and_all_of_it_outlives_a_crash(tmp_path: Path) -> None:
+def test_repeated_messages_count_once_and_survive_a_crash(tmp_path: Path) -> None:
     first, second = Transaction("1.1.1", 100, True), Transaction("1.2.1", 200, False)
     found = LeftOut().more([first]).more([first, second]).more([second])
     assert found == LeftOut(2, 200, 100, "1.1.1")
@@ -48,7 +48,7 @@ def test_it_is_a_loss_where_rows_were_read_before_it_was_committed() -> None:
     assert left_out.lost(LeftOut(2, 200), 99) == "", "nobody knows whether it changed anything"
 
 
-def test_people_are_told_what_the_stream_lacks_until_rows_are_read_behind_it(tmp_path: Path) -> None:
+def test_lacking_transactions_are_reported_until_rows_are_read_after_them(tmp_path: Path) -> None:
     found = LeftOut(2, 200, 100, "1.1.1")
     assert "Load others as of that SCN" in left_out.explained(found, None, tmp_path)
     assert "2 transactions" in left_out.explained(found, 150, tmp_path)
@@ -59,7 +59,7 @@ def test_people_are_told_what_the_stream_lacks_until_rows_are_read_behind_it(tmp
 
 
 def test_a_program_goes_on_from_the_first_log_where_it_does_not_know_when_a_transaction_began() -> None:
-    """It writes the sequence 0 then, and would begin with the first log that is there, whichever that is."""
+    """It then writes the sequence 0, and would begin with the first log in the folder."""
     unknown = {"scn": 9, "seq": 7, "min-tran": {"seq": 0, "offset": 0, "xid": "0x0009.003.0000568e"}}
     mended = checkpoints.with_beginning(unknown, 5)
     assert mended["min-tran"] == {"seq": 5, "offset": 0, "xid": "0x0009.003.0000568e"}

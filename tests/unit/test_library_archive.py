@@ -1,4 +1,4 @@
-"""The library as it travels to Spark's executors: one archive, its statements with it."""
+"""The library for Spark's executors: one archive, with its statements."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool)
 
 
 def test_one_library_gives_one_name_and_one_content_wherever_and_whenever_it_is_packed(tmp_path: Path) -> None:
-    """Else a Spark server that has the archive of one session refuses that of the next."""
+    """Otherwise a Spark server with the archive of one session refuses that of the next."""
     (tmp_path / "a").mkdir()
     first = library.archive(tmp_path)
     with ZipFile(first) as zipped:

@@ -1,4 +1,4 @@
-"""Where files may go: which texts are locations at all, and which of them the configuration allows."""
+"""Which texts are locations of files, and which locations the configuration allows."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ SOURCE = Path("DEMO.yaml")
 
 
 def place(text: str, *locations: str) -> str:
-    """Where files go for a location of the form."""
+    """The path for a location of the form."""
     return str(allowed(Location.parse(text), locations, SOURCE))
 
 
@@ -30,7 +30,7 @@ def test_a_text_that_could_pass_for_something_else_is_no_location(text: str) -> 
 
 
 @pytest.mark.parametrize("text", ["s3://bucket/dt=2026-01-01/a_b.c", "s3://bucket", "/mnt/my disk/Ä", "/mnt/a`b"])
-def test_what_names_folders_and_keys_is_a_location(text: str) -> None:
+def test_folders_and_s3_keys_are_locations(text: str) -> None:
     assert str(Location.parse(text)) == text
 
 

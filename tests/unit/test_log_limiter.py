@@ -1,4 +1,4 @@
-"""Lines that could come with every window."""
+"""Limits log lines that might come with every window."""
 
 import logging
 
@@ -7,7 +7,9 @@ import pytest
 from sluice.apply.log_limiter import LogLimiter
 
 
-def test_of_each_kind_a_few_lines_then_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_few_lines_of_each_kind_are_followed_by_the_number_of_suppressed_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("INFO")
     now = [100.0]
     seldom = LogLimiter(logging.getLogger("sluice.test"), most=2, seconds=60, clock=lambda: now[0])

@@ -1,4 +1,4 @@
-"""Airflow's own questions for logs are answered, and those of nobody else."""
+"""Airflow's requests for logs are answered, and no others."""
 
 import threading
 import urllib.error
@@ -18,7 +18,7 @@ SECRET = "the secret of Airflow's API"
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Where the server answers."""
+    """The server's port."""
     monkeypatch.setenv(log_server.SECRET, SECRET)
     with HTTPServer((HOST, 0), log_server.EmptyLog) as server:
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
@@ -29,7 +29,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def signed(**changes: Any) -> str:
-    """As Airflow signs when a user opens the log of a task, but for `changes`."""
+    """A token as Airflow signs it when a user opens the log of a task, with `changes`."""
     settings = {"secret_key": SECRET, "algorithm": "HS512", "private_key": None, "issuer": None, "valid_for": 30}
     generator = JWTGenerator(**{**settings, "audience": log_server.AUDIENCE, **changes})
     return str(generator.generate({"filename": "dag_id=cdc_apply/attempt=1.log"}))

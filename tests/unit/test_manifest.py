@@ -1,4 +1,4 @@
-"""The manifest and the names of carried files: exact, and deaf to what leads elsewhere."""
+"""The manifest and the names of carried files: exact, and safe against names that lead elsewhere."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ def forged(change: dict[str, Any]) -> str:
     return json.dumps({**values, "sha256": digest}, ensure_ascii=False, indent=1) + "\n"
 
 
-def test_what_was_written_is_read_again() -> None:
+def test_a_written_manifest_is_read_again() -> None:
     assert Manifest.parse(manifest().text(), "here", positions.parse) == manifest()
     assert Manifest.parse(forged({}), "here", positions.parse) == manifest(), (
         "forging works, so that the next tests say something"
@@ -116,7 +116,7 @@ def test_a_manifest_that_was_cut_is_found(cut: int) -> None:
     ],
     ids=str,
 )
-def test_names_that_lead_elsewhere_and_other_nonsense_are_refused_even_with_a_fitting_sum(change: Any) -> None:
+def test_invalid_names_are_refused_even_with_a_valid_checksum(change: Any) -> None:
     with pytest.raises(ManifestDamaged):
         Manifest.parse(forged(change), "here", positions.parse)
 
@@ -130,7 +130,7 @@ def test_only_this_prefix_slave_and_update_are_taken() -> None:
     assert "of initial update manual__1, the slave waits for manual__2" in old
 
 
-def test_what_the_slave_was_told_of_each_file_counts() -> None:
+def test_files_must_match_what_the_slave_was_told() -> None:
     found = manifest()
     first, second = (known(block) for block in found.blocks)
 

@@ -1,4 +1,4 @@
-"""What a person is asked in Airflow: names that others chose are shown as they are, whatever is in them."""
+"""Questions to a person in Airflow show foreign names literally, whatever they contain."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What messages tell a person to do: the thing to press, by the name that Airflow shows."""
+"""Messages name what a person has to press, by the name that Airflow shows."""
 
 import re
 from pathlib import Path

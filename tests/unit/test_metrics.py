@@ -75,11 +75,11 @@ def test_every_line_is_one_that_prometheus_reads() -> None:
         'sluice_queue_warning_changes{prefix="DEMO_"} 10000000',
     ],
 )
-def test_what_is_known_is_told(line: str) -> None:
+def test_known_values_are_exported(line: str) -> None:
     assert line in told().splitlines()
 
 
-def test_without_redis_that_is_told() -> None:
+def test_an_unreachable_redis_is_exported() -> None:
     assert "sluice_store_up 0" in told("Redis does not answer").splitlines()
 
 

@@ -1,4 +1,4 @@
-"""Whether a redo thread can be read on, by what the master says of its archived logs."""
+"""Whether a redo thread can be read on, from the master's list of its archived logs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ AREA, OUTSIDE = "/u01/fra", "/u02/arch"
 
 
 def copy(sequence: int, name: str | None = None, **more: int | bool) -> LogCopy:
-    """Of a log of thread 1, in the fast recovery area where nothing else is said; an empty name: it is gone."""
+    """A copy of a log of thread 1, by default in the fast recovery area; an empty name: it is deleted."""
     name = f"{AREA}/{sequence}.arc" if name is None else name
     made = LogCopy(RESETLOGS, 1, sequence, 100 * sequence, 100 * sequence + 100, name, name.startswith(AREA))
     return replace(made, **more)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_logs_that_are_missing_are_named_with_the_remedy(
     assert words in (found.text if found else "")
 
 
-def test_a_log_outside_of_the_recovery_area_is_there_and_one_in_an_unread_folder_is_told() -> None:
+def test_a_log_outside_of_the_recovery_area_is_there_and_one_in_an_unread_folder_is_reported() -> None:
     outside = said(gone(5), copy(5, f"{OUTSIDE}/5.arc"), copy(6))
     assert judged(outside, need(5)) is None
     assert judged(outside, need(5, folders=(AREA, f"{OUTSIDE}/"))) is None
@@ -83,7 +83,7 @@ def test_a_folder_holds_those_below_it_as_a_recovery_area_has_one_for_each_day()
     assert judged(disks, need(5, folders=("+fra/orcl/",))) is None
 
 
-def test_a_log_that_is_next_to_be_deleted_is_told_before() -> None:
+def test_a_log_that_is_next_to_be_deleted_is_reported_before() -> None:
     kept = [*(gone(each) for each in range(1, 11)), *(copy(each) for each in range(11, 31))]
     assert judged(said(*kept), need(25)) is None
     found = judged(said(*kept), need(13))
@@ -101,7 +101,7 @@ def test_a_full_recovery_area_endangers_what_lies_there_alone() -> None:
     assert judged(there, need(5, 5)) is None
 
 
-def test_another_incarnation_of_the_master_is_told() -> None:
+def test_another_incarnation_of_the_master_is_reported() -> None:
     found = judged(ArchivedLogs(RESETLOGS + 1, (copy(5),)), need(6, 5))
     assert found is not None and found.danger is Danger.OTHER_INCARNATION
 
@@ -151,7 +151,7 @@ def test_no_missing_log_is_passed_over_and_none_is_invented(copies: list[LogCopy
         (20, "logs 16 to 19 of thread 2 are not", "RESTORE ARCHIVELOG FROM SEQUENCE 16 UNTIL SEQUENCE 19 THREAD 2"),
     ],
 )
-def test_what_the_program_says_of_a_gap_is_explained(later: int, what: str, restore: str) -> None:
+def test_the_programs_message_about_a_gap_is_explained(later: int, what: str, restore: str) -> None:
     found = explained(2, f"couldn't find archive log for seq: 16, found: {later}, sleeping 1000000 us")
     assert found is not None and what in found.text and restore in found.text
     assert explained(2, "something else") is None
@@ -159,7 +159,7 @@ def test_what_the_program_says_of_a_gap_is_explained(later: int, what: str, rest
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Callable[[ArchivedLogs, Need, float, bool], bool]:
-    """Looks, and says whether the loss is given up."""
+    """Runs a check; returns whether the loss is final."""
     made = LogWatch(tmp_path, grace=60)
 
     def check(logs: ArchivedLogs, needed: Need, now: float, idle: bool = True) -> bool:

@@ -1,4 +1,4 @@
-"""What the monitor says of slaves and masters, in words, and which of them it shows."""
+"""The monitor's messages about slaves and masters, and its selection of them."""
 
 import re
 import sys
@@ -42,7 +42,7 @@ def replication(prefix: str = "DEMO_", *slaves: str) -> Replication:
 
 
 def said(seconds: float = 1.0, **more: Any) -> dict[str, Any]:
-    """What an apply says that is so many seconds behind."""
+    """The status of an apply that is so many seconds behind."""
     as_of = (NOW - timedelta(seconds=seconds)).isoformat()
     return {"state": "NORMAL", "activity": "applying", "current_as_of": as_of, "at": NOW.isoformat(), **more}
 
@@ -85,12 +85,12 @@ BY_RULE = ((TablePattern.parse("shop.*"), ConflictRule(newest="at")),)
         ),
     ],
 )
-def test_what_conflicts_do_is_said_of_the_slave_and_of_tables_where_it_differs(slave: SlaveConfig, said: str) -> None:
+def test_the_conflict_policy_is_shown_for_the_slave_and_for_differing_tables(slave: SlaveConfig, said: str) -> None:
     replicated = Replication(Prefix("DEMO_"), Endpoint("m"), {"dr1": slave}, (ISOLATED, STOPPED))
     assert row(replicated, "dr1", known({}), NOW).conflicts == said
 
 
-def test_of_a_slave_without_a_status_nothing_is_made_up() -> None:
+def test_a_slave_without_a_status_has_no_values() -> None:
     one = shown({}, runs=False)
     assert (one.state, one.lag, one.as_of, one.safe_mode) == (SlaveState.UNCONFIGURED, None, None, "")
     assert texts(one) == [("No initial update has begun yet. Start one.", Level.OK)]
@@ -145,7 +145,7 @@ def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
     assert one.rate == 0, "a rate of 45 s ago is none"
 
 
-def test_what_the_slave_lacks_is_told_with_the_remedy() -> None:
+def test_lacks_of_the_slave_are_shown_with_the_remedy() -> None:
     lack = KnownLack("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
     status = said(
         not_ready={'public."<b>"': "absent"}, set_aside=["public.a"], differing=["public.p differs"],
@@ -179,7 +179,7 @@ def test_it_is_verified_through_when_the_oldest_table_is() -> None:
 
 
 @pytest.mark.parametrize(("heard", "told"), [(None, True), (31, True), (2, False)])
-def test_a_master_whose_redo_nobody_reads_says_so(heard: float | None, told: bool) -> None:
+def test_a_master_whose_redo_is_not_read_is_shown_so(heard: float | None, told: bool) -> None:
     of_redo = replace(replication(), master=replace(replication().master, capture="redo"))
     redo = None if heard is None else RedoStatus("process 7 on db", 1, NOW.timestamp() - heard, ())
     found = [message.text for message in master_messages(of_redo, KnownMaster(redo=redo), NOW)]
@@ -199,7 +199,7 @@ def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
     assert one.text.startswith("public.t0: lost, ") and "public.t4: lost and 3 tables more. Start the DAG" in one.text
 
 
-def test_of_a_table_that_was_dropped_nothing_is_lost() -> None:
+def test_a_dropped_table_is_no_loss() -> None:
     wanted = replace(replication(), tables=(TableRule(TablePattern.parse("public.*")),))
     kept, new, gone = (TableName("public", name) for name in ("kept", "new", "gone"))
     captured = {kept: "its triggers are still being made", gone: "the table does not exist"}
@@ -360,7 +360,7 @@ def test_a_curve_has_gaps_where_nothing_ran() -> None:
 
 
 def test_every_template_is_complete() -> None:
-    """Each of them compiles, and none writes a style, a script or an event into a page: the headers forbid it."""
+    """Each template compiles, and none has a style, a script or an event handler: the headers forbid them."""
     folder = Path(environment().loader.searchpath[0])  # type: ignore[union-attr]
     names = sorted(file.name for file in folder.glob("*.html"))
     assert len(names) > 5

@@ -1,4 +1,4 @@
-"""The pages of a slave and a master with everything on them that there can be; hostile names stay text."""
+"""The pages of a slave and a master with everything on them; hostile names stay text."""
 
 import html
 import json
@@ -97,7 +97,7 @@ def test_names_that_tables_have_on_the_slave_stay_text() -> None:
     assert "Names of tables there" not in words(slave_page(OLGA, None, said()))
 
 
-def test_what_happened_is_listed_latest_first_and_definitions_by_themselves() -> None:
+def test_events_are_listed_latest_first_and_definitions_separately() -> None:
     status = said(memory=212_000_000, pid=4711, host="apply1", set_aside=[str(ODD)])
     page = slave_page(OLGA, None, status)
     text = words(page)
@@ -118,7 +118,7 @@ def test_each_button_of_a_slave_is_there_for_who_may_press_it_alone() -> None:
     )
 
 
-def test_a_page_says_a_reason_once_and_offers_what_can_help() -> None:
+def test_a_page_shows_a_reason_once_with_helpful_actions() -> None:
     why = "Initial Update failed in create_tables: the statement was: CREATE <DOMAIN>"
     checkpoint = Checkpoint("dr1", SlaveState.INCONSISTENT, epoch=7, message=why)
     page = slave_page(

@@ -1,4 +1,4 @@
-"""What each error of MySQL and MariaDB means: who must act, and what services tell from other failures."""
+"""The meaning of each error of MySQL and MariaDB: who must act, and how services classify it."""
 
 import pymysql
 import pytest
@@ -58,5 +58,5 @@ def test_after_what_ends_a_transaction_it_is_done_again_and_what_is_refused_for_
         (pymysql.err.InternalError(99999, "never heard of"), errors.StatementFailed),
     ],
 )
-def test_what_the_driver_says_by_itself_is_known_too(error: BaseException, kind: type[DatabaseError]) -> None:
+def test_the_drivers_own_errors_are_classified(error: BaseException, kind: type[DatabaseError]) -> None:
     assert type(converted(error, "there")) is kind

@@ -1,4 +1,4 @@
-"""What a server of MySQL or MariaDB must be to be a slave's."""
+"""What a server of MySQL or MariaDB needs to be a slave's."""
 
 from dataclasses import replace
 
@@ -27,12 +27,12 @@ def test_a_server_as_it_is_installed_lacks_nothing(server: Server) -> None:
         (replace(WELL, logs_statements=True), "binlog_format", "SET GLOBAL binlog_format = 'MIXED'"),
     ],
 )
-def test_what_would_fail_later_is_named_with_what_mends_it(server: Server, what: str, mends: str | None) -> None:
+def test_later_failures_are_named_with_the_remedy(server: Server, what: str, mends: str | None) -> None:
     [lack] = of_server(server)
     assert what in lack.what and lack.statement == mends and lack.severity is Severity.ERROR
     assert lack.statement or lack.remedy
 
 
-def test_a_server_that_is_read_only_is_told_and_stops_nothing() -> None:
+def test_a_server_that_is_read_only_is_reported_and_stops_nothing() -> None:
     [lack] = of_server(replace(WELL, read_only=True))
     assert lack.severity is Severity.WARNING

@@ -1,4 +1,4 @@
-"""Of any history of a table, the net changes of a window turn its state before into its state after."""
+"""For any history of a table, the net changes of a window turn its state before into its state after."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ EXAMPLES = settings(max_examples=examples(200), suppress_health_check=[HealthChe
 
 @pytest.fixture(autouse=True, params=["few", "many"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both readers of contents, rows taken apart at once and in pieces."""
+    """Both readers of contents: rows parsed at once and in pieces."""
     monkeypatch.setattr(xml_images, "FEW", 1000 if request.param == "few" else 0)
     monkeypatch.setattr(row_images, "PIECE", 1000 if request.param == "few" else 3)
 
@@ -66,7 +66,7 @@ def beside_key(row: Values, place: list[int]) -> Values:
 
 
 def images_of(changes: NetChanges, table: Any) -> list[Values]:
-    """The former values of the columns beside the key: where no `b` is there, the `c`."""
+    """The old values of the columns beside the key: of `c` if there is no `b`."""
     if not changes.compared or not table.num_rows:
         return [()] * table.num_rows
     beside = [number for number, name in enumerate(changes.columns, start=1) if name not in changes.key]
@@ -75,7 +75,7 @@ def images_of(changes: NetChanges, table: Any) -> list[Values]:
 
 
 def apply(changes: NetChanges, before: list[Values]) -> list[Values]:
-    """The state after, checking that every change finds what it should."""
+    """The state after, checking that every change matches the rows."""
     place = [("a", "b", "v").index(name) for name in changes.key]
     rows = {tuple(row[p] for p in place): row for row in before}
     for kind in ("deletes", "moves"):
@@ -140,7 +140,7 @@ def test_old_images_travel_only_where_they_differ() -> None:
 
 
 def test_nothing_is_compared_where_the_former_values_are_not_known() -> None:
-    """As of rows that a change of the table's definition made anew."""
+    """As for rows that a change of the table's definition rewrote."""
     history = History()
     history.insert("1", "v")
     history.update(("1", "v"), ("1", "w"))
@@ -156,7 +156,7 @@ def test_nothing_is_compared_where_the_former_values_are_not_known() -> None:
 def test_keys_whose_block_is_read_later_can_be_left_out(
     steps: list[Any], key: tuple[str, ...], data: st.DataObject
 ) -> None:
-    """What is dropped by marker of some keys changes nothing for the others."""
+    """Dropping changes of some keys by marker does not affect others."""
     history = play(steps, key)
     if not history.items:
         return
@@ -258,7 +258,7 @@ def test_inserted_and_deleted_within_a_window_is_nothing() -> None:
 
 
 def test_changes_captured_under_another_key_are_refused() -> None:
-    """Reduced by GUIDs that mean something else, rows would be lost."""
+    """GUIDs would mean something else, and rows would be lost."""
     history = History(TableName("s", "t"), ("a", "b"), ("a",))
     history.insert("1", "x")
     history.insert("2", "x")
@@ -277,8 +277,8 @@ def test_changes_captured_under_another_key_are_refused() -> None:
             net_changes.events(items, key, xml_images)
 
 
-def test_of_changed_keys_of_two_shapes_each_half_is_kept_or_dropped() -> None:
-    """Without a net change they are replayed, and while blocks load that must not bring more than the blocks lack."""
+def test_each_half_of_a_changed_key_of_two_shapes_is_kept_or_dropped() -> None:
+    """Without a net change they are replayed; while blocks load, a replay must not bring more than the blocks lack."""
     history = History()
     history.insert("1", "x")
     history.insert("2", "x")

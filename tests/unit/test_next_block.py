@@ -1,4 +1,4 @@
-"""What a loader's job is called: the block that it begins with, and of about how many."""
+"""The name of a loader's job: its first block, and the estimated number of blocks."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_the_first_table_with_something_left_is_named_and_no_other() -> None:
     assert next_block(tables[:2], 0, 10) == ""
 
 
-def test_who_comes_later_begins_with_the_next_table_where_there_are_so_few_blocks() -> None:
+def test_later_loaders_begin_with_the_next_table_if_there_are_few_blocks() -> None:
     tables = [table("small", planned=1, estimate=5), table("orders", planned=1, estimate=100)]
     found = [next_block(tables, ahead, 50) for ahead in range(4)]
     assert found == ["public.small 1/1", "public.orders 1/2", "public.orders 2/2", ""]

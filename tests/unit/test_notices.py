@@ -1,4 +1,4 @@
-"""What needs a person, decided and put in words."""
+"""Notices for a person: decisions and texts."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ def through(days: float) -> dict[str, str]:
 
 
 @given(st.floats(0, 100), st.integers(1, 30))
-def test_a_table_is_told_of_from_its_age_on_and_again_after_each_further_one(age: float, days: int) -> None:
+def test_a_table_is_reported_at_its_age_and_again_after_each_further_one(age: float, days: int) -> None:
     found = of_age("P → s", {"t": through(age), "young": through(0)}, days, NOW)
     whole = timedelta(days=age) // timedelta(days=days)
     assert bool(found) == (timedelta(days=age) > timedelta(days=days))
@@ -41,7 +41,7 @@ def test_a_verification_after_a_lapse_makes_the_next_lapse_a_new_occasion() -> N
     assert one.key != other.key
 
 
-def test_what_runs_found_is_told_by_run_and_outcome() -> None:
+def test_findings_are_reported_by_run_and_outcome() -> None:
     seen = {
         "a": {"outcome": "different", "run": "r1", "differ": 3},
         "b": {"outcome": "different", "run": "r2", "differ": 1},
@@ -58,7 +58,7 @@ def test_what_runs_found_is_told_by_run_and_outcome() -> None:
     assert len({notice.key for notice in found}) == 3
 
 
-def test_tables_that_are_not_loaded_are_told_with_what_loads_them_and_again_when_others_join() -> None:
+def test_tables_that_are_not_loaded_are_reported_with_what_loads_them_and_again_when_others_join() -> None:
     prefix, table = Prefix("P_"), TableName("public", "Coupons")
     absent = Checkpoint("s", SlaveState.NORMAL, tables=TableStates({table: TableState.ABSENT}))
     (notice,) = of_tables("P → s", prefix, "s", absent)
@@ -80,14 +80,14 @@ def test_a_notice_names_some_tables_and_counts_the_others() -> None:
     assert "and 130 tables more" in notice.text and len(notice.text.splitlines()) == 22
 
 
-def test_what_is_written_as_html_is_no_html_itself() -> None:
+def test_html_in_texts_is_escaped() -> None:
     notice = Notice("k", "<subject>", "a < b & c\n<script>", 'http://x/"><script>')
     assert "<script>" not in notice.html and "<p>a &lt; b &amp; c<br>\n" in notice.html
     assert 'href="http://x/&#34;&gt;&lt;script&gt;"' in notice.html
     assert "href" not in Notice("k", "s", "t").html
 
 
-def test_what_is_red_and_has_no_notice_of_its_own_is_told_until_it_is_mended() -> None:
+def test_other_red_states_are_reported_until_they_are_mended() -> None:
     lag = Message("The slave is 20 min behind its master.", Level.CRITICAL, lasting="lag")
     yellow = Message("The slave is 2 min behind its master.", Level.WARNING, lasting="lag")
     gate = Message("The apply has stopped: x", Level.CRITICAL, "restart")

@@ -1,4 +1,4 @@
-"""Rows as they were before the changes that wait."""
+"""Rows as they were before the waiting changes."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("IUDM"), st.integers(0, 5), st.intege
 
 
 def run(table: Table, steps: list[tuple[str, int, int, str]]) -> list[tuple[str, str | None, str | None]]:
-    """Does the steps that are possible; as ITEMS has them."""
+    """Runs those steps that are possible; returns ITEMS."""
     items: list[tuple[str, str | None, str | None]] = []
     for step, number, other, text in steps:
         key, new_key = str(number), str(other)
@@ -35,7 +35,7 @@ def run(table: Table, steps: list[tuple[str, int, int, str]]) -> list[tuple[str,
 
 
 @given(STEPS, STEPS)
-def test_what_was_done_since_is_taken_back(
+def test_waiting_changes_are_undone(
     earlier: list[tuple[str, int, int, str]], later: list[tuple[str, int, int, str]]
 ) -> None:
     table: Table = {}
@@ -49,7 +49,7 @@ def test_what_was_done_since_is_taken_back(
         assert (dict(found[key,] or {}) if (key,) in found else table.get(key, {})) == then.get(key, {})
 
 
-def test_a_change_of_which_not_all_is_known_is_not_taken_back() -> None:
+def test_a_partly_known_change_is_not_undone() -> None:
     old = format_partial({"id": "1"}, ["id", "v"])
     with pytest.raises(ChangesWait, match="not all former values are known"):
         images(xml_images, "UPDATE", format_row([("id", "1"), ("v", "x")]), old)

@@ -1,4 +1,4 @@
-"""What is decided of an Oracle master without a server: columns, keys and their order, which tables fit."""
+"""Decisions about an Oracle master without a server: columns, keys and their order, which tables fit."""
 
 import pytest
 
@@ -16,7 +16,7 @@ TABLE = TableName("SHOP", "T")
 
 
 def defined(*names: str) -> TableDefinition:
-    """Numbered as Oracle does: anew after each change."""
+    """A definition with columns numbered as by Oracle: anew after each change."""
     columns = [Column(name, "NUMBER", place) for place, name in enumerate(names, start=1)]
     return TableDefinition(TableShape(TABLE, tuple(columns)))
 
@@ -65,7 +65,7 @@ def test_keys_lie_in_blocks_as_the_server_orders_them(
     assert locate(shape, [(bound,) for bound in bounds], [(key,) for key in keys]) == places
 
 
-def test_what_cannot_be_captured_is_named() -> None:
+def test_tables_that_cannot_be_captured_are_named() -> None:
     columns = [("ID", "NUMBER(10,0)"), ("WHEN", "TIMESTAMP(9) WITH LOCAL TIME ZONE"), ("L", "LONG"), ("A", "ADDRESS_T")]
     assert fitness.of_columns(columns, ["ID"]) == ["has column A of type ADDRESS_T, which is not replicated"]
     assert fitness.of_columns(columns[:3], []) == [
@@ -99,7 +99,7 @@ def test_an_interval_goes_to_the_server_as_a_literal_of_its_type(text: str, lite
     assert intervals.literal(text, months="-" in literal[1:]) == literal
 
 
-def test_what_is_no_interval_is_no_literal() -> None:
+def test_a_text_that_is_no_interval_is_no_literal() -> None:
     with pytest.raises(ValueError, match="'soon' is no interval"):
         intervals.literal("soon", months=True)
 

@@ -1,4 +1,4 @@
-"""An apply asks the master soon after a window, and less and less often while nothing comes."""
+"""An apply asks the master soon after a window, and less and less often while nothing is committed."""
 
 import pytest
 

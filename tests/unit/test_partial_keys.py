@@ -1,4 +1,4 @@
-"""Updates that change a key and leave columns out, while tables are loaded: each half is decided by itself."""
+"""Updates that change a key and leave columns out, while tables are loaded: each half is decided separately."""
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ def test_a_row_that_moves_within_what_the_slave_has_or_leaves_it_need_not_be(kep
 
 @pytest.mark.parametrize("pairs", [1, 40], ids=["few", "many"])
 def test_changes_of_a_key_under_two_definitions_are_kept_by_halves_as_the_blocks_say(pairs: int) -> None:
-    """Both go to the slave one by one, and nothing of them that the filter of blocks leaves out."""
+    """Both are replayed on the slave, without what the filter of blocks leaves out."""
 
     def update(old: int, more: list[tuple[str, str | None]]) -> tuple[str, str]:
         return format_row([("a", str(old + 1000)), *more]), format_row([("a", str(old))])

@@ -1,4 +1,4 @@
-"""Rows of before, made of rows of later and the changes in between."""
+"""Former rows, computed from later rows and the changes in between."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ def content(version: Version) -> str:
 
 
 def changed_parts(old: Version, new: Version) -> str:
-    """OLDCONTENT of an UPDATE: the key, and what was other."""
+    """OLDCONTENT of an UPDATE: the key, and the changed values."""
     pairs = zip(NAMES, old, new, strict=True)
     return format_row([(name, was) for name, was, now in pairs if name == "k" or was != now])
 
@@ -35,7 +35,7 @@ versions = st.tuples(texts, texts)
 
 
 @given(st.lists(versions, max_size=6), st.lists(st.tuples(st.integers(0, 9), versions), max_size=12))
-def test_whatever_happens_it_is_taken_back(before: list[Version], steps: list[tuple[int, Version]]) -> None:
+def test_any_changes_can_be_undone(before: list[Version], steps: list[tuple[int, Version]]) -> None:
     rows = list(before)
     changes: list[WaitingChange] = []
     for choice, version in steps:
@@ -54,18 +54,18 @@ def test_whatever_happens_it_is_taken_back(before: list[Version], steps: list[tu
 
 
 @pytest.mark.parametrize("action", ["TRUNCATE", "DELETE WHERE", "ALTER", "DROP"])
-def test_what_names_no_rows_cannot_be_taken_back(action: str) -> None:
+def test_changes_without_rows_cannot_be_undone(action: str) -> None:
     with pytest.raises(NotToBeTakenBack, match=rf"public\.t had a {action}"):
         taken_back([("INSERT", content(("1", "x")), None), (action, None, None)], NAMES, xml_images, TABLE)
 
 
-def test_a_row_of_which_not_all_is_known_cannot_be_taken_back() -> None:
+def test_a_partly_known_row_cannot_be_undone() -> None:
     old = format_partial({"k": "1"}, ["k", "v"])
     with pytest.raises(NotToBeTakenBack, match="UPDATE"):
         taken_back([("UPDATE", content(("1", "x")), old)], NAMES, xml_images, TABLE)
 
 
-def test_a_row_with_other_columns_cannot_be_taken_back() -> None:
+def test_a_row_with_other_columns_cannot_be_undone() -> None:
     with pytest.raises(NotToBeTakenBack, match="ALTER"):
         taken_back([("DELETE", None, format_row([("k", "1")]))], NAMES, xml_images, TABLE)
 

@@ -1,4 +1,4 @@
-"""A slave that has its tables elsewhere: its names of tables pass through all that a vendor's parts take and give."""
+"""A slave with tables elsewhere: names of tables are renamed in all arguments and results of a vendor's parts."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
@@ -35,7 +35,7 @@ NO_SESSION = cast(Session, None)
 
 
 class Recorded:
-    """A vendor whose parts give what they are told to give, and note what they get."""
+    """A vendor whose parts return prepared values, and record their arguments."""
 
     def __init__(self, given: object = None, error: Exception | None = None):
         self.got: list[object] = []
@@ -93,7 +93,7 @@ def test_a_foreign_key_of_a_slave_says_what_the_masters_says() -> None:
         *(Defined(kind, PEOPLE, "", "") for kind in (DefinedKind.VIEWS, DefinedKind.SEQUENCES, DefinedKind.DOMAINS)),
     ],
 )
-def test_what_lies_beside_tables_is_called_as_on_the_master(value: object) -> None:
+def test_definitions_beside_tables_have_the_masters_names(value: object) -> None:
     vendor = Recorded([value])
     assert vendor.placed.following.present_beside(NO_SESSION, cast(Any, None), ["public"]) == [value]
     vendor.placed.following.drop(NO_SESSION, cast(Any, value))
@@ -122,7 +122,7 @@ def test_a_function_that_is_handed_over_hears_the_masters_names() -> None:
     assert isinstance(own, NameOfSlave), "the slave's table of that name is no table of the master's"
 
 
-def test_where_no_table_is_elsewhere_the_vendor_is_itself() -> None:
+def test_without_other_places_the_vendor_is_unchanged() -> None:
     vendor = cast(Vendor, Recorded())
     assert placed.placed(vendor, Placement()) is vendor
     assert placed.placed(vendor, PLACEMENT).sessions is vendor.sessions, "a part that names no tables"
@@ -162,7 +162,7 @@ def hinted(what: Any) -> dict[str, Any]:
 
 
 def names_tables(kind: Any, seen: frozenset[object] = frozenset()) -> bool:
-    """Whether a value of this type, or what it gives, may hold names of tables."""
+    """Whether a value of this type, or one of its results, may contain names of tables."""
     if kind in seen:
         return False
     if isinstance(kind, type) and issubclass(kind, TableName):
@@ -178,7 +178,7 @@ def names_tables(kind: Any, seen: frozenset[object] = frozenset()) -> bool:
 
 
 def hidden(kind: Any, seen: frozenset[object] = frozenset()) -> Iterator[object]:
-    """The types in `kind` whose values may hold names of tables that are not renamed."""
+    """The types in `kind` whose values may contain names of tables that are not renamed."""
     origin, inside = get_origin(kind), get_args(kind)
     if kind in seen or kind in PASSED_ON:
         return

@@ -1,4 +1,4 @@
-"""Where a slave has the master's tables: read from a configuration, one place for each table, names both ways."""
+"""Where a slave has the master's tables: read from a configuration, one place a table, names both ways."""
 
 import pickle
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_a_slaves_line_prevails_and_may_take_the_target_back(folder: Path) -> No
     assert found.master_name(PEOPLE) == PEOPLE and not Placement()
 
 
-def test_a_table_whose_place_another_one_has_is_told(folder: Path) -> None:
+def test_a_table_whose_place_another_one_has_is_reported(folder: Path) -> None:
     found = placement(folder, "public.people: {target: {name: log}}", "public.*: {}")
     assert found.taken([PEOPLE, LOG, ORDERS]) == {LOG: PEOPLE}
     found = placement(folder, "public.*: {target: {schema: sales}}", "sales.*: {}")
@@ -98,13 +98,13 @@ def test_a_table_whose_place_another_one_has_is_told(folder: Path) -> None:
         (["public.a: {replicate: false, target: {name: x}}"], "has target although replicate is false"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_what_to_write(folder: Path, lines: list[str], told: str) -> None:
+def test_a_mistake_is_reported_with_its_place_and_what_to_write(folder: Path, lines: list[str], told: str) -> None:
     with pytest.raises(config.ConfigError) as raised:
         read(folder, *lines)
     assert told in str(raised.value) and str(raised.value).count("\n") == 1
 
 
-def test_two_lines_of_one_slave_are_told_as_well(folder: Path) -> None:
+def test_collisions_of_two_lines_of_one_slave_are_reported(folder: Path) -> None:
     own = "conn_id: s, tables: {public.b: {target: {name: x}}}"
     with pytest.raises(config.ConfigError, match=r":6: tables.public.a.target: leads to public.x, where public.b"):
         read(folder, "public.a: {target: {name: x}}", "public.*: {}", slave=own)

@@ -1,4 +1,4 @@
-"""Positions: what they cover, how floors are inherited, where a window lies."""
+"""Positions: what they cover, how floors are inherited, where a window is."""
 
 from dataclasses import asdict, replace
 

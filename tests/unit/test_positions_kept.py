@@ -1,4 +1,4 @@
-"""A position that is kept as text is read by the vendor whose position it is."""
+"""A stored position is parsed by the vendor that took it."""
 
 import json
 

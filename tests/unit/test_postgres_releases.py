@@ -1,4 +1,4 @@
-"""Servers of every release: fetched once, checked, run by an account without privileges."""
+"""Servers of every release: fetched once, verified, run by an account without privileges."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def test_every_release_from_the_oldest_to_the_newest_can_be_had() -> None:
     assert all(archive.version.startswith(f"{release}.") for release, archive in ARCHIVES.items())
 
 
-def test_of_several_processes_at_once_one_fetches_and_all_find_the_whole(tmp_path: Path) -> None:
+def test_one_of_several_processes_fetches_and_all_find_the_complete_archive(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FETCH, str(tmp_path), str(OLDEST)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
     running = [subprocess.Popen(command, **pipes) for _ in range(3)]  # type: ignore[call-overload]
@@ -40,7 +40,7 @@ def test_of_several_processes_at_once_one_fetches_and_all_find_the_whole(tmp_pat
     assert f" {OLDEST}." in shown
 
 
-def test_what_is_not_the_pinned_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_archive_than_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(ARCHIVES[OLDEST], sha512=ARCHIVES[OLDEST + 1].sha512)
     monkeypatch.setattr(postgres_releases, "CACHE", tmp_path)
     monkeypatch.setitem(ARCHIVES, OLDEST, other)

@@ -1,4 +1,4 @@
-"""What the master sends of ITEMS, as the apply takes it."""
+"""Rows of ITEMS from the master, as the apply gets them."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""The plan from what is registered to what is configured."""
+"""The plan from the registered tables to the configured ones."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""With which redo a program begins, and what is told where its stream would lack something then."""
+"""The redo with which a program begins, and the report if its stream would lack something."""
 
 from pathlib import Path
 from typing import cast
@@ -18,7 +18,7 @@ from sluice.redo.redo_thread import RedoThread
 
 
 class Silent:
-    """A receiver that got nothing yet."""
+    """A receiver that has received nothing."""
 
     durable, sequence = None, 0
 
@@ -27,14 +27,14 @@ class Silent:
 
 
 class Empty:
-    """Redis, of which nothing is known."""
+    """A Redis without data."""
 
     def stored(self, thread: str) -> dict[str, str]:
         return {}
 
 
 def keeper(root: Path, threads: tuple[str, ...], number: int) -> Keeper:
-    """Of a thread whose logs are not there; the schema checkpoint is of SCN 60, in log 15."""
+    """The keeper of a thread without logs; the schema checkpoint is of SCN 60, in log 15."""
     thread = RedoThread(1, number, root / "spool", root / "work", root / "logs")
     thread.spool.mkdir()
     thread.state.mkdir(parents=True)
@@ -55,7 +55,7 @@ def test_the_log_of_the_schema_checkpoint_is_one_of_thread_1(
     assert [checkpoint["seq"] for checkpoint in read_folder(made.thread.state).values()] == [15] * begins
 
 
-def test_an_instance_that_was_added_needs_logs_from_where_it_began(tmp_path: Path) -> None:
+def test_an_added_instance_needs_logs_from_its_start(tmp_path: Path) -> None:
     made = keeper(tmp_path, ("1", "2"), 2)
     assert made.need().scn == 60
     (made.thread.spool / "thread.json").write_text('{"since": 500}')
@@ -77,7 +77,7 @@ STREAM = StreamContent(begins=60, incarnations={1})
         (2, 0, 501, 500),
     ],
 )
-def test_what_began_behind_the_place_where_the_stream_needs_it_is_lost(
+def test_redo_that_begins_after_the_needed_place_is_a_loss(
     resetlogs: int, since: int, begins: int, needed: int | None
 ) -> None:
     found = lacks(STREAM, resetlogs, 500, since, begins)
@@ -88,7 +88,7 @@ def test_what_began_behind_the_place_where_the_stream_needs_it_is_lost(
         )
 
 
-def test_the_slaves_are_told_and_archived_logs_do_not_take_that_back(tmp_path: Path) -> None:
+def test_the_loss_is_reported_to_the_slaves_for_good(tmp_path: Path) -> None:
     watch = LogWatch(tmp_path, grace=0)
     watch.give_up("thread 1_1: it begins late")
     watch.check(ArchivedLogs(1, ()), Need(1, 1, 7, 60, ()), idle=True, now=0)

@@ -1,4 +1,4 @@
-"""Headers and checksums of redo logs: of our own, and of the two real ones where they are."""
+"""Headers and checksums of redo logs: of our own, and of the two real ones, if they exist."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_block_of_another_place_or_another_log_is_damaged_and_an_empty_one_is_
 
 
 @pytest.mark.parametrize("start", [b"", bytes(1024), b"\0\x22" + bytes(1022), blocks.first_block(512)])
-def test_what_is_no_redo_log_is_refused(start: bytes) -> None:
+def test_a_file_that_is_no_redo_log_is_refused(start: bytes) -> None:
     with pytest.raises(blocks.NotRedo, match="no redo log of Oracle"):
         blocks.read_header(start)
 

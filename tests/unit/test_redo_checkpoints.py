@@ -1,4 +1,4 @@
-"""Which of OpenLogReplicator's checkpoints are whole, needed and safe to go on from; what is configured for it."""
+"""Which of OpenLogReplicator's checkpoints are complete, needed and safe to start from, and its configuration."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ def test_another_machine_needs_the_newest_place_that_is_not_past_and_its_tables(
     assert sorted(checkpoints.needed(files, "T")) == ["T-chkpt-400.json"]
 
 
-def test_a_place_whose_tables_are_missing_is_not_gone_on_from() -> None:
+def test_a_checkpoint_without_tables_is_not_used() -> None:
     files = dict([reader(100), reader(290, 200)])
     assert sorted(checkpoints.needed({**files, "T-chkpt.json": POSITION}, "T")) == ["T-chkpt-100.json", "T-chkpt.json"]
     assert checkpoints.needed(dict([reader(290, 200)]), "T") == {}
@@ -45,7 +45,7 @@ def test_a_start_repeats_the_group_of_which_a_part_may_be_confirmed(durable: int
     assert (found["scn"], found["idx"], found["resetlogs"]) == (wanted, 0, 1)
 
 
-def test_what_is_being_written_is_left_out(tmp_path: Path) -> None:
+def test_unfinished_checkpoints_are_skipped(tmp_path: Path) -> None:
     checkpoints.write(tmp_path, *reader(100))
     whole = json.dumps(reader(200)[1])
     for length in (0, 1, len(whole) - 1):
@@ -77,7 +77,7 @@ def configured(number: int = 1) -> dict[str, Any]:
     return program_configuration.configuration(thread, {"database": "T", "context": "C", "users": ["A"]}, options)
 
 
-def test_what_is_made_is_what_the_program_takes() -> None:
+def test_the_generated_configuration_is_what_the_program_accepts() -> None:
     made = configured()
     assert list(program_configuration.mistakes(made)) == []
     assert made["source"][0]["reader"]["host-timezone"] == "+08:00"
@@ -90,7 +90,8 @@ def test_what_is_made_is_what_the_program_takes() -> None:
 
 
 def test_a_thread_that_joins_begins_with_the_tables_of_the_others() -> None:
-    """It saw none of the DDL that they ran. One that begins anew reads from where capture began, and sees it again."""
+    """It saw none of the DDL that they ran. A thread that begins again reads from the start of capture, and sees it
+    again."""
     seed = {"scn": 60, "seq": 7, "users": ["APP"], "schema-scn": 60, "sys-ts": ["before"]}
     newest = {"scn": 210, "seq": 900, "users": ["APP"], "schema-scn": 205, "sys-ts": ["behind"]}
     older = {"scn": 110, "seq": 800, "users": ["APP"], "schema-scn": 60, "sys-ts": ["before"]}
@@ -101,7 +102,7 @@ def test_a_thread_that_joins_begins_with_the_tables_of_the_others() -> None:
 
 
 def test_programs_share_no_place_and_no_port() -> None:
-    """Of their transactions on the disk each deletes all at its start: those of another one, were they there."""
+    """At its start each program deletes all transactions in its folder, which could be another one's."""
     one, two = configured(1), configured(2)
     for part in (
         lambda made: made["source"][0]["memory"]["swap-path"],
@@ -118,7 +119,7 @@ def test_a_program_that_dies_young_waits_longer_each_time() -> None:
     assert pause(50) == 60
 
 
-def test_what_a_program_says_is_rotated_in_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_a_program_is_rotated_in_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "LOG_BYTES", 1_000)
     running = program.Program(["/bin/sh", "-c", "date +%Z; seq 400"], tmp_path / "program.log", {})
     until(lambda: running.status is not None)
@@ -128,7 +129,7 @@ def test_what_a_program_says_is_rotated_in_utc(tmp_path: Path, monkeypatch: pyte
     assert max(len(now), len(before)) <= 1_000
 
 
-def test_a_spool_goes_on_behind_whole_lines_in_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_spool_continues_after_whole_lines_in_a_new_file(tmp_path: Path) -> None:
     line = b'{"scn":1,"c_scn":%d,"c_idx":%d,"payload":[]}'
     first = Spool(tmp_path)
     first.add(line % (7, 1))
@@ -186,7 +187,7 @@ def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, m
         ("redo: {program: /olr, schema: /s, redis: x}", "redis"),
     ],
 )
-def test_what_is_wrong_about_redo_is_said(
+def test_mistakes_about_redo_are_reported(
     more: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match=said):

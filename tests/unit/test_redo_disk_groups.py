@@ -28,7 +28,7 @@ HEADER = blocks.LogHeader(1, 15, 1_224_959_854, 8_000, 9_000, 200)
 
 
 def log_of(header: blocks.LogHeader) -> bytes:
-    """A whole log, as a file system would have it."""
+    """A whole log, as in a file system."""
     assert header.blocks is not None
     made = [blocks.block(number, header.sequence, b"%d" % number * 50) for number in range(2, header.blocks)]
     return b"".join([blocks.first_block(512, header.blocks - 1), blocks.header_block(header), *made])
@@ -117,7 +117,7 @@ CALLS: dict[str, Callable[[Instance, dict[str, Any]], None]] = {
 
 
 def raised(code: int, text: str) -> oracledb.Error:
-    """As the driver raises what a server answered."""
+    """The error that the driver raises for a server's answer."""
     info = driver_errors._Error(message=f"ORA-{code:05}: {text}", code=code)
     return info.exc_type(info)
 
@@ -134,7 +134,7 @@ def served(instance: Instance) -> ServedDiskGroups:
 
 
 class Brought:
-    """Of `sluice.redo.stager.Files`, without the way over HTTP."""
+    """Like `sluice.redo.stager.Files`, without HTTP."""
 
     def __init__(self, files: ServedDiskGroups):
         self.served = files
@@ -157,7 +157,7 @@ def test_any_piece_of_a_log_is_as_in_a_file_with_a_first_block(instance: Instanc
     assert served(instance).attributes(LOG).size == len(whole)
 
 
-def test_of_a_real_log_nothing_is_missed_that_readers_look_at() -> None:
+def test_a_real_log_has_all_fields_that_readers_use() -> None:
     whole = (redo_vectors.required() / "redo" / "arch1_16_1224959854.dbf").read_bytes()
     found = served(Instance({LOG: whole})).read(LOG, 0, len(whole))
     assert blocks.block_size(found) == blocks.block_size(whole)
@@ -188,7 +188,7 @@ def test_only_what_can_be_a_log_below_a_root_is_listed(instance: Instance) -> No
         (f"{FOLDER}/none", 404),
     ],
 )
-def test_what_is_not_served_is_refused(instance: Instance, path: str, status: int) -> None:
+def test_paths_that_are_not_served_are_refused(instance: Instance, path: str, status: int) -> None:
     with pytest.raises(Refused) as refused:
         served(instance).read(path, 0, 10)
     assert refused.value.status == status

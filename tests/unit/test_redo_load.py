@@ -81,7 +81,7 @@ class Model:
         return self.as_of[-1][1]
 
     def commit(self) -> None:
-        """A transaction on either thread; some have the SCN of the one before."""
+        """Commits a transaction on a random thread; some have the SCN of the previous one."""
         rows, payloads = dict(self.master), []
         for number in range(self.random.randint(1, 4)):
             key, text = self.random.randrange(KEYS), f"v{self.random.randrange(10**6)}"
@@ -112,7 +112,7 @@ class Model:
         self.as_of.append((self.scn, rows))
 
     def checkpoints(self) -> None:
-        """A thread has come to here; later commits have higher SCNs."""
+        """A thread reports its SCN; its later commits have higher SCNs."""
         self.scn += 1
         for thread in self.random.sample(THREADS, self.random.randint(1, 2)):
             write(self.root / str(thread), [checkpoint(self.scn)])
@@ -123,13 +123,13 @@ class Model:
         ).merge_once()
 
     def _read(self, at: int) -> None:
-        """All rows as of where the stream ends now, if an SCN says that."""
+        """All rows as of the current end of the stream, if an SCN exists for it."""
         with suppress(BetweenCommits, StreamUnreachable):
             moment = self.recorded.moment(RESETLOGS)
             self.reading[at] = moment.position, next(rows for scn, rows in reversed(self.as_of) if scn <= moment.scn)
 
     def load(self) -> None:
-        """A loader goes a step further with some block, or is killed."""
+        """A loader does a step with some block, or is killed."""
         block = self.random.choice(self.blocks)
         at = block.number
         if block.state is BlockState.PLANNED and not self.begun_before_the_look and at not in self.reading:
@@ -147,7 +147,7 @@ class Model:
             self._read(at)
 
     def apply(self) -> None:
-        """A turn; it is void where a change waits for a block, or the apply is killed."""
+        """Runs a turn; it has no effect if a change waits for a block, or the apply is killed."""
         end = self.changes.window_end(self.session, PREFIX, "", self.at, self.random.randint(1, 30))
         slave = dict(self.slave)
         for transaction_number, repl_key, key, text in self.events(Window(self.at, end)):
@@ -164,7 +164,7 @@ class Model:
             self.slave, self.at = slave, end
 
     def events(self, window: Window) -> Iterator[tuple[int, int, int, str | None]]:
-        """Each key that goes (None) or comes, in order."""
+        """Each deleted (None) or inserted key, in order."""
         for item in Reader(self.stream).items(window, images=True).to_pylist():
             new = xml_images.row(item["content"]) if item["content"] is not None else None
             old = xml_images.row(item["oldcontent"]) if item["oldcontent"] is not None else {}
@@ -180,7 +180,7 @@ class Model:
         return joined.blocks[place]
 
     def finish(self) -> None:
-        """Nobody is killed any more."""
+        """Runs everything to the end, without kills."""
         self.scn += 10
         for thread in THREADS:
             write(self.root / str(thread), [checkpoint(self.scn)])
@@ -213,7 +213,7 @@ def test_a_slave_that_is_loaded_beside_a_stream_of_redo_becomes_the_master(seed:
 
 
 def test_a_block_that_is_read_before_it_is_said_to_be_begun_loses_changes(tmp_path: Path) -> None:
-    """So the property above is no matter of course."""
+    """This shows that the property above can fail."""
     for seed in range(200):
         try:
             model = loaded(tmp_path / str(seed), seed, begun_before_the_look=False)
@@ -255,7 +255,7 @@ def test_rows_are_not_read_behind_a_loss(tmp_path: Path) -> None:
 
 
 def test_keys_have_the_order_in_which_changes_have_them(tmp_path: Path) -> None:
-    """Of tables that had no change yet as the newest schema checkpoint has it."""
+    """For tables without a change, in the order of the newest schema checkpoint."""
     keys = {("APP", "T"): ["ID"], ("APP", "PAIRS"): ["B", "A"], ("APP", "BAG"): []}
     made = recorded(tmp_path, [100], keys=keys)
     found = {TableName(*table): tuple(key) for table, key in keys.items()}
@@ -285,13 +285,13 @@ def test_without_a_schema_checkpoint_it_is_not_known_what_is_captured(tmp_path: 
     ],
 )
 def test_a_key_lies_where_the_master_has_it(kind: str, texts: list[str]) -> None:
-    """Its sessions compare texts by their bytes."""
+    """The master's sessions compare texts by their bytes."""
     shape = TableShape(T, (Column("K", kind, 1, key=1),))
     assert locate(shape, [(text,) for text in texts[1:]], [(text,) for text in texts]) == list(range(len(texts)))
 
 
 def test_texts_of_rows_and_of_changes_are_one_key(tmp_path: Path) -> None:
-    """A bound comes from a row that was read, a key from the stream."""
+    """A bound is from a row that was read, a key from the stream."""
     shape = TableShape(T, (Column("D", "timestamp without time zone", 1, key=1), Column("N", "numeric", 2, key=2)))
     bound = ("2024-02-29 23:59:59.000000", "1.50")
     assert locate(shape, [bound], [("2024-02-29 23:59:59", "1.5"), ("2024-02-29 23:59:59", "1.49")]) == [1, 0]

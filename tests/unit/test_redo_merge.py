@@ -60,7 +60,7 @@ def keys(stream: Path) -> list[str]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[tuple[int, int]]]:
-    """Of each of some threads its transactions, as (SCN, number of changes), in the order of commits."""
+    """For each of some threads its transactions, as (SCN, number of changes), in the order of commits."""
     count = draw(st.integers(1, 4))
     threads: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     scn = BEGAN + 10
@@ -81,10 +81,10 @@ def expected(threads: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(60))
 @given(threads=histories(), data=st.data())
-def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
+def test_each_transaction_is_merged_once_and_in_order_whatever_the_timing(
     threads: list[list[tuple[int, int]]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Threads are late, write again what they wrote, are cut off, and the merge is killed in between."""
+    """Threads are late, repeat their output, are cut off, and the merge is killed in between."""
     root, stream = tmp_path_factory.mktemp("threads"), tmp_path_factory.mktemp("stream")
     whole: list[list[list[str]]] = []
     for thread, mine in enumerate(threads):
@@ -142,7 +142,7 @@ def test_a_transaction_waits_for_every_live_thread(tmp_path: Path) -> None:
 
 
 def test_commits_are_in_the_order_of_their_scns_and_not_of_their_groups(tmp_path: Path) -> None:
-    """`c_scn` is the SCN of a group of redo records: a commit of a group that began earlier may be the later one."""
+    """`c_scn` is the SCN of a group of redo records: a commit in a group that began earlier may be the later one."""
     root, stream = tmp_path / "threads", tmp_path / "stream"
     later = [line.replace('"c_scn":108', '"c_scn":100') for line in transaction(108, "1.1.1", [insert(0, 2)])]
     folder(root, ONE, [*later, checkpoint(200)])
@@ -151,7 +151,7 @@ def test_commits_are_in_the_order_of_their_scns_and_not_of_their_groups(tmp_path
     assert keys(stream) == ["1", "2"]
 
 
-def test_what_is_merged_is_freed_where_that_is_wanted_and_a_new_merge_goes_on(tmp_path: Path) -> None:
+def test_merged_output_is_deleted_if_configured_and_a_new_merge_goes_on(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
     half = transaction(200, "1.2.1", [insert(0, 2)])
@@ -199,7 +199,7 @@ def test_a_thread_that_joins_is_complete_from_where_it_says(tmp_path: Path) -> N
     assert keys(stream) == ["1", "3", "2"]
 
 
-def test_after_resetlogs_what_was_taken_back_is_not_merged(tmp_path: Path) -> None:
+def test_transactions_undone_by_resetlogs_are_not_merged(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     later = ThreadId(2_000_000, 1)
     both = [(RESETLOGS, BEGAN), (later.resetlogs, 200)]
@@ -210,7 +210,7 @@ def test_after_resetlogs_what_was_taken_back_is_not_merged(tmp_path: Path) -> No
     assert keys(stream) == ["1", "2"]
 
 
-def test_a_stream_that_holds_what_was_taken_back_ends(tmp_path: Path) -> None:
+def test_a_stream_with_undone_transactions_ends(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     later = ThreadId(2_000_000, 1)
     folder(root, ONE, [*transaction(250, "1.1.1", [insert(0, 1)]), checkpoint(300)])
@@ -243,7 +243,7 @@ def test_messages_that_are_missing_stop_it(tmp_path: Path) -> None:
     assert len(keys(stream)) == 6
 
 
-def test_what_keeps_a_merge_from_beginning(tmp_path: Path) -> None:
+def test_reasons_why_a_merge_cannot_begin(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     with pytest.raises(OutputUnreachable, match="cannot be read"):
         merger(root, stream).merge_once()
@@ -301,7 +301,7 @@ RENAMED = schema(columns=[*COLUMNS[:2], {"name": "REMARK", "type": "clob", "leng
 def test_ddl_between_changes_becomes_changes_of_definitions_or_says_why_not(
     sql: str | None, of: str, actions: list[str], reason: str | None, tmp_path: Path
 ) -> None:
-    """Found at the next change, also by a merge that began anew in between."""
+    """It is found at the next change, also by a merge that was restarted in between."""
     root, stream = tmp_path / "threads", tmp_path / "stream"
     made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(110)])
     merger(root, stream).merge_once()
@@ -317,7 +317,7 @@ def test_ddl_between_changes_becomes_changes_of_definitions_or_says_why_not(
 
 
 def test_a_column_may_come_and_go_and_come(tmp_path: Path) -> None:
-    """With DDL in between a table may be as it once was."""
+    """Between DDL a table may have a former structure again."""
     root, stream = tmp_path / "threads", tmp_path / "stream"
     made, texts = folder(root, ONE), ["ADD (EMAIL VARCHAR2(9))", "DROP COLUMN EMAIL"]
     for number in range(5):
@@ -331,7 +331,7 @@ def test_a_column_may_come_and_go_and_come(tmp_path: Path) -> None:
 
 
 def test_a_backlog_is_read_in_turns_of_the_threads(tmp_path: Path) -> None:
-    """However much lies there, no more wait than were asked for: only the thread is read that they wait for."""
+    """Only a limited number of transactions waits: then only the thread is read that they wait for."""
     root, stream = tmp_path / "threads", tmp_path / "stream"
     for thread, offset in ((ONE, 0), (TWO, 1)):
         lines: list[str] = []
@@ -347,7 +347,7 @@ def test_a_backlog_is_read_in_turns_of_the_threads(tmp_path: Path) -> None:
     assert max(most) <= 30
 
 
-def test_while_nothing_changes_the_stream_says_up_to_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_without_changes_still_advances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.vendors.stream.redo.merger.IDLE_SECONDS", -1.0)
     root, stream = tmp_path / "threads", tmp_path / "stream"
     made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
@@ -359,7 +359,7 @@ def test_while_nothing_changes_the_stream_says_up_to_when(tmp_path: Path, monkey
     assert (last.end.position, last.end.time) == (1, "2026-02-28T20:44:52.000000+00:00")
 
 
-def test_a_row_that_cannot_be_told_makes_its_table_differ_and_no_other(tmp_path: Path) -> None:
+def test_an_unknown_row_makes_only_its_table_differ(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     other = schema("OTHER", COLUMNS[1:])
     folder(
@@ -404,7 +404,7 @@ def test_a_table_that_was_made_empty_is_complete(tmp_path: Path) -> None:
     ]
 
 
-def test_names_stay_where_they_are_wanted_exact(tmp_path: Path) -> None:
+def test_exact_names_are_kept(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
     Merger(root, stream, PREFIX, MergeOptions(exact_names=True)).merge_once()

@@ -1,4 +1,4 @@
-"""Lines of OpenLogReplicator: read exactly, its mistakes mended, and nothing else taken for a line."""
+"""Lines of OpenLogReplicator: read exactly, its mistakes corrected, anything else refused."""
 
 import json
 
@@ -56,7 +56,7 @@ def test_any_text_comes_through(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b", "\x1f", "\\u0027", "\\", '"', '},"num":', "\x00", "}]}", "inf", '{"scn":1,'])
-def test_what_the_writer_escapes_wrongly_is_mended(text: str) -> None:
+def test_wrong_escapes_of_the_writer_are_corrected(text: str) -> None:
     test_any_text_comes_through.hypothesis.inner_test(text)  # type: ignore[attr-defined]
 
 
@@ -140,7 +140,7 @@ def test_messages_of_rows_become_changes() -> None:
         (row("c", 0, None, {"ID": 1}), ("GONE",), "lacks GONE, of the primary key"),
     ],
 )
-def test_what_nobody_can_know_is_said(payload: str, key: tuple[str, ...], reason: str) -> None:
+def test_unknown_values_are_reported(payload: str, key: tuple[str, ...], reason: str) -> None:
     with pytest.raises(Unfit, match=reason):
         read(payload, key=key)
 

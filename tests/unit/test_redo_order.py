@@ -1,4 +1,4 @@
-"""The order in which transactions of several redo threads are released, and which of them are known again."""
+"""The order in which transactions of several redo threads are released, and which repeated ones are recognised."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,10 +34,10 @@ def test_eight_threads_are_released_in_order(data: st.DataObject) -> None:
     assert [each.scn for each in released] == list(range(1, 60))
 
 
-def test_what_waits_for_another_thread_is_known_again_however_much_of_it_there_is(
+def test_any_number_of_repeated_waiting_transactions_is_recognised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """More than is remembered of a thread: OpenLogReplicator starts again, and writes all of it again."""
+    """More transactions than are remembered of a thread: OpenLogReplicator restarts, and writes all of them again."""
     monkeypatch.setattr("sluice.vendors.stream.redo.merge.REMEMBERED", 2)
     merge = Merge(Released())
     merge.join(ONE)
@@ -56,7 +56,7 @@ def test_what_waits_for_another_thread_is_known_again_however_much_of_it_there_i
     assert [found.scn for found in iter(merge.ready, None)] == [5, 6, 7, 101]
 
 
-def test_a_commit_whose_place_is_past_is_never_dropped_in_silence() -> None:
+def test_a_late_commit_is_never_dropped_silently() -> None:
     merge = Merge(Released())
     merge.join(ONE)
     part = (Segment("f", 0, 1),)

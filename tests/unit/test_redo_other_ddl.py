@@ -1,4 +1,5 @@
-"""DDL is in the redo of the thread that ran it. The programs of the others read rows as before until they are told."""
+"""DDL is in the redo of the thread that ran it. The programs of other threads read rows with the old columns until they
+are told."""
 
 from pathlib import Path
 
@@ -15,7 +16,7 @@ WIDER = schema(columns=[*COLUMNS, {"name": "EMAIL", "type": "varchar2", "length"
 
 
 class Threads:
-    """The first one runs DDL; the second one writes."""
+    """Two threads: the first one runs DDL; the second one writes."""
 
     def __init__(self, root: Path):
         self.root, self.stream = root / "threads", root / "stream"
@@ -24,7 +25,7 @@ class Threads:
         self.merge()
 
     def merge(self) -> list[str]:
-        """By a merge that begins anew; what the stream holds then."""
+        """Merges with a new merge; returns the content of the stream."""
         Merger(self.root, self.stream, Prefix("ORA_")).merge_once()
         return [
             change.new["id"] if change.action is Action.INSERT and change.new else str(change.action)
@@ -42,7 +43,7 @@ class Threads:
 def test_rows_that_were_read_with_former_columns_make_their_table_differ_and_no_other(
     text: str, shown: bool, tmp_path: Path
 ) -> None:
-    """Each time: a load in between may have made it whole. They end when the program is told, and all goes on."""
+    """Each time, since a load in between may have repaired it. It ends when the program is told."""
     now = WIDER if text.startswith("ADD") else schema(columns=COLUMNS[:2])
     threads = Threads(tmp_path)
     threads.write(threads.first, 120, ddl(f"ALTER TABLE APP.T {text}"))

@@ -1,4 +1,4 @@
-"""The network protocol of OpenLogReplicator: the same bytes as protobuf's own library, in frames of any cut."""
+"""The network protocol of OpenLogReplicator: the same bytes as protobuf's own library, frames cut anywhere."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ NUMBERS = st.integers(0, 2**64 - 1)
 
 
 def _messages() -> tuple[Any, Any]:
-    """Request and response as protobuf has them, from the numbers of their fields."""
+    """Request and response in protobuf, from the numbers of their fields."""
     file = descriptor_pb2.FileDescriptorProto(name="redo.proto", package="test", syntax="proto2")
     fields = {
         "Request": {"code": (1, INT32), "name": (2, STRING), "scn": (3, UINT64), "c_scn": (8, UINT64),

@@ -1,4 +1,4 @@
-"""What is said of the capture from redo logs."""
+"""The status of the capture from redo logs."""
 
 from sluice.cli.status import redo
 from sluice.coordination.redo_state import RedoStatus, ThreadStatus
@@ -7,7 +7,7 @@ from sluice.model.names import Prefix
 PREFIX = Prefix("ORA_")
 
 
-def test_each_thread_is_said_with_its_place_lag_and_error() -> None:
+def test_each_thread_is_reported_with_its_place_lag_and_error() -> None:
     one = ThreadStatus("1_1", "running", 15, 2_267_720, 990.0, 0, "", 2)
     two = ThreadStatus("1_2", "failed", 0, 0, 0.0, 3, "program is run as root", None, "log 3 of thread 2 is deleted")
     status = RedoStatus(
@@ -25,6 +25,6 @@ def test_each_thread_is_said_with_its_place_lag_and_error() -> None:
     ]
 
 
-def test_a_supervisor_that_says_nothing_or_was_never_there_is_told() -> None:
+def test_a_supervisor_that_says_nothing_or_was_never_there_is_reported() -> None:
     assert "start the DAG capture_redo" in redo(PREFIX, None, 0.0)[0]
     assert "silent for 100 s" in redo(PREFIX, RedoStatus("process 7 on db", 4, 1000.0, ()), 1100.0)[0]

@@ -1,4 +1,4 @@
-"""A slave that had its changes from triggers goes on in a stream of redo exactly behind what it has, or not at all."""
+"""A slave with changes from triggers goes on in a stream of redo exactly after them, or is refused."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from tests.unit.redo_output import ONE, RESETLOGS, TWO, checkpoint, folder, inse
 
 
 def triggers(scn: int, resetlogs: int = RESETLOGS, oldest: int | None = None) -> QueuePosition:
-    """A position of triggers; `oldest`: of the transactions that ran."""
+    """A position of triggers; `oldest`: the start of the oldest running transaction."""
     return QueuePosition(
         7, 9, frozenset(), frozenset(), Incarnation(1, "", resetlogs, 0), scn, scn if oldest is None else oldest
     )
 
 
 def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
-    """Of two threads that have come to SCN 200, a change in each transaction."""
+    """A stream of two threads that have reached SCN 200, one change in each transaction."""
     for number, thread in enumerate((ONE, TWO)):
         mine = [transaction(scn, f"1.{scn}.9", [insert(0, scn)]) for scn in scns[number::2]]
         folder(root / "threads", thread, [*(line for lines in mine for line in lines), checkpoint(200)])
@@ -33,7 +33,7 @@ def stream(root: Path, *scns: int, ends_at: tuple[int, ...] = ()) -> Path:
 
 
 def behind(made: Path, scn: int) -> int:
-    """The number of the change behind which a slave goes on that has all up to `scn`."""
+    """The number of the change after which a slave goes on that has all up to `scn`."""
     found = place(StreamSession(made), triggers(scn))
     assert isinstance(found, StreamPosition)
     return found.commit
@@ -41,7 +41,7 @@ def behind(made: Path, scn: int) -> int:
 
 @pytest.mark.parametrize(("scn", "changes"), [(103, 4), (104, 4), (108, 4), (109, 5), (150, 6), (199, 6), (60, 0)])
 def test_a_transaction_of_the_stream_ends_where_it_is_to(scn: int, changes: int, tmp_path: Path) -> None:
-    """Also between two transactions of the master, before the first one and behind the last."""
+    """Also between two transactions of the master, before the first one and after the last."""
     made = stream(tmp_path, 100, 101, 102, 103, 109, 110, ends_at=(scn,))
     assert behind(made, scn) == changes
     assert behind(made, 199) == 6, "the end of all is one as well"
@@ -59,7 +59,7 @@ def test_within_a_transaction_of_the_stream_no_slave_goes_on(tmp_path: Path) -> 
         place(StreamSession(stream(tmp_path, 100, 101, 102, 103)), triggers(102))
 
 
-def test_what_the_stream_does_not_have_yet_is_waited_for(tmp_path: Path) -> None:
+def test_a_part_that_the_stream_lacks_is_awaited(tmp_path: Path) -> None:
     with pytest.raises(NotThereYet, match="has come to SCN 199"):
         place(StreamSession(stream(tmp_path, 100)), triggers(200))
 
@@ -72,7 +72,7 @@ def test_a_stream_that_begins_behind_the_slave_is_refused(tmp_path: Path) -> Non
         place(StreamSession(stream(tmp_path / "b", 100)), triggers(59, oldest=60))
 
 
-def test_where_transactions_ran_that_began_before_the_stream_no_slave_goes_on(tmp_path: Path) -> None:
+def test_no_slave_goes_on_from_transactions_older_than_the_stream(tmp_path: Path) -> None:
     """The schema checkpoint of the threads is of SCN 60."""
     made = StreamSession(stream(tmp_path, 100))
     assert place(made, triggers(150, oldest=60)) == place(made, triggers(150))

@@ -33,19 +33,19 @@ EXACT = MergeOptions(exact_names=True)
 
 
 def made_folder(root: Path, scenario: str, thread: ThreadId, *, closed: bool) -> Path:
-    """A thread's, whose times are those of the vectors."""
+    """A thread's folder, with the times of the vectors."""
     made = folder(root / "threads", thread, keys=redo_vectors.keys(scenario))
     (made / "thread.json").write_text(json.dumps({"closed": closed, "timestamp": "s"}))
     return made
 
 
 def rows(found: Sequence[Change]) -> list[tuple[Any, ...]]:
-    """That a table differs is said again by each merge."""
+    """The rows after the changes; each merge reports again that a table differs."""
     return [(each.table, each.action, each.old, each.new) for each in found if each.action in OPS.values()]
 
 
 def seconds(line: str) -> str:
-    """With the time as the vectors have it."""
+    """A line with its time in the vectors' form."""
     return line.replace(str(SECOND), str(SECOND // 10**9))
 
 
@@ -57,7 +57,7 @@ def merged(root: Path, scenario: str) -> list[Change]:
 
 
 def same(ours: str | None, theirs: str | None) -> bool:
-    """Whether a value is LogMiner's, which shows dates by the session's format and floats by all of their digits."""
+    """Whether a value equals LogMiner's, which shows dates in the session's format and floats with all digits."""
     if ours is None or theirs is None:
         return ours is theirs
     if _DATE.match(theirs):
@@ -102,7 +102,7 @@ def test_every_value_is_that_of_logminer(scenario: str, tmp_path: Path) -> None:
 def test_real_transactions_of_several_threads_are_there_once_in_the_order_of_commits(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Each was run by any instance; threads come late and again from an earlier place, and the merge is killed."""
+    """Any instance ran each of them; threads are late and repeat from an earlier place, and the merge is killed."""
     redo_vectors.required()
     root, chance = tmp_path_factory.mktemp("split"), random.Random(seed)
     scenario = chance.choice(redo_vectors.scenarios())
@@ -143,7 +143,7 @@ def test_a_boolean_that_the_writer_could_not_read_makes_its_table_differ(tmp_pat
     assert any("leaves ID out, of the primary key" in reason for reason in reasons)
 
 
-def test_what_version_1_9_0_writes_of_two_real_logs(tmp_path: Path) -> None:
+def test_the_output_of_version_1_9_0_for_two_real_logs(tmp_path: Path) -> None:
     """With the recommended format, 526 checkpoint messages, and its own schema checkpoint."""
     there = redo_vectors.required() / "redo"
     made = tmp_path / "threads" / "1224959854_1"

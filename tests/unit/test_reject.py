@@ -1,4 +1,4 @@
-"""What may become of changes that are set aside."""
+"""What can be done with rejects."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def test_a_change_touches_its_rows_and_no_others(found: Reject, touched: set[tup
     assert found.touched(("a", "b"), rows) == touched
 
 
-def test_what_is_settled_stays_settled() -> None:
+def test_a_settled_reject_stays_settled() -> None:
     assert {RejectStatus.SET_ASIDE, RejectStatus.ASKED} == OPEN
     assert all(not MOVES[status] for status in RejectStatus if status not in OPEN)
     assert before(RejectStatus.APPLIED) == [RejectStatus.ASKED], "only what somebody asked for is applied"

@@ -1,4 +1,4 @@
-"""The file of a replication as `./sluice add` writes it, and as `remove` leaves it."""
+"""The file of a replication as `./sluice add` and `remove` write it."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def read(tmp_path: Path, text: str) -> config.Replication:
     return found.replications[0]
 
 
-def test_what_is_written_is_read_back_whatever_the_names(tmp_path: Path) -> None:
+def test_a_written_file_is_read_back_with_any_names(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         written(

@@ -1,4 +1,4 @@
-"""The report of a run as a page: what it says of a table, and that no value of a row becomes a part of the page."""
+"""The report of a run as a page: its sentences about a table; values of rows are escaped."""
 
 import html
 import re
@@ -55,7 +55,7 @@ def words(text: str) -> str:
         ({"outcome": "different", "columns": {"a": 3, "b": 1}, "looked_at": 9}, "in 9 rows looked at: a (3), b (1)."),
     ],
 )
-def test_a_table_is_told_of_in_sentences(table: dict[str, Any], said: str) -> None:
+def test_the_report_of_a_table_is_in_sentences(table: dict[str, Any], said: str) -> None:
     assert said in re.sub(r" ([.)])", r"\1", words(report(**table)))
 
 
@@ -69,5 +69,5 @@ def test_hostile_names_and_values_stay_text() -> None:
     assert text.count("alert(1)") >= 8 and "<script" not in text
 
 
-def test_nothing_to_compare_is_said() -> None:
+def test_nothing_to_compare_is_reported() -> None:
     assert "There was nothing to compare." in page([])

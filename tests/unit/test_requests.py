@@ -1,4 +1,4 @@
-"""Requests to an apply and its answers come over as they were sent."""
+"""Requests to an apply and its answers arrive as they were sent."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_the_answer_to_a_repair_is_what_was_done_or_why_not() -> None:
         json.dumps({"kind": "repair", "values": {"table": ["a"], "key": [], "columns": [], "rows": []}}),
     ],
 )
-def test_what_another_release_words_otherwise_is_named(text: str) -> None:
+def test_a_request_of_another_release_is_named(text: str) -> None:
     with pytest.raises(RequestUnknown, match=r"does not understand a request: .* clear its task apply"):
         parse_request(text)
 

@@ -1,4 +1,4 @@
-"""What runs of `resync` and `failover` say of comparisons, decided from their reports."""
+"""Messages of `resync` and `failover` about comparisons, derived from their reports."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_after_a_full_repair_no_row_differs() -> None:
     assert _summary(found) == "2 tables identical, 1 table not compared, 14,672 rows repaired"
 
 
-def test_what_is_left_is_told() -> None:
+def test_remaining_differences_are_reported() -> None:
     found = pair(table("a", "different", differ=9, repaired=8, left=1), table("b", "different", differ=2))
     assert _summary(found) == "2 tables different, 8 rows repaired, 3 rows different"
     assert _summary(pair()) == "nothing to compare"

@@ -1,4 +1,4 @@
-"""An apply reads rows through the source's codec alone: whatever they are written in, it does the same."""
+"""An apply reads rows only through the source's codec: it does the same for every format."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Safe mode: when it is on and what ends it."""
+"""When safe mode is on, and what ends it."""
 
 from sluice.model.position import Position
 from sluice.model.safemode import OFF, at_start
@@ -15,13 +15,13 @@ def test_configured_safe_mode_never_ends() -> None:
     assert "safe_mode: true" in mode.explain(0)
 
 
-def test_a_stored_exit_point_keeps_it_on_until_it_is_passed() -> None:
+def test_safe_mode_lasts_until_a_stored_exit_point_is_passed() -> None:
     mode = at_start(configured=False, exit_point=position(50), master_now=position(90), clock=0, checkpoint_interval=30)
     assert mode.after(position(49), 1e9) is mode
     assert mode.after(position(50), 0.0) is OFF
 
 
-def test_without_an_exit_point_it_lasts_two_intervals() -> None:
+def test_without_an_exit_point_safe_mode_lasts_two_intervals() -> None:
     mode = at_start(configured=False, exit_point=None, master_now=position(90), clock=100, checkpoint_interval=30)
     assert mode.after(position(95), 159.9) is mode
     assert mode.after(position(95), 160.0) is OFF
@@ -33,7 +33,7 @@ def test_a_slow_slave_stays_in_safe_mode_until_it_is_past_the_start() -> None:
     assert mode.after(position(90), 1e9) is OFF
 
 
-def test_behind_an_exit_point_more_may_have_been_applied_where_the_checkpoint_lags() -> None:
+def test_a_lagging_checkpoint_may_have_more_applied_behind_the_exit_point() -> None:
     mode = at_start(
         configured=False,
         exit_point=position(50),
@@ -46,7 +46,7 @@ def test_behind_an_exit_point_more_may_have_been_applied_where_the_checkpoint_la
     assert mode.after(position(90), 0.0) is OFF
 
 
-def test_it_says_why_and_until_when() -> None:
+def test_safe_mode_reports_its_reason_and_end() -> None:
     now = SnapshotPosition(90, 90, time="2026-01-02T03:04:05Z")
     started = at_start(configured=False, exit_point=None, master_now=now, clock=100, checkpoint_interval=30)
     assert started.explain(110.4) == (

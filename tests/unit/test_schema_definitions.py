@@ -1,4 +1,4 @@
-"""How a slave's definitions differ from its master's, and what undoes what a failover makes."""
+"""Differences of a slave's definitions from its master's, and statements that undo those of a failover."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ DATABASES = st.dictionaries(st.tuples(KINDS, st.sampled_from("abc")), st.sampled
 
 
 def after(database: list[Definition], statements: tuple[str, ...]) -> list[Definition]:
-    """What the statements above make of a database."""
+    """The database after the statements above."""
     there = {one.place: one for one in database}
     for statement in statements:
         verb, *words, name, text = statement.split(" ") if statement.startswith("make") else [*statement.split(" "), ""]
@@ -43,7 +43,7 @@ def test_made_differences_are_gone_and_their_undo_brings_them_back(
     assert sorted(now, key=lambda one: one.place) == sorted(slave, key=lambda one: one.place)
 
 
-def test_what_only_the_slave_has_is_named_where_the_application_would_notice_it_and_stays() -> None:
+def test_the_slaves_own_definitions_stay_and_are_named_if_the_application_would_notice_them() -> None:
     read_only = Definition(*READ_ONLY, "on", ("set it",), ("reset it",))
     own = definition("trigger", "own", "x")
     found = differences([], [read_only, own, definition("index", "own", "x"), definition("view", "own", "x")])

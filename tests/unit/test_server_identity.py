@@ -1,4 +1,4 @@
-"""Whether a master continues where the one stood on which a position was taken."""
+"""Whether a master continues the server on which a position was taken."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def now(timeline: int = 3, lsn: int = 0x9_0000, system: str = "77") -> Origin:
     return Origin(system, timeline, lsn)
 
 
-def test_it_survives_in_a_position() -> None:
+def test_a_server_identity_is_kept_in_a_position() -> None:
     kept = SnapshotPosition.parse(SnapshotPosition(5, 5, origin=SEEN).text())
     assert kept.origin == SEEN
     assert SnapshotPosition.parse(SnapshotPosition(5, 5).text()).origin is None
@@ -28,7 +28,7 @@ def test_the_same_server_needs_no_proof() -> None:
 
 
 @pytest.mark.parametrize("other", [now(system="78"), now(timeline=2), now(lsn=0x2_4000)])
-def test_what_can_never_continue_it(other: Origin) -> None:
+def test_servers_that_can_never_continue_it(other: Origin) -> None:
     with pytest.raises(MasterReplaced, match="Start an initial update"):
         server_identity.same_server(SEEN, other)
 
@@ -44,7 +44,7 @@ def test_the_history_decides_where_it_can_be_read() -> None:
         server_identity.prove(SEEN, now(timeline=4), {1: 5, 2: 9}, None)
 
 
-def test_else_how_far_it_had_followed_counts_for_one_promotion() -> None:
+def test_without_a_history_the_replayed_position_decides_for_one_promotion() -> None:
     server_identity.prove(SEEN, now(timeline=4), None, 0x2_5000)
     with pytest.raises(MasterReplaced):
         server_identity.prove(SEEN, now(timeline=4), None, 0x2_4FFF)

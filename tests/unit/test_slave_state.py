@@ -1,4 +1,4 @@
-"""The table of moves of a slave's state."""
+"""The table of transitions of a slave's state."""
 
 import pytest
 

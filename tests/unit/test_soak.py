@@ -1,4 +1,4 @@
-"""`./sluice soak`: for how long, which seeds, and what it says at the end. The runs themselves are another test's."""
+"""`./sluice soak`: its duration, its seeds, and its final message. Other tests cover the runs themselves."""
 
 import argparse
 import ast
@@ -31,7 +31,7 @@ class Clock:
 
 @pytest.fixture
 def seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds that were run; seed 13 finds something."""
+    """The seeds that were run; seed 13 has a finding."""
     done: list[int] = []
     clock = Clock()
     monkeypatch.setattr(soak, "time", clock)

@@ -1,4 +1,4 @@
-"""Spark is waited for as long as its share may take, and not much longer."""
+"""Waits for Spark last as long as its share may take, and not much longer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Spark's server tells of its work, and which servers are refused before any."""
+"""Progress from Spark's server, and servers that are refused."""
 
 import pyspark
 import pytest

@@ -1,4 +1,4 @@
-"""Where a Connect server that a job starts keeps its files: apart from other jobs, in nobody's way that lives."""
+"""Where a Connect server that a job starts keeps its files: apart from other jobs, removed after its death."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from spark_jobs.server import ConnectServer, own_scratch, with_retries
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The first of two scratch folders, listed as Spark wants them."""
+    """The first of two scratch folders, listed in Spark's format."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'one'},{tmp_path / 'two'}")
     return tmp_path / "one"
 
@@ -23,7 +23,7 @@ def test_a_job_has_a_folder_of_its_own(base: Path) -> None:
     assert list(base.parent.iterdir()) == [base], "and nothing beside it"
 
 
-def test_what_a_dead_job_left_goes_and_what_a_living_one_uses_stays(
+def test_folders_of_dead_jobs_are_removed_and_those_of_living_ones_stay(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as dead:
@@ -53,7 +53,7 @@ def test_a_task_that_died_runs_again_also_on_one_machine(master: str, meant: str
     assert with_retries(master, "4") == meant
 
 
-def test_what_is_secret_is_in_a_file_of_the_user_and_on_no_command_line(base: Path) -> None:
+def test_secrets_are_in_a_private_file_and_on_no_command_line(base: Path) -> None:
     secret = "of $tests=\\: ü🗝"
     server = ConnectServer.temporary("spark://head:7077", {"spark.authenticate.secret": secret})
     server.prepare()

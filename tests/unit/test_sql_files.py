@@ -1,4 +1,4 @@
-"""The statements that are kept as files."""
+"""The statements in files."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ FILES = sorted(sql_files.folder().rglob("*.sql"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_statement_is_ascii_because_databases_of_other_encodings_read_it(file: Path) -> None:
-    """Lines of the header, which are no part of the statement, may hold anything."""
+    """The header is no part of the statement, and may contain any character."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
     assert [line for line in lines if not line.isascii()] == []
 
 
 def parameters(file: Path) -> set[str]:
-    """Those of the statement."""
+    """The parameters of the statement."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
     return set(re.findall(r"%\((\w+)\)s", "\n".join(lines)))
 
@@ -32,7 +32,7 @@ COMMON = {file.name: file for file in FILES if file.parent.name == "common"}
     ids=lambda file: f"{file.parent.name}-{file.stem}",
 )
 def test_a_vendors_own_wording_of_a_common_statement_uses_all_that_it_is_given(file: Path) -> None:
-    """A parameter that came to the common one alone is lost on that vendor's slaves, without an error."""
+    """A parameter that was added only to the common one would be lost on that vendor's slaves, without an error."""
     assert parameters(file) == parameters(COMMON[file.name])
 
 

@@ -1,4 +1,4 @@
-"""What `./sluice status` says of a slave, in words."""
+"""The sentences of `./sluice status` about a slave."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ def test_a_slave_in_a_line(found: Checkpoint, running: Running | None, said: str
     assert state("SHOP_ → dr1", found, running, NOW) == f"SHOP_ → dr1: {said}"
 
 
-def test_an_apply_that_should_run_and_does_not_is_said_with_what_starts_it() -> None:
+def test_a_missing_apply_is_reported_with_the_command_that_starts_it() -> None:
     assert "start the DAG cdc_apply" in activity(SlaveState.NORMAL, Running(False))[0]
     assert activity(SlaveState.INCONSISTENT, Running(False)) == []
     assert activity(SlaveState.NORMAL, None) == [], "Redis is down, which a line of its own says"
@@ -78,7 +78,7 @@ def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
     assert not_ready(Prefix("SHOP_"), "dr1", replace(lacking, state=SlaveState.TRANSITION)) == [], "they may be loading"
 
 
-def test_how_full_items_is_and_who_is_dropped_is_said() -> None:
+def test_the_size_of_items_and_the_next_slave_to_drop_are_shown() -> None:
     assert items(ItemsFindings()) == []
     found = ItemsFindings(
         "used to 60%: …", "2026-11-22", {"b": "It was dropped"}, {"c": "Slave c is SWITCHING. Abort it"}
@@ -86,7 +86,7 @@ def test_how_full_items_is_and_who_is_dropped_is_said() -> None:
     assert items(found) == ["    used to 60%: …", "    c: Slave c is SWITCHING. Abort it", "    b: It was dropped"]
 
 
-def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) -> None:
+def test_ignored_files_of_the_default_folder_are_listed(tmp_path: Path) -> None:
     usual, other = tmp_path / "usual", tmp_path / "other"
     usual.mkdir()
     other.mkdir()

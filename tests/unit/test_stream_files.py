@@ -1,4 +1,4 @@
-"""Reading a recorded stream from files: every change once, wherever one begins, and nothing of what is wrong."""
+"""Reads a recorded stream from files: every change once, from any place, and errors for whatever is wrong."""
 
 import json
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def test_the_parts_of_an_item_are_those_of_its_change(tmp_path: Path) -> None:
     assert items[1]["content"].endswith('<col name="order"></col>')
 
 
-def test_what_an_apply_asks_of_a_window(tmp_path: Path) -> None:
+def test_the_methods_of_a_window_for_an_apply(tmp_path: Path) -> None:
     moved = Change(Action.UPDATE, TABLE, new={"Key a": "z", "order": "v"}, old={"Key a": "a"})
     folder = recorded(tmp_path, [insert("a"), insert("b"), moved, Change(Action.TRUNCATE, TABLE)])
     reader, span = Reader(folder), window(0, 4)
@@ -126,7 +126,7 @@ def test_nothing_is_read_of_files_before_the_place(tmp_path: Path) -> None:
 
 
 def test_a_file_grows_while_it_is_read(tmp_path: Path) -> None:
-    """A transaction is there when the line is whole that ends it."""
+    """A transaction exists when the line that ends it is complete."""
     folder = recorded(tmp_path, [insert("a")])
     file = folder / file_name(0)
     session, reader = StreamSession(folder), Reader(folder)
@@ -142,7 +142,7 @@ def test_a_file_grows_while_it_is_read(tmp_path: Path) -> None:
     assert CHANGES.window_end(session, PREFIX, "", at(3), 100).time == "2026-11-22T11:00:00Z", "nothing has changed"
 
 
-def test_what_a_dead_recorder_left_without_its_end_is_void(tmp_path: Path) -> None:
+def test_an_unfinished_transaction_of_a_dead_recorder_is_ignored(tmp_path: Path) -> None:
     folder = recorded(tmp_path, [insert("a")])
     file = folder / file_name(0)
     with file.open("ab") as opened:
@@ -207,7 +207,7 @@ def test_a_damaged_file_is_named_with_the_line(tmp_path: Path, line: int, become
 
 
 def test_a_damaged_value_is_named_with_the_line(tmp_path: Path) -> None:
-    """Changes of rows are counted without a look, and looked at when they are read."""
+    """Changes of rows are counted without parsing them; they are parsed when they are read."""
     folder = recorded(tmp_path, [insert("a"), insert("b")])
     file = folder / file_name(0)
     found = lines(file)

@@ -1,4 +1,4 @@
-"""The lines of a recorded stream: what is written is read back, and nothing else is taken for it."""
+"""The lines of a recorded stream: what is written is read back, and anything else is refused."""
 
 import json
 
@@ -104,13 +104,13 @@ def test_a_definition_has_one_meaning_as_text_of_an_item(found: TableDefinition)
 
 
 @given(bounds())
-def test_so_has_the_bound_of_a_partition(bound: Bound) -> None:
+def test_the_bound_of_a_partition_has_one_meaning(bound: Bound) -> None:
     assert parse_bound(format_bound(bound)) == bound
 
 
 @given(st.lists(st.none() | TEXTS, min_size=2, max_size=2).filter(lambda row: row[0] is not None))
 def test_values_come_to_an_item_as_they_are(row: list[str | None]) -> None:
-    """NULL is not the empty text, and the order of the columns is the table's."""
+    """NULL is not the empty text, and the columns are in the table's order."""
     new = {"order": row[1], "Key a": row[0]}
     guid, text, old = items_of(Change(Action.INSERT, TABLE, new=new), defined())
     assert (guid, old) == (row[0], None)

@@ -1,4 +1,4 @@
-"""Capture begins only where the master's redo says which rows change."""
+"""Capture begins only if the master's redo identifies changed rows."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def expect(values: dict[str, Any], table: str = "Order's") -> None:
         seed(flags=128),
     ],
 )
-def test_what_is_logged_or_never_comes_is_taken(values: dict[str, Any]) -> None:
+def test_logged_and_unreplicated_columns_are_accepted(values: dict[str, Any]) -> None:
     expect(values)
 
 
@@ -57,14 +57,14 @@ def test_what_is_logged_or_never_comes_is_taken(values: dict[str, Any]) -> None:
         (seed(**{"supp-log-db-primary": 1}), "ALL"),
     ],
 )
-def test_what_is_not_logged_is_said_with_the_statement(values: dict[str, Any], columns: str) -> None:
+def test_unlogged_columns_are_reported_with_the_statement(values: dict[str, Any], columns: str) -> None:
     with pytest.raises(NotLogged) as refused:
         expect(values)
     assert refused.value.statements == [f'ALTER TABLE "APP"."Order\'s" ADD SUPPLEMENTAL LOG DATA ({columns}) COLUMNS']
     expect(values, "other")
 
 
-def test_a_real_schema_checkpoint_says_it() -> None:
+def test_a_real_schema_checkpoint_shows_the_logging() -> None:
     file = redo_vectors.required() / "redo" / "TEST-chkpt-2266634.json"
     real = json.loads(file.read_text())
 

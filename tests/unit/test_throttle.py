@@ -1,4 +1,4 @@
-"""When a load pauses, by what was measured; and how large blocks are under a rate."""
+"""When a load pauses, by its measurements; and how large blocks are under a rate."""
 
 import pytest
 from hypothesis import given
@@ -27,14 +27,14 @@ def test_at_its_limit_a_load_goes_on_and_above_it_pauses() -> None:
     ]
 
 
-def test_what_cannot_be_measured_pauses_and_says_what_to_do() -> None:
+def test_an_unmeasurable_limit_pauses_with_the_remedy() -> None:
     assert exceeded(ALL, Readings(query="it returns NULL instead of a number"), "DEMO.yaml") == [
         "the query of initial.throttle: it returns NULL instead of a number; mend that, or take the limit out of "
         "DEMO.yaml"
     ]
 
 
-def test_what_nobody_asked_for_is_not_judged() -> None:
+def test_limits_that_are_not_set_are_not_checked() -> None:
     assert exceeded(ALL, Readings(), "F") == []
 
 

@@ -1,4 +1,4 @@
-"""What the configuration says of a table is held against the table: each mistake with its column, type and remedy."""
+"""A table's transformation is checked against the table: each mistake with its column, type and remedy."""
 
 import pytest
 
@@ -47,7 +47,7 @@ PEOPLE = shape(
         ("(SELECT content FROM read_text('/etc/passwd')) = 'x'", "it reads another table"),
     ],
 )
-def test_a_where_that_cannot_be_is_told(where: str, told: str) -> None:
+def test_an_invalid_where_is_reported(where: str, told: str) -> None:
     with pytest.raises(TransformationInvalid) as raised:
         bound(PEOPLE, where)
     assert told in str(raised.value) and "DEMO.yaml:7" in str(raised.value)
@@ -68,13 +68,13 @@ def test_a_where_that_cannot_be_is_told(where: str, told: str) -> None:
         ({"more": Computed("\"Name\" + 1")}, "cannot be computed"),
     ],
 )  # fmt: skip
-def test_columns_that_cannot_be_are_told(columns: dict[str, ColumnChange], told: str) -> None:
+def test_invalid_columns_are_reported(columns: dict[str, ColumnChange], told: str) -> None:
     with pytest.raises(TransformationInvalid) as raised:
         bound(PEOPLE, **columns)
     assert told in str(raised.value)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(TransformationInvalid) as raised:
         bound(PEOPLE, "a > 1", x=Computed("b"), y=Computed("c + "))
     assert len(raised.value.problems) == 3

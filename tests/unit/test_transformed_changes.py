@@ -1,4 +1,4 @@
-"""Changes of the master become changes of the slave: against a model, with rows that move in and out."""
+"""Changes of the master become changes of the slave, compared with a model; rows move in and out."""
 
 import random
 from typing import Any
@@ -41,7 +41,8 @@ MARK = pa.scalar("!", TEXT), pa.scalar("", TEXT)
 
 
 def marked(given: pa.Table) -> pa.Table:
-    """A user exit: rows without CH in the first column behind the key, with a mark there, the last row first."""
+    """A user exit: it omits rows without CH in the first column after the key, marks that column, and returns the last
+    row first."""
     name = given.column_names[1]
     if name == ROW:
         return given
@@ -71,7 +72,7 @@ def history_of(dice: random.Random, key: tuple[str, ...] = ("id",)) -> History:
 
 
 def replayed(items: pa.Table, key: tuple[str, ...]) -> list[dict[str, str | None]]:
-    """What a slave holds after these changes; each must fit what is there."""
+    """The slave's rows after these changes; each must match the rows."""
     held: list[dict[str, str | None]] = []
     for change in xml_images.changes(items, {TABLE: key}):
         if change.old:

@@ -43,7 +43,7 @@ def of_slave(transform: TableTransform, state: list[Values]) -> dict[str | None,
 
 
 def applied(net: NetChanges, held: dict[str | None, Row], *, safe: bool) -> dict[str | None, Row]:
-    """What the slave holds afterwards; unless safe, each change must fit what is there."""
+    """The slave's rows afterwards; unless safe, each change must match the rows."""
     held = dict(held)
     for kind in ("deletes", "moves"):
         for change in getattr(net, kind).to_pylist():
@@ -106,7 +106,7 @@ def test_keys_whose_block_is_read_later_are_left_out(
 
 
 def test_rows_without_old_images_stay_in_where_or_out_of_it() -> None:
-    """They are rows that a change of the definition made anew."""
+    """They are rows that a change of the definition rewrote."""
     history = History(columns=("id", "n"))
     history.insert("1", "7")
     history.insert("2", "3")

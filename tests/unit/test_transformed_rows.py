@@ -1,4 +1,4 @@
-"""Rows on their way to the slave: whatever they hold, and wherever their pieces are cut."""
+"""Rows on their way to the slave: any content, cut into pieces anywhere."""
 
 import pickle
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ TEXTS = st.one_of(
 
 
 def written(header: list[str], given: list[list[str | None]]) -> bytes:
-    """As the master streams it: an empty field is NULL, an empty text is quoted."""
+    """Rows as the master streams them: an empty field is NULL, an empty text is quoted."""
     lines = [",".join("" if value is None else '"' + value.replace('"', '""') + '"' for value in row) for row in given]
     return "".join(f"{line}\n" for line in [",".join(header), *lines]).encode()
 
@@ -51,7 +51,7 @@ def test_rows_arrive_as_they_are_wherever_their_pieces_are_cut(
 
 
 def parsed(text: bytes) -> list[list[str | None]]:
-    """As PostgreSQL reads it: the standard library cannot tell an empty text from none."""
+    """Rows as PostgreSQL reads them: the standard library cannot distinguish an empty text from NULL."""
     found: list[list[str | None]] = []
     row: list[str | None] = []
     at, line = 0, text.decode()

@@ -1,4 +1,4 @@
-"""Redo that nobody reads: of threads that are not configured, and of a later incarnation."""
+"""Redo that is not read: of threads that are not configured, and of a later incarnation."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ def log(thread: int, first: int, following: int | None, resetlogs: int = RESETLO
 
 
 def stored(root: Path, header: LogHeader) -> Path:
-    """A log of no redo, where OpenLogReplicator reads."""
+    """A log without redo, where OpenLogReplicator reads."""
     day = root / f"{header.resetlogs}_{header.thread}" / "day"
     day.mkdir(parents=True, exist_ok=True)
     file = day / f"{header.thread}_{header.sequence}_{header.resetlogs}.arc"
@@ -31,7 +31,7 @@ def stored(root: Path, header: LogHeader) -> Path:
 
 
 def test_a_thread_that_nobody_reads_is_named_with_where_its_redo_begins() -> None:
-    """Not one whose redo ends before capture begins, nor one of another incarnation."""
+    """But not one whose redo ends before capture begins, nor one of another incarnation."""
     third = [log(3, first, first + 100) for first in (900, 800, 700)]
     found = [log(1, 500, 600), *third, log(4, 700, 800), log(5, 900, 1000, RESETLOGS - 1), log(6, 950, None)]
     assert unread(found, RESETLOGS, [1, 2], 800) == {3: 800, 6: 950}
@@ -39,7 +39,7 @@ def test_a_thread_that_nobody_reads_is_named_with_where_its_redo_begins() -> Non
 
 
 def test_the_merge_waits_where_redo_of_a_thread_begins_that_nobody_reads(tmp_path: Path) -> None:
-    """Not a transaction behind it comes without the thread's; all come when it is read, or nobody wants it."""
+    """No later transaction comes without the thread's; all come when it is read, or excluded by the configuration."""
     threads, stream = tmp_path / "threads", tmp_path / "stream"
     lines = [*transaction(100, "1.1.9", [insert(0, 1)]), *transaction(200, "1.2.9", [insert(0, 2)]), checkpoint(900)]
     folder(threads, ONE, lines)
@@ -61,7 +61,7 @@ def test_the_merge_waits_where_redo_of_a_thread_begins_that_nobody_reads(tmp_pat
     assert redo_thread.known(threads, RESETLOGS) == [1]
 
 
-def test_a_later_incarnation_is_told_and_an_earlier_one_is_not(tmp_path: Path) -> None:
+def test_a_later_incarnation_is_reported_and_an_earlier_one_is_not(tmp_path: Path) -> None:
     redo = UnreadRedo(tmp_path, RESETLOGS, 60)
     redo.saw([log(1, 40, 70, RESETLOGS - 1), log(1, 70, 90)], [1])
     assert redo.text == ""
@@ -71,7 +71,7 @@ def test_a_later_incarnation_is_told_and_an_earlier_one_is_not(tmp_path: Path) -
     assert "RESETLOGS" in redo.text, "also where another look does not show it"
 
 
-def test_of_all_threads_those_that_are_found_are_read_and_not_told(tmp_path: Path) -> None:
+def test_with_all_threads_found_ones_are_read_and_not_reported(tmp_path: Path) -> None:
     redo = UnreadRedo(tmp_path, RESETLOGS, 60, every=True)
     assert redo.saw([log(1, 50, 70), log(2, 55, 75)], []) == {1, 2}
     assert redo.text == ""
@@ -80,7 +80,7 @@ def test_of_all_threads_those_that_are_found_are_read_and_not_told(tmp_path: Pat
 
 
 def test_logs_of_a_folder_say_which_threads_there_are(tmp_path: Path) -> None:
-    """Of each the first one behind which something is wanted; what is no log is passed over."""
+    """For each thread the first log with needed redo; files that are no logs are skipped."""
     for header in (log(1, 50, 70), log(2, 40, 60), log(2, 60, 80, sequence=2), log(7, 10, 20)):
         stored(tmp_path, header)
     stored(tmp_path, log(2, 30, 40, sequence=0)).write_bytes(b"no log")

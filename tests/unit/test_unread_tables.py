@@ -1,4 +1,4 @@
-"""Capture begins only where OpenLogReplicator reads all tables that are replicated."""
+"""Capture begins only if OpenLogReplicator reads all replicated tables."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_read_is_refused_with_the_reason(values: dict[str, A
         seed(IOT, of_object=128),
     ],
 )
-def test_what_is_read_or_is_a_part_of_another_or_passes_is_taken(values: dict[str, Any]) -> None:
+def test_tables_that_are_read_or_parts_of_others_are_accepted(values: dict[str, Any]) -> None:
     assert found(values) == []
 
 

@@ -1,4 +1,4 @@
-"""User exits: what they get, what they may give, and what is told of one that fails."""
+"""User exits: their input, their allowed results, and the report of one that fails."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ Write = Callable[[str], str]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """`write(body)`: a module whose function `f(rows)` has that body; the name of the exit."""
+    """`write(body)`: writes a module whose function `f(rows)` has that body; returns the name of the exit."""
     monkeypatch.syspath_prepend(str(tmp_path))
     made: list[str] = []
 
@@ -53,7 +53,7 @@ def test_the_example_of_the_page_does_what_it_says(tmp_path: Path, monkeypatch: 
     ]
 
 
-def test_an_exit_gets_what_where_and_columns_leave(write: Write) -> None:
+def test_an_exit_gets_rows_after_where_and_columns(write: Write) -> None:
     name = write("SEEN.append(rows.to_pylist())\nreturn rows")
     transform = bound(
         PEOPLE, "country = 'CH'", user_exit=name, mail=Excluded(), name=Renamed("Name"), twice=Computed("id * 2"),
@@ -117,7 +117,7 @@ def test_an_executor_that_lacks_its_module_says_so(write: Write, monkeypatch: py
         ("raise SystemExit('enough')", "SystemExit: enough"),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_told(write: Write, body: str, told: str) -> None:
+def test_an_answer_that_cannot_be_used_is_reported(write: Write, body: str, told: str) -> None:
     transform = bound(PEOPLE, user_exit=write(body), strict=False)
     with pytest.raises(RowNotTransformed) as raised:
         rows(transform, ("7", "x", None, None))
@@ -125,7 +125,7 @@ def test_an_answer_that_cannot_be_used_is_told(write: Write, body: str, told: st
     assert "Mend the function, then clear the task apply" in str(raised.value)
 
 
-def test_one_that_cannot_be_called_is_told_when_the_configuration_is_checked(write: Write) -> None:
+def test_one_that_cannot_be_called_is_reported_when_the_configuration_is_checked(write: Write) -> None:
     for name, told in (
         ("no_such_module_here:f", "the module no_such_module_here cannot be imported on"),
         (write("return rows").replace(":f", ":g"), "has no function g"),
@@ -195,7 +195,7 @@ def test_it_stops_where_no_policy_says_otherwise_or_too_many_rows_fail(write: Wr
 
 
 def test_arrow_knows_pandas_where_there_is_a_user_exit_and_only_there() -> None:
-    """An apply keeps Arrow from importing pandas: NaN in a Series is then no NULL."""
+    """An apply keeps Arrow from importing pandas, without which NaN in a Series is not NULL."""
     program = (
         "import sys; import pyarrow as pa; from spark_jobs.allocator import do_without_pandas; do_without_pandas();"
         "from sluice.transform.user_exit import UserExit; pa.array(['a']); print('pandas' in sys.modules);"

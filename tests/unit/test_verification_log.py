@@ -1,4 +1,4 @@
-"""What `./sluice status` says of verification."""
+"""The lines of `./sluice status` about verification."""
 
 import json
 
@@ -35,5 +35,5 @@ def test_many_tables_are_counted() -> None:
     ]
 
 
-def test_where_nothing_is_to_be_verified_nothing_is_said() -> None:
+def test_without_verification_the_status_has_no_lines() -> None:
     assert summary_lines({}, *PAIR) == []

@@ -32,7 +32,7 @@ def test_a_bound_lies_above_the_share_that_was_seen(checked: int, data: st.DataO
 @settings(max_examples=examples(60))
 @given(st.integers(1, 80), st.floats(0.0005, 0.9995))
 def test_the_true_share_lies_above_the_bound_in_five_of_a_hundred_samples_at_most(checked: int, share: float) -> None:
-    """Exactly, not by drawing: over every number of wrong rows that can come up."""
+    """Computed exactly, over every number of wrong rows that can be drawn."""
     chance = sum(
         comb(checked, wrong) * share**wrong * (1 - share) ** (checked - wrong)
         for wrong in range(checked + 1)
@@ -43,7 +43,7 @@ def test_the_true_share_lies_above_the_bound_in_five_of_a_hundred_samples_at_mos
 
 @given(st.integers(2, 500), st.data())
 def test_a_bound_is_no_larger_than_it_must_be(checked: int, data: st.DataObject) -> None:
-    """Just below it, as few wrong rows come up more often than five in a hundred times."""
+    """Just below it, so few wrong rows are drawn more often than five in a hundred times."""
     wrong = data.draw(st.integers(0, checked - 1))
     share = upper_bound(checked, wrong) - 1e-6
     fewer = sum(comb(checked, n) * share**n * (1 - share) ** (checked - n) for n in range(wrong + 1))

@@ -1,4 +1,4 @@
-"""The monitor on a terminal: what a line says, how wide it is, and which commands lead to it."""
+"""The monitor on a terminal: the text and width of a line, and the commands that show it."""
 
 import argparse
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_lines_fit_the_terminal_with_and_without_colours() -> None:
     assert coloured == plain
 
 
-def test_where_a_line_has_no_room_for_what_a_slave_does_it_stands_below() -> None:
+def test_a_long_activity_is_on_a_line_of_its_own() -> None:
     narrow, wide = (watched.table(data(), colours=False, width=width) for width in (60, 160))
     assert "disk full" not in "".join(narrow[:2]) and len(wide) + 3 == len(narrow)
     assert any(line.strip() == "disk full" for line in narrow)
@@ -55,7 +55,7 @@ def test_trouble_stands_first() -> None:
     assert watched.table(data("Redis does not answer"), colours=False)[0] == "Redis does not answer"
 
 
-def test_one_slave_is_told_in_detail() -> None:
+def test_one_slave_is_shown_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
     whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, LastAnswer(None, None), Past())
@@ -64,7 +64,7 @@ def test_one_slave_is_told_in_detail() -> None:
 
 
 class Overview:
-    """An Airflow that has one replication, and nothing to say of its slave."""
+    """An Airflow with one replication, and no data about its slave."""
 
     def __init__(self, prefix: str):
         self.prefix = prefix
@@ -100,7 +100,7 @@ def test_which_prefix_is_meant(typed: str, known: set[str], meant: str) -> None:
 
 
 class Restarted:
-    """An Airflow in which an apply is started again, and which is away for a moment."""
+    """An Airflow in which an apply is restarted, and which is unreachable for a moment."""
 
     def __init__(self) -> None:
         self.looks: Iterator[tuple[int, str] | Exception] = iter(
@@ -121,7 +121,7 @@ class Restarted:
         return self.text
 
 
-def test_who_follows_a_log_sees_all_of_it_also_when_the_apply_is_started_again(
+def test_following_a_log_shows_all_of_it_also_after_a_restart_of_the_apply(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sluice.cli.operate.time.sleep", lambda _: None)
@@ -236,7 +236,7 @@ def test_each_action_can_be_done_from_a_terminal_and_says_how(capsys: pytest.Cap
 
 
 class Asking:
-    """An Airflow in which a comparison has found rows that differ, and asks about them."""
+    """An Airflow in which a comparison has found different rows, and asks about them."""
 
     url = "http://airflow"
 

@@ -1,4 +1,4 @@
-"""Files appear whole, with the mode that is asked for, and leave nothing beside them."""
+"""Files are replaced atomically, with the requested mode, and without leftovers."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from sluice import whole_files
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize(("content", "written"), [("é", "é".encode()), (b"\xff", b"\xff")])
-def test_it_replaces_an_older_file(content: str | bytes, written: bytes, durable: bool, tmp_path: Path) -> None:
+def test_a_file_is_replaced(content: str | bytes, written: bytes, durable: bool, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("an older one, which was longer")
     whole_files.write(file, content, durable=durable)
@@ -30,7 +30,7 @@ def test_a_mode_does_not_depend_on_the_umask(mode: int, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "left").stat().st_mode) == 0o640
 
 
-def test_what_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_replacement_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder" / "full").mkdir(parents=True)
     with pytest.raises(OSError):
         whole_files.write(tmp_path / "folder", "text")

@@ -1,4 +1,4 @@
-"""Which tables join as soon as they are made, and which are left to reconcile_tables."""
+"""Which tables join when they are created, and which are left to reconcile_tables."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_the_most_exact_line_comes_first_and_lines_of_single_tables_capture_noth
     assert [line.debug for line in lines(found)][-2:] == [False, True]
 
 
-def test_what_slaves_get_otherwise_is_left_to_reconcile_whatever_else_matches(folder: Path) -> None:
+def test_transformed_tables_are_left_to_reconcile_whatever_else_matches(folder: Path) -> None:
     slaves = "dr1: {conn_id: s, tables: {public.a*: {where: id > 0}}}, dr2: {conn_id: t}"
     found = read(folder, "public.*: {}, shop.*: {columns: {v: {exclude: true}}}, shop.plain_*: {}", slaves)
     assert meant(found)[:2] == [("shop.*", ""), ("public.a*", "")]

@@ -1,4 +1,4 @@
-"""A window in hand: cut where a TRUNCATE or a change of a definition stands, parted by table, order kept."""
+"""A window that was read: cut at each TRUNCATE and change of a definition, split by table, in order."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ CUT = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(
 
 
 def items(rows: list[tuple[str, str, str]], chunk: int = 3) -> Any:
-    """As they come from the master, in several batches."""
+    """Items as they come from the master, in several batches."""
     made = [
         {
             "repl_key": number, "trans_key": 1, "schema": schema, "table": table, "guid": str(number),

@@ -1,4 +1,4 @@
-"""A command that is to end with the process that starts it does."""
+"""A command that must end with its parent process does."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def test_a_process_ends_when_the_run_that_started_it_is_killed() -> None:
 
 
 def command_of(number: int) -> str:
-    """Empty where it has ended, reaped or not."""
+    """The command line; empty if the process has ended, reaped or not."""
     try:
         with open(f"/proc/{number}/cmdline") as file:
             return file.read()

@@ -21,7 +21,7 @@ TABLE = TableName("public", "people")
 
 
 def shape(**columns: str) -> TableShape:
-    """By name its type, in the database's words; `key` before it for the key's columns, in their order."""
+    """The type of each column by name, in the database's words; `key` precedes the key's columns, in their order."""
     made, keys = [], 0
     for place, (name, text) in enumerate(columns.items(), start=1):
         keyed = text.startswith("key ")

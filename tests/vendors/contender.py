@@ -1,4 +1,4 @@
-"""A database that must keep the contract, and what a test does with it through the vendor's protocols alone."""
+"""A database that must pass the contract, used only through the vendor's protocols."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class Writer:
-    """A session with transactions that a test begins and ends."""
+    """A session whose transactions the test begins and ends."""
 
     def __init__(self, session: Session):
         self.session = session
@@ -59,7 +59,7 @@ class Writer:
         held.close()
 
     def prepare(self, name: str) -> None:
-        """Its transaction is another one's to decide from here on."""
+        """Prepares its transaction; another session may commit it."""
         self.do(f"PREPARE TRANSACTION '{name}'")
         self.commit()
 
@@ -71,12 +71,12 @@ class Writer:
 
 
 class Undone(Exception):
-    """Ends a transaction that is not to be committed."""
+    """Rolls a transaction back."""
 
 
 @dataclass
 class Contender:
-    """An empty database."""
+    """An empty database of a vendor."""
 
     info: ConnectionInfo
     schema: str
@@ -93,7 +93,7 @@ class Contender:
         return placed(vendor_of(self.info.vendor), self.placement)
 
     def session(self, *, autocommit: bool = True) -> Session:
-        """One more; ends with the test."""
+        """Another session; it ends with the test."""
         made = self.vendor.sessions.connect(self.info, application="contract", autocommit=autocommit)
         self.sessions.append(made)
         return made
@@ -105,30 +105,30 @@ class Contender:
     # A master
 
     def install(self) -> None:
-        """The resources of the prefix."""
+        """Installs the resources of the prefix."""
         with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
             resources.install(session, PREFIX, self.schema)
 
     def capture(self, *names: str) -> None:
-        """Tables of the schema public, whose changes are in the queue from here on."""
+        """Captures tables of the schema public: their changes are queued from now on."""
         with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
             wanted = [ResolvedTable(self.captured(name), frozenset("IUD"), -1, None, False) for name in names]
             reconcile.reconcile(session, PREFIX, self.schema, wanted)
 
     def captured(self, name: str) -> TableName:
-        """A table that was made as `name`, without quotes, where the tests make tables."""
+        """A captured table that was created as `name`, without quotes, where the tests create tables."""
         if not self.oracle:
             return TableName("public", name)
         with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
             return TableName(oracle(session).schema, name.upper())
 
     def place(self, name: str) -> str:
-        """The same in a statement."""
+        """The table's name in a statement."""
         return name if self.oracle else f"public.{name}"
 
     @property
     def whole_number(self) -> str:
-        """A type of columns of a master."""
+        """An integer type of a master."""
         return "NUMBER(10)" if self.oracle else "int"
 
     @property
@@ -136,12 +136,12 @@ class Contender:
         return "VARCHAR2(20)" if self.oracle else "varchar(20)"
 
     def change(self, statement: str) -> None:
-        """One statement on a session of its own, which commits."""
+        """Runs one statement in a session of its own, which commits."""
         with closing(self.vendor.sessions.connect(self.info, application="contract", autocommit=True)) as session:
             session.execute(statement.encode())
 
     def writer(self) -> "Writer":
-        """Somebody who changes rows; ends with the test."""
+        """A session that changes rows; it ends with the test."""
         return Writer(self.session())
 
     # A slave
@@ -152,7 +152,7 @@ class Contender:
         key: Sequence[str] = ("id",),
         table: TableName = TABLE,
     ) -> None:
-        """Makes a table of what the vendor makes of these types."""
+        """Creates a table with the vendor's types for these types."""
         with closing(self.vendor.sessions.connect(self.info, application="contract", autocommit=True)) as session:
             wanted = [LogicalColumn(name, logical, name in key) for name, logical in columns.items()]
             made = self.vendor.types.made_of(session, wanted)
@@ -168,7 +168,7 @@ class Contender:
                 self.vendor.load_target.create_table(session, definition, trusted=True)
 
     def applying(self) -> tuple[Session, Merger]:
-        """As an apply has them."""
+        """A session like an apply's."""
         session = self.session(autocommit=False)
         silent = self.vendor.sessions.begin_applying(session, str(PREFIX))
         return session, self.vendor.applying.Merger(session, cascades=not silent)
@@ -177,7 +177,7 @@ class Contender:
         return merger.alterer(trusted=True, of_master=vendor_of(FIRST).types, lossy=())
 
     def merge(self, history: History, start: int = 0, *, images: bool = False, safe: bool = False) -> None:
-        """The net changes of a history from `start` on, in a transaction of their own."""
+        """Merges the net changes of a history from `start` on, in a transaction of their own."""
         session, merger = self.applying()
         found = net_changes.events(history.window(start), history.key, xml_images)
         with session.transaction():
@@ -194,7 +194,7 @@ class Contender:
         return self.vendor.digests.table(shape, columns, key, Method.CANONICAL)
 
     def expected(self, rows: Sequence[Row], table: TableName = TABLE) -> list[Row]:
-        """`rows` of a table as they are to be read back."""
+        """`rows` of a table as they should be read back."""
         if not self.oracle:
             return sorted(rows, key=repr)
         shape = self.vendor.rows.shape(self.session(), table)
@@ -216,7 +216,7 @@ class Contender:
 
 
 def key_place(name: str, key: Sequence[str]) -> int:
-    """1-based, 0 for none."""
+    """The position in the key, from 1; 0 for none."""
     return key.index(name) + 1 if name in key else 0
 
 

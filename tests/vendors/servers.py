@@ -1,6 +1,6 @@
-"""Where the contract's tests get an empty database of each vendor from: a line a vendor.
+"""Empty databases of each vendor for the contract tests.
 
-A vendor joins the contract with a line in `SERVERS` and a fixture that makes databases.
+A vendor joins the contract with a line in `SERVERS` and a fixture that creates databases.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,25 +44,25 @@ def _postgres(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
 
 
 def _mariadb(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
-    """Of the one release that is installed."""
+    """Databases of the installed release."""
     made: ConnectionInfo = request.getfixturevalue("mariadb")()
     return made
 
 
 def _ivory(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
-    """A database that speaks a part of Oracle's dialect."""
+    """Databases that speak a part of Oracle's dialect."""
     made: ConnectionInfo = request.getfixturevalue("ivorysql")()
     return made
 
 
 def _h2(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
-    """A database in Java whose parser knows plain DML and queries of Oracle's."""
+    """Databases in Java whose parser knows Oracle's plain DML and queries."""
     made: ConnectionInfo = request.getfixturevalue("h2")()
     return made
 
 
 def _oracle(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
-    """A new account of the server that the environment names; it goes with the test."""
+    """New accounts of the server that the environment names, dropped after the test."""
     server = oracle_server.wanted()
     assert server is not None
     request.addfinalizer(server.drop)

@@ -1,4 +1,4 @@
-"""Any value of each logical type that a column holds exactly: stored, compared with its former value, read back."""
+"""Any value of each logical type that a column stores exactly: stored, compared with its old value, read back."""
 
 import itertools
 import json
@@ -49,7 +49,7 @@ def whole(bits: int) -> st.SearchStrategy[str]:
 
 
 def number(precision: int, scale: int) -> st.SearchStrategy[str]:
-    """With as many digits after the point as the scale says."""
+    """A number with as many digits after the point as the scale."""
 
     def text(value: int) -> str:
         digits = str(abs(value)).rjust(scale + 1, "0")

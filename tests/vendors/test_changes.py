@@ -1,4 +1,4 @@
-"""Changes reach a slave as sets of rows and one by one: exactly, told where they do not fit, twice to the same end."""
+"""Changes reach a slave as sets of rows and one by one: exactly, reported if they do not match, repeatable."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ from tests.vendors.contender import INTEGER, TEXT, Contender
 
 
 def filled(target: Contender, count: int = 6) -> tuple[History, int]:
-    """Rows 0 … count - 1 on both; where the history stands then."""
+    """Inserts the rows 0 … count - 1 on both sides; returns the place in the history."""
     target.create()
     history = History()
     for number in range(count):
@@ -99,7 +99,7 @@ def there(history: History) -> None:
 
 @pytest.mark.parametrize("misfit", [gone, changed, there])
 @pytest.mark.parametrize("way", ["merged", "replayed"])
-def test_a_change_that_does_not_fit_is_told_with_its_row(
+def test_a_change_that_does_not_match_is_reported_with_its_row(
     target: Contender, misfit: Callable[[History], None], way: str
 ) -> None:
     history, at = filled(target)
@@ -120,7 +120,7 @@ def test_a_change_that_does_not_fit_is_told_with_its_row(
     assert len(history.items) == at
 
 
-def test_what_is_set_aside_leaves_the_rest_applied(target: Contender) -> None:
+def test_a_reject_leaves_the_rest_applied(target: Contender) -> None:
     history, at = filled(target)
     history.update(("0", "v0"), ("0", "fine"))
     history.rows.append(("1", "elsewhere"))
@@ -195,7 +195,7 @@ def defined(*columns: Column, table: TableName = TABLE) -> TableDefinition:
 
 
 def test_definitions_follow_and_may_come_twice(target: Contender) -> None:
-    """Types are PostgreSQL's: those of the master that the tests have."""
+    """Types are PostgreSQL's, as those of a PostgreSQL master."""
     key, value = Column("id", "integer", 1, False, 1), Column("v", "text", 2)
     first = defined(key, value)
     more = defined(key, value, Column("n", "numeric(10,2)", 3))
@@ -240,7 +240,7 @@ def test_truncate_empties_tables_together(target: Contender) -> None:
     assert history.rows
 
 
-def test_a_truncate_removes_of_a_loading_table_the_rows_under_the_keys_that_it_is_told(target: Contender) -> None:
+def test_a_truncate_of_a_loading_table_deletes_only_the_rows_with_the_given_keys(target: Contender) -> None:
     history, _ = filled(target)
     session, merger = target.applying()
     alterer = target.alterer(merger)

@@ -1,4 +1,4 @@
-"""What Sluice keeps on a slave: CHECKPOINT with its fence, BLOCKS of a load."""
+"""Sluice's tables on a slave: CHECKPOINT with its epoch, and BLOCKS of a load."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ def store(target: Contender) -> Callable[..., CheckpointStore]:
     return made
 
 
-def test_a_slave_nobody_configured_has_no_checkpoint(target: Contender) -> None:
+def test_an_unconfigured_slave_has_no_checkpoint(target: Contender) -> None:
     session = target.session()
     assert CheckpointStore(session, PREFIX, target.schema, SLAVE).read() is None
 
@@ -164,7 +164,7 @@ def test_two_loaders_never_claim_the_same_block(
         assert {claim.block.table for claim in claims if claim is not None} == {A, B}
 
 
-def test_what_a_dead_loader_left_is_planned_again(
+def test_blocks_of_a_dead_loader_are_planned_again(
     target: Contender, blocks: Callable[[], tuple[Session, BlockStore]]
 ) -> None:
     session, mine = blocks()
@@ -180,7 +180,7 @@ def test_what_a_dead_loader_left_is_planned_again(
         assert not mine.store(claim.block, "job/dead", at(7), 1, 1)
 
 
-def test_what_a_rule_settled_is_kept_once_and_asks_nobody(
+def test_a_conflict_settled_by_a_rule_is_stored_once_and_needs_nobody(
     target: Contender, store: Callable[..., CheckpointStore]
 ) -> None:
     store()

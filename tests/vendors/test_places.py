@@ -1,4 +1,4 @@
-"""A slave of each vendor that has a table under another name (`target`): all that is done goes there alone."""
+"""A slave of each vendor with a table under another name (`target`): everything is done to that table alone."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OWN = [("1", "the slave's own")]
 
 @pytest.fixture
 def elsewhere(target: Contender) -> Contender:
-    """The slave has a table of its own under the master's name."""
+    """A slave with a table of its own under the master's name."""
     target.create()
     history = History()
     history.insert(*OWN[0])

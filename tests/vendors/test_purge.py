@@ -1,4 +1,4 @@
-"""The queue loses what every slave has, and nothing else; positions say what was seen."""
+"""The purge deletes what every slave has, and nothing else; positions cover what was seen."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def rows(source: Contender, after: Position) -> list[str]:
     return ["".join(map(str, row.values())) for row in inserted]
 
 
-def test_what_the_slowest_slave_lacks_stays(orders: Contender) -> None:
+def test_changes_that_the_slowest_slave_lacks_stay(orders: Contender) -> None:
     start = now(orders)
     insert(orders, 1, 15)
     slow = now(orders, start)
@@ -65,7 +65,7 @@ def test_a_late_commit_with_a_low_key_stays_and_is_in_the_next_window(orders: Co
     assert purge(orders, now(orders, taken)) == 1
 
 
-def test_without_any_position_nothing_may_go(orders: Contender) -> None:
+def test_a_purge_without_positions_is_refused(orders: Contender) -> None:
     start = now(orders)
     insert(orders, 1, 1)
     with pytest.raises(ValueError, match="every slave"):
@@ -84,7 +84,7 @@ def test_a_position_survives_its_text_and_covers_what_came_before_it(orders: Con
     assert rows(orders, before) == ["1", "2", "3"] and rows(orders, after) == []
 
 
-def test_of_open_transactions_nothing_is_in_a_window_and_of_undone_ones_nothing_ever(orders: Contender) -> None:
+def test_a_window_has_no_change_of_open_or_rolled_back_transactions(orders: Contender) -> None:
     start, undone = now(orders), orders.writer()
     undone.begin()
     undone.do(f"INSERT INTO {orders.place('orders')} VALUES (1)")

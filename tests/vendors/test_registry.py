@@ -1,4 +1,4 @@
-"""No vendor without the contract. Oracle keeps it where the environment names a server."""
+"""Every registered vendor passes the contract; Oracle does if the environment names a server."""
 
 from sluice.model.vendors import VENDORS
 from tests.vendors.servers import SERVERS, TARGET

@@ -44,7 +44,7 @@ VALUES: dict[LogicalType, list[str]] = {
 
 
 def types_of(target: Contender) -> dict[str, tuple[LogicalType, list[str]]]:
-    """Those of which the vendor makes a column that loses nothing."""
+    """The types for which the vendor has a column type that loses nothing."""
     session = target.session()
     wanted = [LogicalColumn(f"c{number}", logical) for number, logical in enumerate(VALUES)]
     made = target.vendor.types.made_of(session, wanted)
@@ -112,7 +112,7 @@ def test_digests_tell_rows_apart_and_blocks_add_them_up(target: Contender) -> No
 
 
 def test_the_digest_of_a_row_is_what_the_page_says(target: Contender) -> None:
-    """docs/types.md: MD5 of `1,` and the MD5 of `é`, and of `2,,`; computed here, alike on every vendor."""
+    """docs/types.md: MD5 of `1,` and the MD5 of `é`, and of `2,,`; computed here, equal on every vendor."""
     target.create()
     history = History()
     history.insert("1", "é")

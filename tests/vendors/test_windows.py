@@ -24,7 +24,7 @@ STEPS = 2_500
 
 @dataclass
 class Writer:
-    """One connection and what it did since its transaction began."""
+    """One connection, and its changes since its transaction began."""
 
     session: contender.Writer
     tokens: list[tuple[int, str]] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Writer:
 
 @dataclass
 class History:
-    """What must come out: committed tokens of each row in the order in which they were written."""
+    """The expected result: committed tokens of each row in the order in which they were written."""
 
     committed: dict[int, list[str]] = field(default_factory=lambda: {row: [] for row in range(ROWS)})
     locked: dict[int, object] = field(default_factory=dict)

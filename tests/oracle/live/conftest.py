@@ -1,6 +1,7 @@
-"""What a replication into Oracle needs: the server of `SLUICE_TEST_ORACLE`, or IvorySQL, of `SLUICE_TEST_IVORYSQL`.
+"""Fixtures of replications into Oracle: on the server of `SLUICE_TEST_ORACLE`, or on IvorySQL of
+`SLUICE_TEST_IVORYSQL`.
 
-Each test runs on each of them that is named; where none is, there is nothing here to run.
+Each test runs on each of them that is named; without one, none runs.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def oracle_database(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., ConnectionInfo]]:
-    """A factory of empty databases; `slave=True`: with no more than a slave's privileges, where there are any."""
+    """A factory of empty databases; `slave=True`: with only a slave's privileges, if the server has privileges."""
     if request.param == "ivorysql":
         entry = VendorEntry("tests.oracle.ivorysql:ON_IVORY", 1521)
         monkeypatch.setitem(VENDORS, "oracle", entry)

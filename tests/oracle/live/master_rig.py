@@ -1,4 +1,4 @@
-"""An Oracle master and a slave, PostgreSQL unless a test says otherwise, under what runs in production."""
+"""An Oracle master and a slave, by default a PostgreSQL, replicated by the production code."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -54,8 +54,8 @@ class OracleMasterRig(Rig):
         lines: Mapping[str, str] = MappingProxyType({}),
         **slave: str,
     ) -> Self:
-        """`tables`: statements of the master that make tables and rows, `;` and a line's end between them. All tables
-        of the account are captured. `lines`: what the configuration says of them, by name."""
+        """`tables`: the master's statements that create tables and rows, separated by `;` and a line break. All tables
+        of the account are captured. `lines`: lines of the configuration, by table name."""
         infos = {"m": oracle_database(), "s": database()}
         master = cls.connect_master(infos["m"])
         for statement in tables.split(";\n"):
@@ -83,12 +83,12 @@ class OracleMasterRig(Rig):
         return made
 
     def reconcile(self) -> None:
-        """What the configuration says is captured."""
+        """Captures what is configured."""
         wanted = self.pair.replication.resolve(vendor_of("oracle").rows.tables(self.master))
         reconcile.reconcile(self.master, self.pair.prefix, "public", wanted)
 
     def change(self, *statements: str) -> None:
-        """One transaction on the master."""
+        """Runs one transaction on the master."""
         with self.master.transaction():
             for statement in statements:
                 self.master.run(statement)
@@ -116,7 +116,7 @@ class OracleMasterRig(Rig):
         return vendor_of("oracle").changes.registered(self.master, self.pair.prefix, "")
 
     def compared(self) -> dict[TableName, TableFinding]:
-        """Each table by its digests, both sides at one position."""
+        """The outcome of a comparison by digests for each table, both sides at one position."""
         with at_one_position(self.pair, redis_store.connect(self.redis_url)) as view:
             return {table: compare(view, table) for table in self.tables()}
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL master and an Oracle slave, loaded, applied to and compared by what runs in production."""
+"""A PostgreSQL master and an Oracle slave, replicated by the production code."""
 
 from typing import Any, ClassVar
 
@@ -20,10 +20,10 @@ class OracleRig(Rig):
         return vendor_of("oracle").sessions.connect(info, application="test")
 
     def compared(self) -> dict[TableName, TableFinding]:
-        """Each table by its digests, both sides at one position."""
+        """The outcome of a comparison by digests for each table, both sides at one position."""
         with at_one_position(self.pair, redis_store.connect(self.redis_url)) as view:
             return {table: compare(view, table) for table in self.tables()}
 
     def column(self, table: str, column: str) -> list[Any]:
-        """The slave's values, in the order of the key `id`."""
+        """The slave's values, ordered by the key `id`."""
         return [value for (value,) in self.slave.run(f'SELECT "{column}" FROM "{table}" ORDER BY "id"')]

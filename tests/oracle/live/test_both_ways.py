@@ -1,4 +1,4 @@
-"""An Oracle database that is slave and master: what an apply writes there is captured only where it is passed on."""
+"""An Oracle database that is slave and master: it captures what an apply writes only if that is configured."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ Into = Callable[[OracleMasterRig, Prefix, ConnectionInfo, str], OracleRig]
 
 @pytest.fixture
 def into(redis_url: str, tmp_path: Path) -> Iterator[Into]:
-    """Another replication, from a PostgreSQL to the Oracle database that is a master already."""
+    """Another replication, from a PostgreSQL to the Oracle database, which is a master already."""
     made: list[OracleRig] = []
 
     def make(there: OracleMasterRig, prefix: Prefix, master: ConnectionInfo, existing: str) -> OracleRig:
@@ -47,7 +47,7 @@ def into(redis_url: str, tmp_path: Path) -> Iterator[Into]:
 
 
 def captured(rig: OracleMasterRig) -> list[tuple[int, str]]:
-    """What the Oracle master has queued of rows, and by whom."""
+    """The row changes that the Oracle master has queued, with their origin."""
     found = rig.master.run("SELECT i.GUID, i.DBID FROM DEMO_ITEMS i WHERE i.GUID IS NOT NULL ORDER BY i.REPL_KEY")
     return [(int(guid), str(by)) for guid, by in found]
 
@@ -84,7 +84,7 @@ def test_two_databases_that_replicate_to_each_other_do_not_loop(
             assert back.master.execute(items).fetchall() == [("3",), ("2",)]
 
 
-def test_what_an_apply_brings_is_passed_on_to_the_next_slave_where_it_is_configured(
+def test_changes_of_an_apply_are_passed_on_if_configured(
     master_rig: Callable[..., OracleMasterRig], into: Into, database: Callable[..., ConnectionInfo]
 ) -> None:
     there = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(20 CHAR))")

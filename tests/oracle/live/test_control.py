@@ -1,4 +1,4 @@
-"""What Sluice keeps on an Oracle slave, as far as the contract's tests and a whole replication do not touch it."""
+"""Sluice's tables on an Oracle slave, as far as the contract tests and a whole replication do not use them."""
 
 from collections.abc import Callable
 from dataclasses import replace

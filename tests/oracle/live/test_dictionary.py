@@ -1,4 +1,4 @@
-"""What is concluded from views of the dictionary that IvorySQL does not have: a test says what stands in them."""
+"""Conclusions from dictionary views that IvorySQL lacks: tests define what the views contain."""
 
 from collections.abc import Callable
 
@@ -16,8 +16,8 @@ def lacking(pair: OracleMasterRig) -> str:
     return "\n".join(map(str, lacks_master.lacks(pair.master, config.load("DEMO_"), light=False)))
 
 
-def test_a_trigger_that_is_to_be_compiled_again_lost_nothing(master_rig: Callable[..., OracleMasterRig]) -> None:
-    """A new release of the packages leaves every trigger so, and each is as good as before."""
+def test_an_invalid_trigger_has_lost_no_change(master_rig: Callable[..., OracleMasterRig]) -> None:
+    """A new release of the packages invalidates every trigger; each is compiled at its next use."""
     pair = master_rig(TABLE)
     registry = vendor_of("oracle").capture.Registry(pair.master, pair.pair.prefix, "")
     pair.master.run(
@@ -43,7 +43,7 @@ def test_a_materialized_view_is_no_table_of_the_master(master_rig: Callable[...,
     assert sums not in vendor_of("oracle").rows.tables(pair.master)
 
 
-def test_a_policy_that_hides_rows_is_told(master_rig: Callable[..., OracleMasterRig]) -> None:
+def test_a_policy_that_hides_rows_is_reported(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig(TABLE)
     assert "POLICY" not in lacking(pair)
     pair.master.run(

@@ -1,4 +1,4 @@
-"""What only a server of Oracle's says to the driver: counts of array DML, what is cancelled, times out or fails."""
+"""Answers that only a server of Oracle gives the driver: row counts of array DML, cancellations, timeouts, failures."""
 
 import threading
 import time
@@ -46,7 +46,7 @@ def test_the_server_counts_the_rows_of_each_element_of_an_array(session: DriverS
     assert session.run_many("DELETE FROM P WHERE ID = :id", [{"id": 1}, {"id": 1}, {"id": 2}]) == [1, 0, 1]
 
 
-def test_of_an_array_that_fails_in_its_middle_nothing_is_left_and_the_transaction_goes_on(
+def test_a_failing_array_leaves_nothing_and_the_transaction_goes_on(
     session: DriverSession,
 ) -> None:
     rows = [{"id": 10, "v": "a", "n": 1}, {"id": 1, "v": "twin", "n": 1}, {"id": 11, "v": "b", "n": 1}]
@@ -107,7 +107,7 @@ def test_a_call_that_takes_too_long_ends_and_the_session_lives_on(session: Drive
         ("SELEC 1 FROM DUAL", kinds.StatementFailed, "ORA-900", False),
     ],
 )
-def test_what_the_server_refuses_is_told_by_its_code(
+def test_refusals_of_the_server_are_classified_by_their_code(
     session: DriverSession, statement: str, kind: type[kinds.DatabaseError], code: str, of_row: bool
 ) -> None:
     with pytest.raises(kinds.DatabaseError) as told:
@@ -125,7 +125,7 @@ def test_a_definition_that_somebody_holds_is_not_waited_for(info: ConnectionInfo
             session.run("ALTER TABLE P ADD (MORE NUMBER)")
 
 
-def test_one_of_two_that_wait_for_each_other_is_told_to_try_again(info: ConnectionInfo, session: DriverSession) -> None:
+def test_a_deadlock_is_transient(info: ConnectionInfo, session: DriverSession) -> None:
     told: list[Exception] = []
 
     def take(mine: DriverSession, row: int) -> None:
@@ -154,7 +154,7 @@ def test_one_of_two_that_wait_for_each_other_is_told_to_try_again(info: Connecti
         ({"port": 1}, kinds.DatabaseUnreachable),
     ],
 )
-def test_who_may_not_in_or_finds_nobody_is_told_apart(
+def test_a_refused_login_and_an_unreachable_server_are_distinguished(
     info: ConnectionInfo, change: dict[str, str | int], kind: type[kinds.DatabaseError]
 ) -> None:
     with pytest.raises(kind):
@@ -174,7 +174,7 @@ def test_a_session_that_an_administrator_ends_is_unreachable(session: DriverSess
     assert session.closed
 
 
-def test_an_empty_lob_is_neither_null_when_it_goes_nor_when_it_comes(session: DriverSession) -> None:
+def test_an_empty_lob_is_never_null(session: DriverSession) -> None:
     session.run("CREATE TABLE L (ID NUMBER(10), C CLOB, B BLOB)")
     text, data = ColumnTexts("C", "CLOB"), ColumnTexts("B", "BLOB")
     for number, value in enumerate((("", "\\x"), (None, None), ("x", "\\x00"))):

@@ -1,4 +1,4 @@
-"""From an Oracle master's first row to a PostgreSQL slave that is proved equal."""
+"""From an Oracle master's first row to a PostgreSQL slave that is verified."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -140,7 +140,7 @@ def test_definitions_follow(master_rig: Callable[..., OracleMasterRig]) -> None:
         equal(pair)
 
 
-def test_a_column_that_comes_with_values_is_told_and_other_tables_go_on(
+def test_an_added_column_with_values_is_reported_and_other_tables_go_on(
     master_rig: Callable[..., OracleMasterRig],
 ) -> None:
     pair = master_rig(
@@ -160,11 +160,11 @@ def test_a_column_that_comes_with_values_is_told_and_other_tables_go_on(
 
 
 def check_definitions(pair: OracleMasterRig) -> None:
-    """As the apply does now and then."""
+    """Compares definitions, as the apply does regularly."""
     vendor_of("oracle").changes.check_definitions(pair.master, pair.pair.prefix, "")
 
 
-def test_what_was_damaged_is_found_and_repaired(master_rig: Callable[..., OracleMasterRig]) -> None:
+def test_damaged_rows_are_found_and_repaired(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig("CREATE TABLE ITEMS (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40), WEIGHT BINARY_DOUBLE)")
     rows = [{"id": n, "name": f"é {n}", "weight": str(n / 3)} for n in range(1, 301)]
     with pair.master.transaction():
@@ -183,7 +183,7 @@ def test_what_was_damaged_is_found_and_repaired(master_rig: Callable[..., Oracle
 
 
 def undo_lasts(monkeypatch: pytest.MonkeyPatch, master: OracleSession, rows: int) -> None:
-    """From here on whoever reads more rows in one go finds the undo gone."""
+    """From now on a read of more rows fails because the undo is gone."""
     kind = type(master)
     real = kind.stream
 
@@ -231,7 +231,7 @@ def with_300_rows(master_rig: Callable[..., OracleMasterRig], read: str = "commi
     return pair
 
 
-def test_changes_that_commit_in_another_order_than_they_were_written_all_come_once(
+def test_changes_committed_in_another_order_than_written_come_once(
     master_rig: Callable[..., OracleMasterRig],
 ) -> None:
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY, V NUMBER(10))")
@@ -370,7 +370,7 @@ def fill_early(pair: OracleMasterRig, first: int) -> None:
         pair.change(f"INSERT INTO EARLY VALUES ({number}, {values})")
 
 
-def test_years_before_the_first_stay_what_they_are(master_rig: Callable[..., OracleMasterRig]) -> None:
+def test_years_before_the_first_are_kept(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig(EARLY)
     fill_early(pair, 1)
     pair.load()
@@ -383,7 +383,7 @@ def test_years_before_the_first_stay_what_they_are(master_rig: Callable[..., Ora
         assert pair.slave.execute(query.encode()).fetchall() == [(moment, moment) for moment in moments * 2]
 
 
-def test_columns_that_no_trigger_can_read_are_looked_for_by_their_keys(
+def test_columns_that_no_trigger_can_read_are_read_by_key(
     master_rig: Callable[..., OracleMasterRig],
 ) -> None:
     pair = master_rig(f"{UNREAD};\n{EXTREMES}", block_rows=15)
@@ -439,7 +439,7 @@ def test_two_prefixes_share_an_account_and_each_captures_for_itself(
     assert pair.master.run(counted.format("DEMO_")).fetchone() == (2,)
 
 
-def test_the_resources_go_and_the_tables_stay(master_rig: Callable[..., OracleMasterRig]) -> None:
+def test_resources_are_removed_and_tables_stay(master_rig: Callable[..., OracleMasterRig]) -> None:
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
     assert not resources.install(pair.master, pair.pair.prefix, "").changed, "a second run changes nothing"
     assert uninstall.uninstall(pair.master, pair.pair.prefix, "")

@@ -1,4 +1,4 @@
-"""What a user meets who begins with an Oracle master: what is lacking is said before anything is changed."""
+"""The first steps with an Oracle master: what is lacking is named before anything is changed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -31,7 +31,7 @@ def master(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[OracleSession]:
-    """A session there. Both places are connections of Airflow."""
+    """A session on the master. Master and slave are connections of Airflow."""
     infos = {"shop_master": oracle_database(), "shop_dr1": database(role=True)}
     for name, info in infos.items():
         connect_airflow(monkeypatch, name, info)
@@ -44,7 +44,7 @@ def master(
 
 @pytest.fixture
 def configured(master: OracleSession, tmp_path: Path) -> Configure:
-    """`configured(lines)`: a task of a replication whose `tables` are these, `HERE` being the account's schema."""
+    """`configured(lines)`: a task of a replication with these `tables`; `HERE` is the account's schema."""
 
     def write(lines: str) -> TaskContext:
         (tmp_path / "DEMO.yaml").write_text(
@@ -67,7 +67,7 @@ def refused(task: TaskContext) -> str:
     return str(lack)
 
 
-def test_what_is_lacking_is_said_with_the_remedy(master: OracleSession, configured: Configure) -> None:
+def test_lacks_are_reported_with_the_remedy(master: OracleSession, configured: Configure) -> None:
     master.run("CREATE TABLE ORDERS (ID NUMBER(10) PRIMARY KEY)")
     master.run("CREATE TABLE LETTERS (ID NUMBER(10), L LONG)")
     all_of_it = configured("HERE.*: {}")

@@ -1,4 +1,4 @@
-"""From an Oracle master to slaves of other vendors than PostgreSQL, proved equal."""
+"""From an Oracle master to slaves of other vendors than PostgreSQL, which are verified."""
 
 from collections.abc import Callable, Iterator
 
@@ -31,7 +31,7 @@ SCHEMA = "PUBLIC"
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, slave: str) -> Iterator[Callable[[], ConnectionInfo]]:
-    """Of a slave, which has a schema of the name that the master's account has."""
+    """A slave's database, with a schema that is named like the master's account."""
     if slave == "oracle":
         yield request.getfixturevalue("oracle_database")
         return

@@ -1,4 +1,4 @@
-"""What an Oracle master's table goes through that no trigger on it sees, or that its trigger does not outlive."""
+"""Events on an Oracle master's table that its trigger does not see, or that remove the trigger."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -24,7 +24,7 @@ from tests.oracle.live.test_master import check_definitions
     ],
     ids=["truncated", "exchanged", "moved without some rows", "moved"],
 )
-def test_rows_that_go_past_the_trigger_are_told(
+def test_rows_that_bypass_the_trigger_are_reported(
     master_rig: Callable[..., OracleMasterRig], statement: str, differs: bool
 ) -> None:
     """Calls what the trigger on the database calls: IvorySQL has neither such a trigger nor such statements."""
@@ -36,7 +36,7 @@ def test_rows_that_go_past_the_trigger_are_told(
 
 
 def queued(pair: OracleMasterRig, action: str) -> list[str]:
-    """The tables of the changes of this kind that wait, in their order."""
+    """The tables of the queued changes of this kind, in order."""
     statement = "SELECT i.TABLENAME FROM DEMO_ITEMS i WHERE i.DB_ACTION = :action ORDER BY i.REPL_KEY"
     return [name for (name,) in pair.master.run(statement, {"action": action})]
 
@@ -50,10 +50,10 @@ def queued(pair: OracleMasterRig, action: str) -> list[str]:
         ("ALTER", 'ALTER TABLE P EXCHANGE PARTITION P1\nWITH TABLE "other" INCLUDING X', {"DIFFER": ["P", "other"]}),
     ],
 )
-def test_tables_that_lose_rows_with_another_one_are_told(
+def test_tables_that_lose_rows_with_another_one_are_reported(
     master_rig: Callable[..., OracleMasterRig], event: str, statement: str, queue: dict[str, list[str]]
 ) -> None:
-    """As above. Of a table between that is not captured nothing is queued."""
+    """Calls what the trigger on the database calls. Nothing is queued for a table in between that is not captured."""
     key = "ID NUMBER(10) PRIMARY KEY"
     pair = master_rig(
         f"CREATE TABLE P ({key});\nCREATE TABLE C ({key} REFERENCES P ON DELETE CASCADE);\n"
@@ -70,7 +70,7 @@ def test_tables_that_lose_rows_with_another_one_are_told(
 
 
 def test_a_table_that_is_dropped_and_flashed_back_is_captured_once(master_rig: Callable[..., OracleMasterRig]) -> None:
-    """Its trigger comes back under a name of the recycle bin."""
+    """Its trigger comes back with a name of the recycle bin."""
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY)")
     ((trigger,),) = pair.master.run("SELECT t.TRIGGER_NAME FROM DEMO_TABLES t")
     if isinstance(pair.master, IvorySession):
@@ -106,7 +106,7 @@ def test_a_copy_of_a_trigger_is_a_fault_that_loses_nothing(master_rig: Callable[
 
 
 def test_a_definition_that_writers_hold_is_compared_later(master_rig: Callable[..., OracleMasterRig]) -> None:
-    """Neither is the apply stopped by it, which compares, nor do other tables wait."""
+    """It stops neither the apply, which compares, nor the comparison of other tables."""
     pair = master_rig("CREATE TABLE T (ID NUMBER(10) PRIMARY KEY);\nCREATE TABLE U (ID NUMBER(10) PRIMARY KEY)")
     for table in "TU":
         pair.master.run(f"ALTER TABLE {table} ADD (N NUMBER(10))")
@@ -124,7 +124,7 @@ def test_a_definition_that_writers_hold_is_compared_later(master_rig: Callable[.
     assert {status for _, status in pair.master.run("SELECT t.TABLENAME, t.STATUS FROM DEMO_TABLES t")} == {"OK"}
 
 
-def test_a_table_that_cannot_be_captured_any_more_is_told_once_and_others_go_on(
+def test_a_table_that_cannot_be_captured_any_more_is_reported_once_and_others_go_on(
     master_rig: Callable[..., OracleMasterRig],
 ) -> None:
     pair = master_rig("CREATE TABLE T (ID NUMBER(10), V NUMBER(10));\nCREATE TABLE U (ID NUMBER(10) PRIMARY KEY)")

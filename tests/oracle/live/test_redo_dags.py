@@ -1,7 +1,7 @@
-"""A slave of an Oracle master's redo, by its DAGs alone, on a whole Airflow: loaded, kept, compared, mended.
+"""A slave of an Oracle master's redo, by its DAGs alone, on a whole Airflow: loaded, applied, compared, repaired.
 
-IvorySQL stands for the master, and the stand-in of OpenLogReplicator for that program. No process of the stack knows
-IvorySQL: they run from a copy of the checkout, in which `sitecustomize` names it in place of Oracle.
+IvorySQL stands in for the master, and a stand-in replaces OpenLogReplicator. The processes of the stack run from a copy
+of the checkout, in which `sitecustomize` replaces Oracle with IvorySQL.
 """
 
 import shutil
@@ -51,7 +51,7 @@ tables: {public.none: {}}
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    """Its processes run from the copy."""
+    """A stack whose processes run from the copy."""
     copy = tmp_path / "checkout"
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().splitlines():
@@ -65,7 +65,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 
 
 class Master:
-    """Its rows are in IvorySQL, its redo in archived logs of two threads."""
+    """A master with rows in IvorySQL, and redo in archived logs of two threads."""
 
     def __init__(self, root: Path, info: ConnectionInfo, capture: Capture):
         self.capture = capture
@@ -89,7 +89,7 @@ class Master:
 
     @contextmanager
     def older(self) -> Iterator[None]:
-        """A transaction runs that began before the redo; it commits at the end."""
+        """A transaction that began before the redo; it commits at the end of the block."""
         with closing(self._session._connected()) as driver:
             driver.execute(b"INSERT INTO T VALUES (-7, 'older', NULL)")
             yield
@@ -97,7 +97,7 @@ class Master:
             self.redo.rows[-7] = ("older", None)
 
     def transactions(self, count: int) -> None:
-        """Each thread has another archived log then."""
+        """Commits transactions; each thread then has another archived log."""
         self.redo.transactions(count)
         self._sequence += 1
         for thread, done in self._archived.items():
@@ -114,7 +114,7 @@ class Master:
 
 @pytest.fixture
 def master(stack: Stack, oracle_database: Callable[[], ConnectionInfo], tmp_path: Path) -> Iterator[Master]:
-    """Its replication is among those of the stack, and its connection known to Airflow."""
+    """The master, with its replication in the stack and its connection in Airflow."""
     info = oracle_database()
     capture = Capture(tmp_path, stack.redis_url, keys=KEYS)
     text = (capture.configure() / "ORA.yaml").read_text()
@@ -138,7 +138,7 @@ def master(stack: Stack, oracle_database: Callable[[], ConnectionInfo], tmp_path
 
 
 class Slave:
-    """As a reader and as a person who spoils it."""
+    """The slave, for reading it, and for changing it by hand."""
 
     def __init__(self, stack: Stack, master: Master):
         self.connection = connect(stack.connection("dr1"), application="test", autocommit=True)
@@ -159,7 +159,7 @@ class Slave:
 
 
 def done(stack: Stack, dag: str, params: Mapping[str, object]) -> str:
-    """A run of it has ended well."""
+    """Runs the DAG to a successful end."""
     api, run = stack.airflow.api(), started(stack, dag, params)
     until(lambda: api.run_state(dag, run) in ("success", "failed"), 600)
     assert api.run_state(dag, run) == "success", sorted(api.task_states(dag, run))
@@ -211,6 +211,6 @@ def test_a_slave_of_redo_is_loaded_kept_compared_and_mended_by_dags(
 
 
 def applying(stack: Stack) -> list[str]:
-    """The runs of cdc_apply that go on."""
+    """The running runs of cdc_apply."""
     runs = stack.airflow.api().get("dags/cdc_apply/dagRuns", state="running")["dag_runs"]
     return [str(run["dag_run_id"]) for run in runs]

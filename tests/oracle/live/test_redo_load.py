@@ -1,4 +1,4 @@
-"""An initial update whose rows come from an Oracle master as of the SCNs of its redo, and changes from that redo."""
+"""An initial update with rows from an Oracle master as of SCNs of its redo, and with changes from that redo."""
 
 import json
 import threading
@@ -61,7 +61,7 @@ redo: {{program: /none, schema: /none, exact_names: true}}
 
 
 class Loaded(Rig):
-    """The slave, and the master whose redo it follows."""
+    """A slave, and the master whose redo it follows."""
 
     redo: RedoMaster
     stream: Path
@@ -70,7 +70,7 @@ class Loaded(Rig):
 
     @contextmanager
     def merging(self, ends_at: Collection[int] = ()) -> Iterator[None]:
-        """As the supervisor keeps it running."""
+        """The merge, kept running as by the supervisor."""
         stop = threading.Event()
         options = MergeOptions(exact_names=True, ends_at=ends_at)
         merger = Merger(self.redo.root, self.stream, Prefix("DEMO_"), options, Limits(group=5))
@@ -91,7 +91,7 @@ class Loaded(Rig):
         return self.slave.execute(f'SELECT * FROM "PUBLIC"."{table}"'.encode()).fetchall()
 
     def await_same(self) -> None:
-        """The apply has come to the end of the redo."""
+        """Waits until the apply has reached the end of the redo."""
         end = self.redo.scn - 1
 
         def there() -> bool:
@@ -103,7 +103,7 @@ class Loaded(Rig):
 
 
 def scn_of(rig: Loaded, position: Position | None) -> int:
-    """Up to which a slave at `position` has all; 0 where the stream goes on behind it."""
+    """The SCN up to which a slave at `position` has everything; 0 if the slave is not at the end of the stream."""
     moment = redo_stream(rig.stream).moment(1)
     return moment.scn if position == moment.position else 0
 
@@ -157,7 +157,7 @@ def begin(rig: Loaded) -> Update:
 
 @pytest.mark.parametrize("read", ["committed", "snapshot"])
 def test_a_slave_is_loaded_while_redo_goes_on_and_becomes_the_master(loaded: Callable[..., Loaded], read: str) -> None:
-    """Loaders and applies end half-way; keys change, updates say no more than what changed."""
+    """Loaders and applies are ended half-way; keys change; updates contain only changed columns."""
     rig = loaded(read=read)
     rig.redo.transactions(25)
     with rig.merging():
@@ -228,7 +228,7 @@ def resynced(rig: Loaded, table: TableName, action: Action = Action.VERIFY) -> T
 
 
 def _after(blocks: int) -> Callable[[], bool]:
-    """Says that a loader is to end, after so many blocks."""
+    """A check that ends a loader after so many blocks."""
     asked = iter(range(1_000))
     return lambda: next(asked) >= blocks
 
@@ -276,7 +276,7 @@ def test_rows_are_read_when_no_transaction_runs_that_began_before_the_redo(loade
     older.close()
 
 
-def test_what_the_account_may_not_read_beside_redo_is_told_with_the_grant(loaded: Callable[..., Loaded]) -> None:
+def test_missing_privileges_beside_redo_are_reported_with_the_grant(loaded: Callable[..., Loaded]) -> None:
     update = loaded().update()
     with update.connect_master() as master:
         preflight = vendor_of(master.vendor).preflight
@@ -286,7 +286,7 @@ def test_what_the_account_may_not_read_beside_redo_is_told_with_the_grant(loaded
     assert (lack.what, lack.statement) == ("SELECT on GV$SESSION", 'GRANT SELECT ON SYS.GV_$SESSION TO "postgres"')
 
 
-def test_a_master_that_may_leave_changes_out_of_its_redo_is_told(loaded: Callable[..., Loaded]) -> None:
+def test_a_master_that_may_leave_changes_out_of_its_redo_is_reported(loaded: Callable[..., Loaded]) -> None:
     update = loaded().update()
     other = OracleMasterRig.connect_master(update.master_info)
     other.run("CREATE OR REPLACE VIEW v$database AS SELECT 4021 AS dbid, 'PRIMARY' AS database_role, "

@@ -1,4 +1,5 @@
-"""A slave that an Oracle master's triggers fed goes over to its redo, as docs/redo.md says; killed on the way."""
+"""A slave changes from an Oracle master's triggers to its redo, as docs/redo.md describes; the apply is killed on the
+way."""
 
 import json
 import os

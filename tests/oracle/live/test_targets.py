@@ -1,4 +1,4 @@
-"""An Oracle slave that has tables under other names: loaded, followed, compared and mended."""
+"""An Oracle slave with tables under other names: loaded, applied, compared and repaired."""
 
 from collections.abc import Callable
 

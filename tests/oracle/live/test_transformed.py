@@ -1,4 +1,4 @@
-"""An Oracle slave that gets a table otherwise than the master has it: loaded, applied, compared and mended."""
+"""An Oracle slave with a transformed table: loaded, applied, compared and repaired."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A slave that gets an Oracle master's tables otherwise, and elsewhere: loaded, applied, compared and mended."""
+"""A slave with transformed and renamed tables of an Oracle master: loaded, applied, compared and repaired."""
 
 from collections.abc import Callable
 

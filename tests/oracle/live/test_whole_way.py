@@ -1,4 +1,4 @@
-"""From a PostgreSQL master's first row to an Oracle slave that is proved equal."""
+"""From a PostgreSQL master's first row to an Oracle slave that is verified."""
 
 from collections.abc import Callable
 
@@ -122,7 +122,7 @@ def test_loaded_applied_and_proved_equal(rig: Callable[..., OracleRig]) -> None:
 
 @pytest.mark.long
 def test_hostile_names_and_values_are_loaded_applied_and_proved_equal(rig: Callable[..., OracleRig]) -> None:
-    """Reserved words, quotes, colons, names of the greatest length; texts about and above what a VARCHAR2 takes."""
+    """Reserved words, quotes, colons, names of the maximum length; texts near and above the limit of a VARCHAR2."""
     pair = rig(HOSTILE)
     pair.master.execute(HOSTILE_FILL)
     pair.load()
@@ -147,7 +147,7 @@ def test_an_empty_text_is_null_there_but_in_a_lob_and_tables_with_one_are_refuse
         pair.load()
 
 
-def test_what_was_damaged_is_found_and_repaired(rig: Callable[..., OracleRig]) -> None:
+def test_damaged_rows_are_found_and_repaired(rig: Callable[..., OracleRig]) -> None:
     pair = rig(
         "CREATE TABLE public.items (id bigint PRIMARY KEY, name text, weight float8); "
         "INSERT INTO public.items SELECT n, 'é ' || n, n / 3.0 FROM generate_series(1, 2000) AS n; ANALYZE"

@@ -1,11 +1,11 @@
-"""Shapes of tables, each with a history of transactions that tries what is hard about it."""
+"""Shapes of tables, each with a history of transactions that is difficult for it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Tables of both databases, what only the slave has, and transactions of the master."""
+    """Tables of both databases, the slave's own objects, and transactions of the master."""
 
     tables: str
     history: tuple[str, ...]

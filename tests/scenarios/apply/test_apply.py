@@ -1,4 +1,4 @@
-"""The apply follows the master, stops on drift, gives way to a successor."""
+"""The apply follows the master, stops on drift, and ends when another apply takes over."""
 
 import threading
 from collections.abc import Callable
@@ -159,7 +159,7 @@ def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -
     assert pair.checkpoint.state is SlaveState.INITIAL
 
 
-def test_swapped_unique_values_end_right(rig: Callable[..., Rig]) -> None:
+def test_swapped_unique_values_are_applied(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, place int UNIQUE, note text)")
     pair.master.execute("INSERT INTO public.t SELECT g, g FROM generate_series(1, 10) g")
     with pair.apply():
@@ -246,9 +246,7 @@ def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Ri
 
 
 @pytest.mark.parametrize("unseen", ["all of it", "a part"])
-def test_an_apply_that_runs_while_its_slave_is_dropped_passes_over_nothing(
-    rig: Callable[..., Rig], unseen: str
-) -> None:
+def test_a_running_apply_of_a_dropped_slave_skips_no_change(rig: Callable[..., Rig], unseen: str) -> None:
     pair = rig(TABLES)
     running = pair.apply()
     with running, pytest.raises(ChangesPurged, match="Start an initial update"):
@@ -270,7 +268,7 @@ def test_an_apply_that_runs_while_its_slave_is_dropped_passes_over_nothing(
 
 
 class Counting(ThreadExecutor):
-    """Knows how often it was asked."""
+    """Counts its calls."""
 
     jobs = 0
 
@@ -300,7 +298,7 @@ def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> N
 
 
 class Frozen(ThreadExecutor):
-    """Executors that never come to an end; cancelled, they are, or are `stuck`."""
+    """Executors that never finish; once cancelled, they end, or are `stuck`."""
 
     def __init__(self, *, stuck: bool = False) -> None:
         super().__init__()
@@ -317,7 +315,7 @@ class Frozen(ThreadExecutor):
         self.cancelled.set()
 
 
-def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Callable[..., Rig]) -> None:
+def test_an_apply_that_waits_for_spark_reports_it_and_can_be_stopped(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
     frozen, running = Frozen(), pair.apply()
@@ -334,7 +332,7 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
 def test_while_spark_is_stuck_the_apply_takes_a_large_window_itself(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one that cannot start Python workers any more, while its JVM answers."""
+    """Like a Spark that cannot start Python workers any more, while its JVM answers."""
     monkeypatch.setattr(spark_deadline, "FIRST_SECONDS", 0.2)
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
@@ -347,7 +345,7 @@ def test_while_spark_is_stuck_the_apply_takes_a_large_window_itself(
 
 
 def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> None:
-    """Whatever the numbers of its transactions say."""
+    """Whatever the transaction numbers of the two masters are."""
     pair = rig(TABLES)
     with pair.apply():
         pair.await_current()
@@ -362,7 +360,7 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
     assert "Start an initial update" in pair.checkpoint.message
 
 
-def test_during_an_outage_of_the_master_the_last_known_state_is_told(rig: Callable[..., Rig]) -> None:
+def test_during_an_outage_of_the_master_the_last_known_state_is_shown(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     master = pair.pair.master_info.database
     with pair.apply() as running:

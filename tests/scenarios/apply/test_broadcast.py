@@ -1,4 +1,4 @@
-"""Queries that are asked of the master and of its slave at one position, under traffic."""
+"""Queries on the master and its slave at one position, under traffic."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ COUNT = 'SELECT count(*), sum(id), \'100 %\' AS "a %s" FROM public."T; --"'
 
 
 def asking(rig: Rig) -> Rig:
-    """The same with `broadcast: true`, in its file as well."""
+    """The replication with `broadcast: true`, in its file as well."""
     with rig.replication.source.open("a") as file:
         file.write("broadcast: true\n")
     return rig.with_options(broadcast=True)
@@ -69,7 +69,7 @@ def test_a_slave_answers_what_the_master_did_while_rows_come(rig: Callable[..., 
     assert [one.id for one in broadcast.recent(pair.replication, pair.master_info)] == asked[::-1]
 
 
-def test_what_waits_is_answered_at_its_position_by_an_apply_that_starts_later_or_was_killed(
+def test_a_waiting_query_is_answered_at_its_position_by_a_later_or_restarted_apply(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = asking(rig(TABLES))
@@ -136,7 +136,7 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_query_or_would_write_is_refused_and_no_slave_is_asked(rig: Callable[..., Rig]) -> None:
+def test_statements_that_write_or_are_no_queries_are_refused_before_any_slave_is_asked(rig: Callable[..., Rig]) -> None:
     pair = asking(rig(TABLES))
     pair.master.execute(
         "INSERT INTO public.n VALUES (1); CREATE FUNCTION public.hidden_write() RETURNS void LANGUAGE sql "
@@ -152,7 +152,7 @@ def test_what_is_no_query_or_would_write_is_refused_and_no_slave_is_asked(rig: C
     assert pair.master.execute("SELECT count(*) FROM public.n").fetchone() == (1,)
 
 
-def test_nobody_asks_without_the_configuration_and_hidden_columns_stay_hidden(rig: Callable[..., Rig]) -> None:
+def test_queries_need_the_configuration_and_hide_masked_columns(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, mask="public.n.id")
     with pytest.raises(NotOffered, match="broadcast: true"):
         ask(pair)
@@ -167,7 +167,7 @@ def test_nobody_asks_without_the_configuration_and_hidden_columns_stay_hidden(ri
 
 
 @pytest.mark.long
-def test_a_slave_that_was_loaded_since_says_that_it_passed_the_place(rig: Callable[..., Rig]) -> None:
+def test_a_slave_that_was_loaded_since_reports_that_it_passed_the_position(rig: Callable[..., Rig]) -> None:
     pair = asking(rig(TABLES))
     pair.master.execute("INSERT INTO public.\"T; --\" VALUES (1, 'x')")
     asked = ask(pair)

@@ -1,7 +1,7 @@
-"""Changes of definitions in the stream: what precedes them is read by the old one, what follows by the new.
+"""Changes of definitions in the stream: changes before them are read by the old definition, those after by the new one.
 
-Each case is one transaction of the master. It meets an apply that knows the table already, one that
-starts when everything waits, and it comes at the end of a window that executors stage.
+Each case is one transaction of the master. It is applied by an apply that knows the table already, by one that starts
+when everything waits, and at the end of a window that executors stage.
 """
 
 from collections.abc import Callable
@@ -166,7 +166,8 @@ def _columns(pair: Rig, connection: object) -> list[str]:
 
 
 def test_a_window_taken_again_after_its_definitions_were_rolled_back(rig: Callable[..., Rig]) -> None:
-    """The first attempt alters a table and then fails; the second must not believe what the first one saw."""
+    """The first attempt alters a table and then fails; the second one must not use the definition that the first one
+    saw."""
     pair = rig(KEYED + "; CREATE TABLE public.unlike (id int PRIMARY KEY, code int UNIQUE)", safe=False)
     pair.slave.execute("ALTER TABLE public.unlike ADD COLUMN own int")  # its rows cannot go and come again
     pair.master.execute("INSERT INTO public.t SELECT g, g, 'v' FROM generate_series(1, 5) g")

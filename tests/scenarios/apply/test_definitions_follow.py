@@ -1,4 +1,4 @@
-"""Indexes, constraints and comments follow to a slave under traffic, wherever the round that brings them is killed."""
+"""Indexes, constraints and comments follow to a slave under traffic, also if the follower is killed at any step."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -79,7 +79,7 @@ CHANGES: dict[str, tuple[list[str], str, str]] = {
 
 
 def defined(rig: Rig) -> list[dict[Place, str | None]]:
-    """What master and slave have beyond columns."""
+    """The definitions of master and slave beyond columns."""
     tables = [TableName("public", "t"), TableName("public", "Parent; --")]
     of_master = OfMaster.read(schemas, rig.master, tables, tables).made_from
     return [{one.place: one.definition for one in of_master}, by_place(following.present(rig.slave, tables))]
@@ -97,7 +97,7 @@ def await_same(rig: Rig) -> None:
 
 @contextmanager
 def traffic(rig: Rig) -> Iterator[None]:
-    """Rows come and go that each state of the tables takes."""
+    """Inserts and deletes rows that are valid in each state of the tables."""
     stop = threading.Event()
 
     def write() -> None:
@@ -121,7 +121,7 @@ def traffic(rig: Rig) -> Iterator[None]:
 
 
 def follow(rig: Rig, kinds: Collection[str]) -> None:
-    """All of `kinds` are made, renamed and dropped, each while rows come."""
+    """Creates, renames and drops all of `kinds`, each while rows are written."""
     with rig.apply() as running:
         with traffic(rig):
             await_followed(rig, running)
@@ -139,7 +139,7 @@ def follow(rig: Rig, kinds: Collection[str]) -> None:
     assert not defined(rig)[1]
 
 
-def test_what_the_master_makes_renames_and_drops_follows(rig: Callable[..., Rig]) -> None:
+def test_created_renamed_and_dropped_definitions_follow(rig: Callable[..., Rig]) -> None:
     follow(rig(TABLES), [kind for kind in CHANGES if kind != "a unique constraint"])
 
 
@@ -156,10 +156,10 @@ def test_each_kind_follows_alone(rig: Callable[..., Rig], kind: str, event_trigg
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process is killed."""
 
 
-def test_what_a_column_was_missing_for_follows_as_soon_as_the_column_does(
+def test_a_definition_follows_as_soon_as_its_column_exists(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(definition_follower, "AGAIN_SECONDS", 3600.0)
@@ -226,7 +226,7 @@ def test_a_round_that_is_killed_at_any_step_is_done_by_the_next(
 
 
 @pytest.mark.long
-def test_an_index_holds_up_nobody_and_is_built_anew_where_it_was_not_finished(rig: Callable[..., Rig]) -> None:
+def test_an_index_is_built_concurrently_and_again_if_it_is_invalid(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     with pair.apply() as running:
         await_followed(pair, running)
@@ -247,7 +247,7 @@ def test_an_index_holds_up_nobody_and_is_built_anew_where_it_was_not_finished(ri
 
 
 @pytest.mark.long
-def test_what_the_slave_has_of_its_own_and_what_somebody_removed_there_stays_so(rig: Callable[..., Rig]) -> None:
+def test_the_slaves_own_definitions_and_removed_ones_are_left_alone(rig: Callable[..., Rig]) -> None:
     pair = rig(f"{TABLES} CREATE INDEX removed ON public.t (v)")
     pair.slave.execute("DROP INDEX public.removed; CREATE INDEX own ON public.t (n)")
     with pair.apply() as running:
@@ -264,7 +264,7 @@ def indexes(rig: Rig) -> set[str]:
 
 
 @pytest.mark.long
-def test_by_policy_a_person_is_told_or_the_apply_stops_until_he_has_done_it(
+def test_the_policy_only_reports_or_stops_the_apply_until_it_is_done(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     pair = rig(TABLES)
@@ -285,7 +285,7 @@ def test_by_policy_a_person_is_told_or_the_apply_stops_until_he_has_done_it(
 
 
 def await_followed(rig: Rig, running: Applying) -> None:
-    """The first round is over: from now on what is new follows."""
+    """Waits for the end of the first round; from now on new definitions follow."""
     store = DefinitionStore(rig.slave, rig.pair.prefix, rig.schema, rig.name)
     rig.await_that(lambda: store.read() is not None, 30)
     rig.await_normal_mode(running)

@@ -1,4 +1,4 @@
-"""Safe mode where a unique value is in another row's hand: no row that the master keeps is lost for it."""
+"""Safe mode when another row has a unique value: no row of the master is lost."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ CHANGE = "UPDATE public.p SET u = 9 WHERE id = 1"
 
 
 def start(pair: Rig) -> None:
-    """The rows are on both sides."""
+    """Inserts the rows on both sides."""
     with pair.apply():
         pair.master.execute(ROWS.encode())
         pair.await_current()
@@ -35,7 +35,7 @@ def start(pair: Rig) -> None:
 
 
 @pytest.mark.parametrize("stage", [20_000, 1])
-def test_a_start_after_drift_makes_both_rows_the_masters(
+def test_a_start_after_drift_repairs_both_rows(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture, stage: int
 ) -> None:
     pair = rig(TABLES, stage=stage)
@@ -53,9 +53,7 @@ def test_a_start_after_drift_makes_both_rows_the_masters(
 
 
 @pytest.mark.parametrize("options", [{"safe": True}, {"policy": "overwrite"}], ids=["safe_mode: true", "overwrite"])
-def test_where_safe_mode_is_always_on_no_row_is_lost_either(
-    rig: Callable[..., Rig], options: dict[str, object]
-) -> None:
+def test_no_row_is_lost_in_permanent_safe_mode(rig: Callable[..., Rig], options: dict[str, object]) -> None:
     pair = rig(TABLES, **options)
     start(pair)
     with pair.apply():
@@ -77,7 +75,7 @@ def test_where_safe_mode_is_always_on_no_row_is_lost_either(
         "TRUNCATE public.p, public.c; INSERT INTO public.p VALUES (1, 9)",
     ],
 )
-def test_what_follows_in_the_window_is_heeded(rig: Callable[..., Rig], later: str) -> None:
+def test_later_changes_of_the_window_are_considered(rig: Callable[..., Rig], later: str) -> None:
     pair = rig(TABLES, safe=True)
     start(pair)
     pair.slave.execute(HAND.encode())
@@ -101,7 +99,7 @@ def test_rows_that_one_slice_displaces_come_back_with_a_later_one(rig: Callable[
 
 @contextmanager
 def set_aside(pair: Rig) -> Iterator[None]:
-    """The one change that another hand's row is in the way of is set aside; the apply goes on."""
+    """In the block the change is a reject, because of a row that somebody inserted on the slave; the apply goes on."""
     start(pair)
     with pair.apply() as running:
         pair.await_normal_mode(running)
@@ -112,7 +110,7 @@ def set_aside(pair: Rig) -> Iterator[None]:
 
 
 def asked_by_force(pair: Rig) -> tuple[RejectStatus, str]:
-    """The one change that is set aside, applied by force: what became of it, and the answer."""
+    """Applies the one reject by force; returns its status and the answer."""
     store = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1")
     every = tuple(RejectStatus)
     (reject,) = store.read(every)
@@ -129,7 +127,7 @@ def test_a_change_applied_by_force_takes_no_row_away(rig: Callable[..., Rig]) ->
         assert pair.differences() == {}
 
 
-def test_where_foreign_keys_act_it_is_refused_by_name(rig: Callable[..., Rig]) -> None:
+def test_it_is_refused_if_foreign_keys_act_and_names_them(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, policy="reject", slave_role=True)
     with set_aside(pair):
         before = pair.differences()
@@ -139,7 +137,7 @@ def test_where_foreign_keys_act_it_is_refused_by_name(rig: Callable[..., Rig]) -
         assert pair.differences() == before
 
 
-def test_a_start_after_drift_stops_where_a_row_could_take_others_along(rig: Callable[..., Rig]) -> None:
+def test_a_start_after_drift_stops_if_a_deletion_could_cascade(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, slave_role=True, interval=30.0)
     start(pair)
     pair.slave.execute(HAND.encode())
@@ -205,9 +203,7 @@ CREATE TABLE public.c (id int PRIMARY KEY, p int REFERENCES public.p ON DELETE C
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("column", ["id", "x"])
-def test_an_identity_of_rows_that_others_refer_to_takes_none_along(
-    rig: Callable[..., Rig], column: str, safe: bool
-) -> None:
+def test_a_referred_row_with_an_identity_stops_the_apply(rig: Callable[..., Rig], column: str, safe: bool) -> None:
     pair = rig(IDENTITIES, slave_role=True, safe=safe)
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.p DEFAULT VALUES; INSERT INTO public.p DEFAULT VALUES")
@@ -242,7 +238,7 @@ EXCHANGE = "UPDATE public.p SET u = 9 - u WHERE id IN (4, 5)"
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("tables", AT_THE_COMMIT)
-def test_a_start_after_drift_that_only_the_commit_finds_makes_all_rows_the_masters(
+def test_a_start_after_drift_that_only_the_commit_finds_repairs_all_rows(
     rig: Callable[..., Rig], tables: str, stage: int
 ) -> None:
     pair = rig(AT_THE_COMMIT[tables], slave_role=True, stage=stage)

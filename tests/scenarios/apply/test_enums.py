@@ -1,4 +1,4 @@
-"""Enums change on the slave as on the master, before the first row that uses what changed."""
+"""Enums change on the slave as on the master, before the first row that uses the change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -135,7 +135,7 @@ def test_rows_written_while_a_label_is_renamed_arrive(rig: Callable[..., Rig], t
 
 
 @pytest.mark.parametrize("moment", ["before the change", "after it"])
-def test_a_writer_that_does_not_end_keeps_no_label_from_being_renamed(rig: Callable[..., Rig], moment: str) -> None:
+def test_a_long_transaction_does_not_block_renaming_a_label(rig: Callable[..., Rig], moment: str) -> None:
     pair = rig(TABLES)
     with connect(pair.pair.master_info, application="test") as other:
         other.execute("INSERT INTO public.plain VALUES (1, 'sad')")

@@ -1,4 +1,4 @@
-"""A transaction that never fits is taken out of a slave's queue: its tables wait for a load, all others go on."""
+"""A person removes a transaction that never fits from a slave's queue: its tables wait for a load, others go on."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -42,7 +42,7 @@ def inconsistent(pair: Rig) -> set[TableName]:
 
 
 def stuck(pair: Rig) -> None:
-    """The apply stops at a transaction that changes `bad` and the odd table; one of `good` follows it."""
+    """The apply stops at a transaction that changes `bad` and the table with the odd name; one of `good` follows it."""
     pair.master.execute("INSERT INTO public.bad VALUES (1, 'a'), (2, 'b')")
     with pair.apply() as running:
         pair.await_current()
@@ -93,7 +93,7 @@ def test_a_table_that_is_being_loaded_is_not_taken_out(rig: Callable[..., Rig]) 
         remove(pair)
 
 
-def test_of_a_queue_that_moves_nothing_is_removed(rig: Callable[..., Rig]) -> None:
+def test_nothing_is_removed_while_the_gate_is_open(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
     with pytest.raises(GateOpen):
@@ -114,7 +114,7 @@ def task(pair: Rig, monkeypatch: pytest.MonkeyPatch, **params: Any) -> TaskConte
     return TaskContext(pair.pair.replication, "dr1", context, ("dr1",))
 
 
-def test_the_dag_removes_it_and_wants_a_reason(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dag_removes_it_and_needs_a_reason(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     pair = rig(TABLES)
     pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
     Gate(pair.store, pair.pair.prefix, "dr1").close(ERROR, "apply", "x")

@@ -1,4 +1,4 @@
-"""Foreign keys of the slave that act, in an account that may not switch them off: no false drift, and no row lost."""
+"""Foreign keys of the slave that change rows, if the account may not disable them: no false drift, no row lost."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -108,7 +108,7 @@ def test_any_interleaving_of_cascades_is_followed(
 
 
 def play(link: psycopg.Connection[Any], statement: str, a: int, b: int) -> None:
-    """A statement that the master's constraints or another's locks refuse is undone alone."""
+    """Runs a statement; one that the master's constraints or another session's locks refuse is undone alone."""
     if statement == "COMMIT":
         link.commit()
         return
@@ -129,7 +129,7 @@ def play(link: psycopg.Connection[Any], statement: str, a: int, b: int) -> None:
         ("UPDATE public.g SET v = 7 WHERE p = 1 AND n = 2", "public.g, row p = '1', n = '2', m = '1': UPDATE expected"),
     ],
 )
-def test_what_another_hand_did_is_found_behind_a_cascade(rig: Callable[..., Rig], hand: str, said: str) -> None:
+def test_a_local_change_is_found_behind_a_cascade(rig: Callable[..., Rig], hand: str, said: str) -> None:
     pair = rig(TABLES, slave_role=True)
     with pair.apply() as running:
         pair.master.execute(ROWS.encode())
@@ -145,7 +145,7 @@ LOOSE = "CREATE TABLE public.p (id int PRIMARY KEY); CREATE TABLE public.c (id i
 
 
 @pytest.mark.parametrize("when", ["before the start", "while it runs"])
-def test_a_foreign_key_that_only_the_slave_has_takes_no_row_along(rig: Callable[..., Rig], when: str) -> None:
+def test_a_foreign_key_that_only_the_slave_has_deletes_no_row(rig: Callable[..., Rig], when: str) -> None:
     pair = rig(LOOSE, slave_role=True)
     if when == "before the start":
         pair.slave.execute(ALONE.encode())
@@ -166,7 +166,7 @@ def test_a_foreign_key_that_only_the_slave_has_takes_no_row_along(rig: Callable[
     assert pair.differences() == {}
 
 
-def test_a_foreign_key_to_rows_that_are_the_slaves_own_is_nobody_elses_affair(rig: Callable[..., Rig]) -> None:
+def test_foreign_keys_of_the_slaves_own_tables_act(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.p (id int PRIMARY KEY)", slave_role=True)
     pair.slave.execute("CREATE TABLE public.own (p int REFERENCES public.p ON DELETE CASCADE)")
     with pair.apply():

@@ -1,4 +1,4 @@
-"""An admin holds a slave back, on real servers: Redis emptied, the slave down, a slave of an earlier version."""
+"""An admin closes the gate of a slave, on real servers: Redis emptied, slave down, a slave of an old version."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def rows(pair: Rig) -> list[str]:
 
 
 def await_closed(pair: Rig, running: Applying) -> None:
-    """The apply waits and says who closed the gate, and why."""
+    """Waits until the apply waits and names who closed the gate, and why."""
 
     def says() -> bool:
         said = str(running.loop.report.status.read().get("activity"))
@@ -69,7 +69,7 @@ def test_a_closed_gate_stays_closed_when_redis_is_emptied(rig: Callable[..., Rig
 
 
 def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[..., Rig]) -> None:
-    """The closure stands on the slave only, as when Redis is emptied between the apply's look at it and the commit."""
+    """The closure is only on the slave, as when Redis is emptied between the apply's check and the commit."""
     pair = rig(TABLE)
     with pair.apply() as running:
         pair.await_current()
@@ -86,7 +86,7 @@ def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[
     assert pair.differences() == {}
 
 
-def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_told(rig: Callable[..., Rig]) -> None:
+def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_reported(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with pytest.raises(NotKept, match=r"in Redis only: .*127\.0\.0\.1:1/.* Close it again"):
         hold(pair, down(pair)).close("anna", WHY)
@@ -107,14 +107,14 @@ def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_told(rig:
     assert pair.differences() == {}
 
 
-def test_without_redis_nothing_is_closed(rig: Callable[..., Rig]) -> None:
+def test_without_redis_closing_fails(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with pytest.raises(StoreUnreachable):
         hold(pair, redis_url="redis://127.0.0.1:1/0").close("anna", WHY)
     assert pair.checkpoint.closed == ""
 
 
-def test_an_opening_that_redis_did_not_hear_of_is_repeated(rig: Callable[..., Rig]) -> None:
+def test_an_opening_that_did_not_reach_redis_is_repeated(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     hold(pair).close("anna", WHY)
     with pytest.raises(StoreUnreachable):

@@ -1,4 +1,4 @@
-"""The end of safe mode: the exit point goes first, durably; and who looks is told."""
+"""The end of safe mode: first the exit point is deleted, durably; status and log report it."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ LOCK = 7_001
 
 @pytest.fixture
 def slave() -> Iterator[PostgresServer]:
-    """A server on which commits of the apply's account are written as late as PostgreSQL can."""
+    """A server on which commits of the apply's account are flushed as late as PostgreSQL can."""
     with servers() as make:
         server = make("slave")
         server.start(die_with_parent=True)
@@ -41,7 +41,7 @@ def careless(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Rig]:
-    """A pair whose slave is that server, with an exit point that is passed already."""
+    """A pair on that server, with an exit point that is passed already."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     places = iter([database(), slave.info()])
     pair = Rig.normal(lambda **_: next(places), redis_url, tmp_path, TABLE, kept=request.param)
@@ -57,7 +57,7 @@ def leave_exit_point(pair: Rig) -> None:
 
 
 @pytest.mark.parametrize("what", ["claim", "clear_exit"])
-def test_a_crash_right_after_it_undoes_neither_an_epoch_nor_the_end_of_safe_mode(
+def test_a_crash_right_after_it_keeps_the_epoch_and_the_end_of_safe_mode(
     careless: Rig, slave: PostgresServer, what: str
 ) -> None:
     written: list[Checkpoint] = []
@@ -87,7 +87,7 @@ def test_a_crash_right_after_it_undoes_neither_an_epoch_nor_the_end_of_safe_mode
 def test_the_mode_is_on_while_the_exit_point_goes(
     rig: Callable[..., Rig], kept: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Clearing it is held up, its session is killed; then it is let go."""
+    """The deletion of the exit point waits for a lock, its session is killed; then the lock is released."""
     caplog.set_level("INFO", "sluice.apply")
     pair = rig(TABLE, kept=kept)
     leave_exit_point(pair)
@@ -118,7 +118,7 @@ def test_the_mode_is_on_while_the_exit_point_goes(
 
 
 def held_up(pair: Rig) -> list[int]:
-    """The session that waits to clear the exit point."""
+    """The session that waits to delete the exit point."""
     rows = pair.slave.execute(
         "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
@@ -155,7 +155,7 @@ def test_killed_between_clearing_the_exit_point_and_leaving(rig: Callable[..., R
         assert pair.differences() == {}
 
 
-def test_the_log_and_the_status_say_why_it_is_on_when_it_ends_and_that_it_has(
+def test_log_and_status_show_reason_and_end_of_safe_mode(
     rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "sluice.apply")

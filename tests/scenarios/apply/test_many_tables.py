@@ -1,4 +1,4 @@
-"""A window over many tables, most of them alike: partitions of one, or tables of tenants."""
+"""A window over many tables, most of them with the same columns: partitions of one, or tables of tenants."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ HOSTILE = """'"' || g || E'\\\\ ]]> <&> \t' || CASE WHEN g % 3 = 0 THEN '{NULL}'
 
 
 def changed(pair: Rig) -> None:
-    """Every kind of change in each of the tables, in one transaction."""
+    """Makes every kind of change in each of the tables, in one transaction."""
     with pair.master.transaction():
         for place, table in enumerate(ALIKE):
             for statement in (
@@ -67,7 +67,7 @@ def test_every_table_gets_its_own_changes_and_a_touched_row_is_named(rig: Callab
     assert pair.rows(pair.slave, pair.tables(pair.slave)[0]) == before, "the whole window was undone"
 
 
-def test_they_come_again_in_safe_mode(rig: Callable[..., Rig]) -> None:
+def test_changes_come_again_in_safe_mode(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with pair.apply():
         pair.await_current()

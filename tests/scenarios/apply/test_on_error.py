@@ -1,4 +1,4 @@
-"""A table whose changes cannot be applied is left out alone, if the configuration says so; a load mends it."""
+"""A table whose changes cannot be applied is left out alone, if the configuration says so, until a load."""
 
 import pytest
 
@@ -16,8 +16,8 @@ BAD, GOOD = TableName("public", "bad"), TableName("public", "good")
 
 
 def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False, role: bool = False) -> Rig:
-    """A slave that is NORMAL with two tables; `more`: further DDL. `by_table`: only the line of the tables isolates.
-    `role`: no account is a superuser."""
+    """A slave that is NORMAL with two tables; `more`: further DDL. `by_table`: `on_error: isolate` is only in the line
+    of the tables. `role`: no account is a superuser."""
     isolate = {"on_error": "isolate"}
     pair = pair_of(
         tables={"public.*": isolate if by_table else {}},
@@ -40,7 +40,7 @@ def normal(pair_of: MakePair, more: str = "", *, by_table: bool = False, role: b
 
 
 def spoil(pair: Rig) -> None:
-    """A row of the slave is not what the master has, and changes there."""
+    """Changes a row on the slave, and then on the master."""
     pair.slave.execute("UPDATE public.bad SET v = 'by hand' WHERE id = 7")
     with pair.master.transaction():
         pair.master.execute("UPDATE public.bad SET v = 'new' WHERE id < 10")
@@ -121,7 +121,7 @@ def test_a_table_that_others_refer_to_stops_the_slave_and_says_why(pair_of: Make
     assert not pair.checkpoint.tables.not_ready
 
 
-def test_a_table_says_for_itself_what_becomes_of_it(pair_of: MakePair) -> None:
+def test_on_error_of_a_table_overrides_that_of_all(pair_of: MakePair) -> None:
     pair = normal(pair_of, by_table=True)
     with pair.apply() as running:
         pair.await_normal_mode(running)
@@ -130,7 +130,7 @@ def test_a_table_says_for_itself_what_becomes_of_it(pair_of: MakePair) -> None:
         assert list(pair.checkpoint.tables) == [BAD]
 
 
-def test_without_it_a_conflict_stops_the_slave(pair_of: MakePair) -> None:
+def test_by_default_a_conflict_stops_the_slave(pair_of: MakePair) -> None:
     pair = pair_of(interval=0.1)
     pair.begin("CREATE TABLE public.bad (id int PRIMARY KEY, v text); CREATE TABLE public.good (LIKE public.bad)")
     pair.master.execute("INSERT INTO public.bad SELECT g, 'old' FROM generate_series(1, 9) g")

@@ -1,4 +1,4 @@
-"""The password or the address of a database changes while an apply runs with the former one."""
+"""The password or the address of a database changes while an apply runs with the old one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"
 
 @pytest.fixture
 def pair(rig: Callable[..., Rig]) -> Rig:
-    """Its slave's account is no superuser: it changes its own password."""
+    """A pair whose slave's account is no superuser: it changes its own password."""
     return rig(TABLE, slave_role=True)
 
 
@@ -29,13 +29,13 @@ def with_password(pair: Pair, password: str) -> Pair:
 
 
 def change_password(pair: Rig) -> Pair:
-    """Changes the password of the slave's account; the pair with the new one."""
+    """Changes the password of the slave's account; returns the pair with the new one."""
     pair.slave.execute("ALTER ROLE CURRENT_USER PASSWORD 'the new one'")
     return with_password(pair.pair, "the new one")
 
 
 def disconnect(pair: Rig) -> None:
-    """Ends the sessions of the apply on the slave."""
+    """Ends the apply's sessions on the slave."""
     ended = pair.slave.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE application_name LIKE 'sluice DEMO%' AND datname = current_database()"
@@ -47,7 +47,7 @@ def closures(pair: Rig) -> list[str]:
     return [closure.name for closure in Gate(pair.store, pair.pair.prefix, pair.name).closures()]
 
 
-def test_an_apply_whose_password_was_changed_ends_for_one_that_has_the_new_one(pair: Rig) -> None:
+def test_an_apply_with_an_outdated_password_ends_and_restarts_with_the_new_one(pair: Rig) -> None:
     pair.master.execute("INSERT INTO public.t VALUES (1, 'before')")
     with (
         pytest.raises(ConnectionsOutdated, match=r"authentication failed.* Airflow has them"),
@@ -76,14 +76,14 @@ def test_a_comparison_with_the_new_password_ends_an_apply_that_has_the_former_on
     assert closures(pair) == []
 
 
-def test_a_password_that_never_was_good_closes_the_gate_and_needs_a_person(pair: Rig) -> None:
+def test_a_wrong_password_closes_the_gate_and_needs_a_person(pair: Rig) -> None:
     pair.pair = with_password(pair.pair, "not this one")
     with pytest.raises(LoginRefused), pair.apply():
         pair.await_that(lambda: False)
     assert closures(pair) == [ERROR]
 
 
-def test_after_a_long_outage_the_job_ends_for_one_that_may_have_another_address(
+def test_after_a_long_outage_the_job_ends_and_restarts_with_current_connections(
     pair: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outages, "LONG_OUTAGE_SECONDS", 0.4)

@@ -1,4 +1,4 @@
-"""Partitions that come and go on the master, and a slave that has one plain table."""
+"""Partitions are created and dropped on the master; the slave has one plain table."""
 
 import math
 from collections.abc import Callable
@@ -149,7 +149,8 @@ def test_a_partition_that_is_made_again_stops_no_window_in_slices(rig: Callable[
 
 
 def waits_for_a_lock(pair: Rig) -> bool:
-    """Whether the apply does. What follows definitions beside it may wait as well, and has no name while it starts."""
+    """Whether the apply waits for a lock. The sessions of the follower may wait as well; they have no name while they
+    start."""
     waiting = pair.slave.execute(
         "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted "
         "AND l.relation = 'public.\"Parted\"'::regclass AND a.application_name = %s",
@@ -159,7 +160,7 @@ def waits_for_a_lock(pair: Rig) -> bool:
 
 
 def make(pair: Rig) -> None:
-    """The tables on both sides, captured, without rows."""
+    """Creates the tables on both sides, captured, without rows."""
     for statement in MASTER:
         pair.master.execute(statement.encode())
     for statement in SLAVE:
@@ -174,7 +175,7 @@ def fill(pair: Rig) -> None:
 
 
 def drop_event_triggers(pair: Rig) -> None:
-    """What changes from here on is found by comparison."""
+    """Drops the event triggers: later changes are found by comparison."""
     names = pair.master.execute("SELECT string_agg(quote_ident(evtname), ', ') FROM pg_event_trigger").fetchone()
     assert names is not None
     pair.master.execute(f"DROP EVENT TRIGGER {names[0]}".encode())

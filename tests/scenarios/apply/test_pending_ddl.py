@@ -1,6 +1,8 @@
-"""A slave whose DDL commits by itself, as of Oracle and MySQL: the apply ends at each step; none is lost or doubled.
+"""A slave whose DDL commits by itself, like Oracle and MySQL: the apply ends at each step; no change is lost or
+doubled.
 
-PostgreSQL plays that slave: told that its DDL is no part of a transaction, the apply gives it one of its own.
+PostgreSQL plays that slave: the vendor says that its DDL is not transactional, and the apply runs it in a transaction
+of its own.
 """
 
 import traceback
@@ -45,11 +47,12 @@ WHERE attrelid = 'public.t'::regclass AND attnum > 0 AND NOT attisdropped ORDER 
 
 
 class Killed(Transient):
-    """The apply's connections are gone, and it takes over anew."""
+    """The apply's connections are lost, and a new apply takes over."""
 
 
 class Strikes:
-    """Strikes at the first transaction of the slave after a start, then at the second after the next one, and so on."""
+    """Kills the apply at the first transaction of the slave after a start, then at the second one after the next start,
+    and so on."""
 
     def __init__(self, after_commit: bool) -> None:
         self.after_commit = after_commit
@@ -89,7 +92,7 @@ def ddl_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: int = 20, **options: object) -> Rig:
-    """A pair with changes that wait, the statements in one transaction."""
+    """A pair with waiting changes, the statements in one transaction."""
     pair = rig(tables, **options)
     pair.master.execute(
         f"INSERT INTO public.t SELECT g, {rows + 1} - g, 'a' FROM generate_series(1, {rows}) g".encode()
@@ -103,7 +106,7 @@ def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: i
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("strikes", ["before each commit", "after each commit"], indirect=True)
 @pytest.mark.parametrize("case", [*CASES, "in layers"])
-def test_wherever_it_ends_the_slave_becomes_as_the_master(rig: Callable[..., Rig], strikes: Strikes, case: str) -> None:
+def test_the_slave_ends_equal_wherever_the_apply_ends(rig: Callable[..., Rig], strikes: Strikes, case: str) -> None:
     tables, statements = LAYERED if case == "in layers" else CASES[case]
     pair = waiting(rig, tables, statements)
     with pair.apply():

@@ -24,7 +24,7 @@ TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"
 
 @contextmanager
 def applying(pair: Rig) -> Iterator[threading.Thread]:
-    """As the job does it, with this rig's connections."""
+    """Runs the apply as the job does, with this rig's connections."""
     stop = threading.Event()
     connections = {"m": pair.pair.master_info, "s": pair.pair.slave_info}
 
@@ -56,7 +56,7 @@ def status(pair: Rig) -> Status:
 
 
 def strict(pair: Rig, epoch: int) -> bool:
-    """Whether an apply of a later epoch is in normal mode. Between two of them there is no status."""
+    """Whether an apply of a later epoch is in normal mode. Between two applies there is no status."""
     said = status(pair).read()
     return said.get("epoch", 0) > epoch and str(said["safe_mode"]).startswith("off")
 
@@ -92,7 +92,7 @@ def test_nothing_is_lost_while_the_file_changes_again_and_again(rig: Callable[..
     assert pair.differences() == {}
 
 
-def test_what_does_not_concern_the_apply_leaves_it_alone(rig: Callable[..., Rig]) -> None:
+def test_unrelated_changes_of_the_file_do_not_restart_the_apply(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with applying(pair):
         pair.await_current()
@@ -106,7 +106,7 @@ def test_what_does_not_concern_the_apply_leaves_it_alone(rig: Callable[..., Rig]
         assert pair.checkpoint.epoch == epoch
 
 
-def test_a_broken_file_changes_nothing_and_is_told(rig: Callable[..., Rig]) -> None:
+def test_a_broken_file_changes_nothing_and_is_reported(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
     with applying(pair):
         pair.await_current()
@@ -135,7 +135,7 @@ KEYLESS = f"{TABLE}; CREATE TABLE public.counted (n int)"
 
 
 def edited_again_and_again(pair: Rig, turns: int, running: Callable[[], bool]) -> None:
-    """The file changes, under traffic, until each time another apply has taken over."""
+    """Changes the file again and again under traffic, each time until a new apply has taken over."""
     for turn in range(turns):
         epoch, row = pair.checkpoint.epoch, 0
         edit(pair, f"lease: {2.0 + turn}", f"lease: {3.0 + turn}")
@@ -147,7 +147,7 @@ def edited_again_and_again(pair: Rig, turns: int, running: Callable[[], bool]) -
             assert running()
 
 
-def test_of_two_applies_whose_file_changes_one_at_a_time_applies(rig: Callable[..., Rig]) -> None:
+def test_only_one_of_two_applies_works_when_the_file_changes(rig: Callable[..., Rig]) -> None:
     pair = rig(KEYLESS)
     with applying(pair) as one:
         pair.await_current()

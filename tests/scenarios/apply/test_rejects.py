@@ -1,4 +1,4 @@
-"""Changes that do not fit are set aside, and can be applied after all."""
+"""Changes that do not match become rejects, and can be applied later."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def rejects(pair: Rig) -> list[Reject]:
 
 
 def ask(pair: Rig, number: int, *, force: bool = False) -> Reject:
-    """Asks for it, and returns what became of it."""
+    """Requests it, and returns the result."""
     assert store(pair).move([number], RejectStatus.ASKED, "anna", force=force) == [number]
     found: list[Reject] = []
 
@@ -41,7 +41,7 @@ def ask(pair: Rig, number: int, *, force: bool = False) -> Reject:
 
 
 def set_aside(pair: Rig, on_slave: str, on_master: str) -> Reject:
-    """A change of the master that does not fit, since the slave was changed by hand before it."""
+    """A change of the master that does not match, since the slave was changed by hand before it."""
     pair.slave.execute(on_slave)
     pair.master.execute(on_master)
     pair.await_current()
@@ -67,9 +67,7 @@ def filled(rig: Callable[..., Rig], **options: Any) -> Rig:
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
-    rig: Callable[..., Rig], staged: bool
-) -> None:
+def test_a_reject_has_the_expected_row_and_the_slaves(rig: Callable[..., Rig], staged: bool) -> None:
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1; DELETE FROM public.t WHERE id = 2")
@@ -92,7 +90,7 @@ def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
     assert there.held == '<col name="id">9</col><col name="a">mine</col><col name="b" type="null"></col>'
 
 
-def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., Rig]) -> None:
+def test_rejects_apply_to_a_mended_row(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
         by_hand = "UPDATE public.t SET a = 'mine' WHERE id = 1"
@@ -118,7 +116,7 @@ def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., R
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("later", ["window", "same window", "truncate"])
-def test_an_older_state_comes_back_only_by_force(rig: Callable[..., Rig], later: str, staged: bool) -> None:
+def test_an_outdated_reject_needs_force(rig: Callable[..., Rig], later: str, staged: bool) -> None:
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("INSERT INTO public.t VALUES (7, 'x', 7)")
@@ -144,7 +142,7 @@ def test_an_older_state_comes_back_only_by_force(rig: Callable[..., Rig], later:
         assert "(7,x,7)" in rows(pair)
 
 
-def test_a_dropped_one_is_settled(rig: Callable[..., Rig]) -> None:
+def test_a_dropped_reject_is_settled(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
         reject = set_aside(pair, "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET b = 11 WHERE id = 1")
@@ -155,7 +153,7 @@ def test_a_dropped_one_is_settled(rig: Callable[..., Rig]) -> None:
 
 
 def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
-    """The session dies after the change was made and before its commit; what was asked for stays asked for."""
+    """The session dies after the change was made and before its commit; the request is kept."""
     pair = filled(rig)
     pair.slave.execute(
         """
@@ -185,7 +183,7 @@ def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
         assert pair.differences() == {}
 
 
-def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..., Rig]) -> None:
+def test_a_request_made_before_the_apply_starts_is_carried_out(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
         reject = set_aside(pair, "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET b = 11 WHERE id = 1")
@@ -196,7 +194,7 @@ def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_what_was_set_aside_under_another_policy_is_still_answered(rig: Callable[..., Rig], force: bool) -> None:
+def test_rejects_of_another_policy_can_still_be_settled(rig: Callable[..., Rig], force: bool) -> None:
     pair = filled(rig)
     with applying(pair):
         by_hand = "UPDATE public.t SET a = 'mine' WHERE id = 1"
@@ -210,7 +208,7 @@ def test_what_was_set_aside_under_another_policy_is_still_answered(rig: Callable
     assert ("(1,a,11)" if force else "(1,mine,1)") in rows(pair)
 
 
-def test_an_outage_sets_nothing_aside(rig: Callable[..., Rig]) -> None:
+def test_an_outage_makes_no_reject(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
         for number in range(5):
@@ -266,7 +264,7 @@ REFUSALS = {
 @pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("by", REFUSALS)
-def test_what_else_the_slave_refuses_is_named_with_its_row(
+def test_other_refusals_of_the_slave_are_named_with_the_row(
     rig: Callable[..., Rig], by: str, policy: str, stage: int
 ) -> None:
     on_slave, said = REFUSALS[by]

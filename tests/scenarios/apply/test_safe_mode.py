@@ -1,8 +1,7 @@
-"""Safe mode on real servers: what the slave has already comes again, and the end is the same.
+"""Safe mode on real servers: applied changes come again, and the end is the same.
 
-Every shape of table is taken through a history of transactions. The checkpoint is then set back to
-each of them in turn, while the slave keeps its rows: what an apply meets that died between applying
-and writing down how far it came.
+Every shape of table goes through a history of transactions. The checkpoint is then set back to each of them in turn,
+while the slave keeps its rows. An apply finds this state if it died between applying and writing its checkpoint.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from tests.scenarios.apply.shapes import AGAIN, EXAMPLE, SHAPES
 
 
 def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
-    """Applies the transactions one by one; the checkpoint before each, and after the last."""
+    """Applies the transactions one by one; returns the checkpoint before each, and after the last."""
     places: list[Position] = []
 
     def here() -> Position:
@@ -36,7 +35,7 @@ def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("shape", AGAIN)
-def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> None:
+def test_applied_changes_come_again(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
     for place in play(pair, SHAPES[shape].history):
@@ -48,7 +47,7 @@ def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> No
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", AGAIN)
-def test_it_goes_on_with_more_after_each_step_back(rig: Callable[..., Rig], shape: str) -> None:
+def test_each_repetition_reaches_one_transaction_further(rig: Callable[..., Rig], shape: str) -> None:
     """After each transaction the checkpoint falls back by one, two, … and the window reaches one further."""
     pair = rig(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
@@ -63,7 +62,7 @@ def test_it_goes_on_with_more_after_each_step_back(rig: Callable[..., Rig], shap
         assert pair.differences() == {}
 
 
-def test_the_example_of_the_seed_ends_as_it_says(rig: Callable[..., Rig]) -> None:
+def test_the_example_of_the_seed_ends_as_described(rig: Callable[..., Rig]) -> None:
     pair = rig(EXAMPLE.tables)
     first = play(pair, EXAMPLE.history)[0]
     wanted = ["(123,888999,abc)", "(999,888888,abc888)"]

@@ -1,6 +1,6 @@
 """Every shape of table in normal mode: strict, yet nothing that a master does is taken for drift.
 
-With an account that may switch the slave's foreign keys and triggers off, and with one on which they act.
+With an account that may disable the slave's foreign keys and triggers, and with one under which they act.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ IN_THE_WAY = (
 
 
 def cases(*windows: str) -> pytest.MarkDecorator:
-    """Every shape with both accounts (`ordinary`: nobody's superuser) and all ways of windows."""
+    """Every shape with both accounts (`ordinary`: no superuser) and all kinds of windows."""
     return pytest.mark.parametrize(
         ("shape", "ordinary", "way"),
         [
@@ -77,7 +77,7 @@ def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("shape", [name for name in AGAIN if name in ORDINARY])
-def test_what_was_applied_comes_again_where_foreign_keys_act(rig: Callable[..., Rig], shape: str) -> None:
+def test_applied_changes_come_again_under_acting_foreign_keys(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=True)
     places = []
     with pair.apply():

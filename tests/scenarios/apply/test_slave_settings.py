@@ -1,4 +1,4 @@
-"""Whatever the slave's database and roles have set, the apply writes what the master has, or waits."""
+"""Whatever settings the slave's database and roles have, the apply writes the master's values, or waits."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def test_the_settings_of_the_slave_change_no_value(rig: Callable[..., Rig], sett
         assert pair.differences() == {}
 
 
-def test_a_slave_that_takes_no_connections_for_a_while_is_waited_for(
+def test_a_slave_that_refuses_connections_for_a_while_is_awaited(
     rig: Callable[..., Rig], postgres: PostgresServer
 ) -> None:
     pair = rig("CREATE TABLE public.t (id int PRIMARY KEY)")

@@ -1,4 +1,4 @@
-"""Normal mode finds what another hand did on the slave, and takes nothing else for it."""
+"""Normal mode finds every row that somebody changed on the slave, and reports no other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ def settled(pair: Rig, running: Any) -> None:
 
 
 def silent(pair: Rig, *statements: str) -> None:
-    """What a person does on the slave."""
+    """Runs a person's statement on the slave."""
     for statement in statements:
         pair.slave.execute(statement.encode())
 
@@ -125,7 +125,7 @@ CREATE DOMAIN public.short AS varchar(3) CHECK (length(VALUE) > 1);
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rows", [40, LARGE])
 def test_no_type_is_taken_for_drift(rig: Callable[..., Rig], rows: int) -> None:
-    """Each value as the slave's column holds it: other lengths and scales there are no drift."""
+    """Values are compared in the type of the slave's column: other lengths and scales are no drift."""
     on_master = ", ".join(f"{name} {type_}" for name, (type_, _, _) in TYPES.items())
     pair = rig(f"{OWN_TYPES} CREATE TABLE public.t (id int PRIMARY KEY, other int, {on_master})")
     on_slave = ", ".join(f"{name} {type_}" for name, (_, _, type_) in TYPES.items())
@@ -162,7 +162,7 @@ def test_no_type_is_taken_for_drift(rig: Callable[..., Rig], rows: int) -> None:
 
 
 @pytest.mark.parametrize("type_", ["ci", "js", "ar", "p"])
-def test_a_change_that_equality_does_not_see_is_found(rig: Callable[..., Rig], type_: str) -> None:
+def test_a_change_between_equal_values_is_found(rig: Callable[..., Rig], type_: str) -> None:
     values = {"ci": "Ab", "js": "[1]", "ar": "{1}", "p": "(1,1)"}
     other = {"ci": "ab", "js": "[1 ]", "ar": "{2}", "p": "(1,2)"}
     pair = rig(f"{OWN_TYPES} CREATE TABLE public.t (id int PRIMARY KEY, n int, v {TYPES[type_][0]})")

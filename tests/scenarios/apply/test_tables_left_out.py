@@ -42,7 +42,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def joins(pair: Rig, table: TableName = JOINING, rows: int = 100) -> None:
-    """A table that has rows already is registered and captured."""
+    """Registers and captures a table that has rows already."""
     name = f'public."{table.name}"'
     pair.master.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)".encode())
     pair.master.execute(f"INSERT INTO {name} SELECT g, 'old' FROM generate_series(1, {rows}) g".encode())
@@ -204,7 +204,7 @@ def test_a_slave_of_an_earlier_release_has_all_its_tables_ready(rig: Callable[..
 
 
 def test_nothing_written_by_hand_makes_up_for_it(rig: Callable[..., Rig]) -> None:
-    """The slave has part of the rows, under the same name: they are older than the join, and stay."""
+    """The slave has some of the rows, under the same name: they are older than the join, and stay."""
     pair = rig(READY)
     pair.slave.execute("CREATE TABLE public.\"Späte\" AS SELECT 1 AS id, 'by hand' AS v")
     with pair.apply():

@@ -32,7 +32,7 @@ ANEW = f"DROP VIEW public.base CASCADE; ALTER TABLE public.t ALTER n TYPE bigint
 
 
 def views(rig: Rig) -> tuple[dict[TableName, str], dict[TableName, str]]:
-    """Those of the master that can follow, and those that the slave has from it."""
+    """The master's views that can follow, and those that the slave has from it."""
     prefix, table = rig.replication.prefix, TableName("public", "t")
     of_master = replicated(schemas.views(rig.master, prefix), [table])
     of_slave = schemas.views(rig.slave, prefix)

@@ -1,4 +1,4 @@
-"""Every bench at a tiny size on real servers: its form, and that it counts what happened. No times are judged."""
+"""Every bench at a tiny size on real servers: the form of its output, and its counts. Times are not checked."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def bench(tmp_path: Path, *arguments: str, **environment: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The last line and the detail of `./sluice bench`."""
+    """The last line and the details of `./sluice bench`."""
     file = tmp_path / "detail.json"
     done = subprocess.run(
         [sys.executable, "-m", "devstack.cli", "bench", *arguments, "--json", str(file)],

@@ -1,4 +1,4 @@
-"""Passwords of a stack: which it has, what all processes show of themselves while it runs, files that hold one."""
+"""Passwords of a stack: which ones it has, what its processes show while it runs, which files contain one."""
 
 import stat
 import subprocess
@@ -13,7 +13,7 @@ LOOK_SECONDS = 0.2
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """Every command line and every environment of this machine that was met, looked for all the time."""
+    """Every command line and environment of a process of this machine, read all the time."""
 
     def __init__(self) -> None:
         self.commands: set[str] = set()
@@ -42,7 +42,7 @@ def _text(file: Path) -> str:
 
 
 def secrets_of(home: Home) -> dict[Path, str]:
-    """What only the stack may know, by the file that keeps it."""
+    """The stack's secrets, by the file that keeps each."""
     kept = [
         *home.root.glob("postgres/*/passwords/*"),
         *(file for file in (home.airflow / "secrets").iterdir() if file.suffix != ".json"),
@@ -52,7 +52,7 @@ def secrets_of(home: Home) -> dict[Path, str]:
 
 
 def files_with(home: Home, secrets: list[str]) -> list[Path]:
-    """All files below the state folder that hold one of `secrets`, those of the databases included."""
+    """The files below the state folder that contain one of `secrets`, those of the databases included."""
     with tempfile.NamedTemporaryFile("w", suffix=".secrets") as patterns:
         patterns.write("\n".join(secrets) + "\n")
         patterns.flush()
@@ -64,7 +64,7 @@ def files_with(home: Home, secrets: list[str]) -> list[Path]:
 
 
 def open_to_others(home: Home, file: Path) -> bool:
-    """Whether anybody but the owner can read it."""
+    """Whether anybody but the owner can read the file."""
     folders = [folder for folder in file.parents if folder.is_relative_to(home.root)]
     passable = all(folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH) for folder in folders)
     return passable and bool(file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))

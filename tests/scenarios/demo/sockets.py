@@ -1,4 +1,4 @@
-"""The sockets on which a stack listens, and what they answer to somebody without credentials."""
+"""The sockets on which a stack listens, and their answers to a client without credentials."""
 
 import json
 import os
@@ -102,7 +102,7 @@ def _listening() -> Iterator[tuple[str, str]]:
 
 
 def ask(port: int, message: bytes, end: bytes = b"", seconds: float = 60) -> bytes:
-    """What comes back until `end` is in it, the other side closes, or is silent for that many seconds."""
+    """Sends `message`, and reads until `end` came, or the other side closes or is silent for that many seconds."""
     answer = b""
     with socket.create_connection((HOST, port), timeout=seconds) as connection, suppress(OSError):
         connection.sendall(message)
@@ -147,9 +147,8 @@ def status_of(port: int, path: str, method: str = "GET", headers: dict[str, str]
 
 
 def of_airflow(listener: Listener) -> str:
-    """Each twentieth operation that Airflow describes, and what it does not describe: all at once would keep the API of
-    a busy machine from answering the demo.
-    """
+    """Each twentieth operation that Airflow's API describes, and those that it does not describe. All of them at once
+    would block the API of a busy machine for the demo."""
     status, text = status_of(listener.port, "/openapi.json")
     if status != 200:
         return f"no description: {status}"
@@ -190,7 +189,7 @@ def of_spark_connect(listener: Listener) -> str:
 
 
 def of_sparks_pages(listener: Listener) -> str:
-    """They show everybody on this machine what runs: nothing secret, and nothing can be done there."""
+    """Spark's pages are open to everybody on this machine: they show no secret, and nothing can be done there."""
     said = ""
     for path in ("/environment/", "/jobs/", "/connect/", "/api/v1/applications"):
         status, text = status_of(listener.port, path)
@@ -207,7 +206,7 @@ def of_sparks_pages(listener: Listener) -> str:
 
 
 def of_java(listener: Listener) -> str:
-    """Spark wants its secret first, and Py4J, by which Python steers it, one of its own."""
+    """Spark asks for its secret first; Py4J, which connects Python with it, for one of its own."""
     body = b"\0" * 8
     length = 8 + 1 + 8 + 4 + len(body)
     request = length.to_bytes(8, "big") + b"\x03" + (1).to_bytes(8, "big") + len(body).to_bytes(4, "big") + body
@@ -220,7 +219,7 @@ def of_java(listener: Listener) -> str:
 
 
 def of_spark_workers(listener: Listener) -> str:
-    """First comes the number of the process that answers."""
+    """The worker sends its process number first."""
     secret = b"a guess"
     answer = ask(listener.port, len(secret).to_bytes(4, "big") + secret)
     return "" if answer[4:] == (3).to_bytes(4, "big") + b"err" else repr(answer)
@@ -228,7 +227,7 @@ def of_spark_workers(listener: Listener) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """Whose sockets they are, and what a stranger gets there."""
+    """A kind of socket: its owner, and what a client without credentials gets from it."""
 
     name: str
     means: Callable[[Listener, Home], bool]
@@ -259,7 +258,8 @@ def kind_of(listener: Listener, home: Home) -> Kind | None:
 
 @dataclass
 class Watch:
-    """Looks for sockets all the time, and tries each that lasts: what is open for one connection is left to its own."""
+    """Looks for sockets all the time, and tries each that stays open; one that is open for a single connection is left
+    alone."""
 
     home: Home
     pid: int

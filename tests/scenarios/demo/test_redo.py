@@ -1,4 +1,4 @@
-"""The demo of redo logs, from recorded output to a slave, with a program and the supervisor killed."""
+"""The demo of redo logs, from recorded output to a slave; a program and the supervisor are killed."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The demo's master and its traffic: every type is there, every operation works, a killed master is outlived."""
+"""The demo's master and its traffic: every type exists, every operation works, traffic survives a killed master."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers":
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A server of this module's own, because it is killed; the demo's master is made on it."""
+    """A server for this module only, because it is killed; the demo's master is created on it."""
     folder = new_folder("sluice-test-demo-")
     (folder / "logs").mkdir()
     found = PostgresServer(folder, name="demo", settings=SETTINGS)

@@ -1,4 +1,4 @@
-"""The demo as a person runs it, from nothing to the verdict, and interrupted on its way."""
+"""The demo as a person runs it, from nothing to the verdict, and interrupted half-way."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ REPAIR = ("--repair", "--why", "to see that nothing is done")
 
 
 def run(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """A command beside the servers of a demo that stayed up."""
+    """Runs a command beside the running servers of a demo."""
     return subprocess.run(
         [sys.executable, "-m", "devstack.cli", *arguments],
         env=environment(home),
@@ -65,7 +65,7 @@ def run(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @dataclass(frozen=True)
 class Ran:
-    """A demo that has ended, what a stranger got from its sockets meanwhile, and what its processes showed."""
+    """A finished demo, the answers of its sockets to a client without credentials, and what its processes showed."""
 
     home: Path
     status: int

@@ -1,4 +1,4 @@
-"""The library on executors that do not have it, or have another version of it: real servers of Spark Connect."""
+"""The library on executors without it, or with another version of it: real servers of Spark Connect."""
 
 import logging
 import resource
@@ -55,7 +55,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def attach() -> Iterator[Attach]:
-    """Executors of a server; `packages` are brought along."""
+    """The executors of a server; `packages` are sent along."""
     with ExitStack() as stack:
 
         def attached(server: ConnectServer, packages: Path | str = "") -> SparkExecutor:
@@ -68,7 +68,7 @@ def attach() -> Iterator[Attach]:
 
 @pytest.fixture
 def another_version(tmp_path: Path) -> list[Path]:
-    """The paths of a library that differs by a line."""
+    """The paths of a library with one different line."""
     for name in ("plugins/sluice", "spark_jobs", "include/sql"):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     with open(tmp_path / "plugins" / "sluice" / "counted.py", "a") as file:
@@ -77,7 +77,7 @@ def another_version(tmp_path: Path) -> list[Path]:
 
 
 def reporter() -> Callable[[int], tuple[str, str, int]]:
-    """A task: which library it has, where that lies, and how many characters one of its statements has."""
+    """A task that returns which library it has, its path, and the length of one of its statements."""
 
     def found(_: int) -> tuple[str, str, int]:
         from sluice import library, sql_files
@@ -132,7 +132,7 @@ def test_executors_without_packages_are_refused_and_work_with_an_archive_of_them
 def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
     start: Start, attach: Attach, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The archive of the library is what Spark has to write."""
+    """Spark writes the archive of the library to this disk."""
     server = start()
     assert server.pid is not None
     family = [process.pid for process in descendants(server.pid)]

@@ -1,4 +1,4 @@
-"""Spark's executors as a `Executor`, with a real server of Spark Connect."""
+"""Spark as an `Executor`, with a real server of Spark Connect."""
 
 import contextlib
 import html
@@ -31,7 +31,7 @@ def executor(spark: SparkServer) -> Iterator[SparkExecutor]:
 
 
 def attend() -> None:
-    """Nobody minds."""
+    """Does nothing."""
 
 
 def test_results_come_in_the_order_of_the_numbers(executor: SparkExecutor) -> None:
@@ -82,9 +82,7 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(executor: Spar
     assert frozen is None or await_true(lambda: not frozen.alive(), 120.0), "a frozen worker is left"
 
 
-def test_what_is_cancelled_is_interrupted_and_nothing_of_another_job(
-    executor: SparkExecutor, spark: SparkServer, tmp_path: Path
-) -> None:
+def test_a_cancel_interrupts_its_job_and_no_other(executor: SparkExecutor, spark: SparkServer, tmp_path: Path) -> None:
     other = SparkExecutor("sluice other", Endpoint(spark.server.url))
 
     def waits_in(folder: Path) -> Callable[[int], int]:
@@ -137,7 +135,7 @@ def test_a_session_that_the_server_has_forgotten_is_followed_by_another_one(exec
     assert executor._session is not session
 
 
-def test_what_a_task_carries_is_in_no_page_log_argument_or_environment(
+def test_passwords_in_a_task_are_in_no_page_log_argument_or_environment(
     executor: SparkExecutor, spark: SparkServer
 ) -> None:
     """Passwords travel inside tasks, pickled; the token is in a file of the server's owner."""
@@ -164,7 +162,7 @@ def carrying(password: str) -> Callable[[int], int]:
 
 
 def pages(address: str) -> Iterator[tuple[str, str]]:
-    """Spark's pages and what its API says, everything that is linked from the first one."""
+    """Spark's pages and its API, everything that is linked from the first page."""
     left, seen = ["/jobs/", "/connect/", "/api/v1/applications"], set[str]()
     while left:
         path = left.pop()

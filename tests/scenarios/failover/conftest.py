@@ -1,4 +1,4 @@
-"""The shop of the failover scenarios: a master with everything that a slave lacks by design, and what the DAG does."""
+"""The shop of the failover scenarios: a master with everything that replication does not copy, and the DAG's steps."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

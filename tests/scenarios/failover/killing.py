@@ -1,4 +1,4 @@
-"""A task of a failover that is killed at one of its statements: nothing of its process runs afterwards."""
+"""A task of a failover that is killed at one of its statements: its process does nothing afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ from sluice.vendors.postgres.connection import PostgresSession
 
 
 class Killed(BaseException):
-    """What no code of the product handles."""
+    """An error that no code of the product handles."""
 
 
 @contextmanager
 def killed_at(statement: int) -> Iterator[None]:
-    """In the block the sessions of failovers are cut off before their statement of that number, for good; it ends with
-    `Killed` then."""
+    """In the block the sessions of failovers are cut off before their statement of that number, for good; the task ends
+    with `Killed` then."""
     real = PostgresSession.execute
     done = 0
 

@@ -1,4 +1,4 @@
-"""Accounts of a shop that are no superusers: Sluice's with what its files grant, an owner of the tables, a writer."""
+"""Accounts of a shop without superusers: Sluice's with the grants of its files, an owner of the tables, a writer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ NAMES = ("sluice", 'Shop "Owner"', "shop_writer")
 
 @contextmanager
 def least(database: Callable[..., ConnectionInfo], master: PostgresServer, slave: PostgresServer) -> Iterator[Ends]:
-    """On two servers, or on one."""
+    """The ends on two servers, or on one."""
     ends = {"m": database(server=master), "s": database(server=slave)}
     servers = {"m": master, "s": slave}
     for name, server in servers.items():

@@ -115,7 +115,7 @@ TABLES = tuple(
 
 @dataclass(frozen=True)
 class Ends:
-    """Who does what in the databases `m` and `s`."""
+    """The accounts of the databases `m` and `s`."""
 
     accounts: dict[str, ConnectionInfo]
     """Sluice's."""
@@ -162,8 +162,8 @@ class Shop:
         there: str = "",
         lines: str = "",
     ) -> "Shop":
-        """`kept`: where the slave's checkpoint is. `ends`: None: superusers do everything. `there`: what the slave has
-        before it is loaded. `lines`: YAML of more tables."""
+        """`kept`: where the slave's checkpoint is. `ends`: None: superusers do everything. `there`: the slave's own
+        objects before the load. `lines`: YAML of more tables."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "DEMO.yaml").write_text(CONFIG.replace("KEPT", kept).replace("LINES", lines).replace("ODD", ODD))
         monkeypatch.setenv("SLUICE_REPLICATIONS", str(folder))
@@ -185,7 +185,7 @@ class Shop:
 
     @property
     def replication(self) -> Replication:
-        """As configured now."""
+        """The current configuration."""
         return config.load("DEMO_")
 
     @property
@@ -193,7 +193,7 @@ class Shop:
         return Pair.of(self.replication, "dr1", self.infos)
 
     def load(self) -> None:
-        """An initial update with its finish."""
+        """Runs an initial update with its finish."""
         one = self.replication
         with connect(self.infos["m"], application="test", autocommit=True) as master:
             resources.install(master, one.prefix, one.master.schema)
@@ -213,12 +213,12 @@ class Shop:
         return Update.named(self.pair, f"update {uuid.uuid4().hex[:6]}")
 
     def lose(self, name: str) -> None:
-        """From here on this database is not there for anybody but the test."""
+        """Makes a database unreachable for everybody but the test."""
         connect_airflow(self.patch, name, replace(self.infos[name], port=1))
 
     @contextmanager
     def applying(self) -> Iterator[Applying]:
-        """The real apply of the pair as it is configured now; raises what ended it."""
+        """Runs the real apply of the pair with its current configuration; raises its error."""
         replication = self.replication
         sessions = self.sessions[replication.master.conn_id], self.sessions[replication.slave("dr1").conn_id]
         with Rig(self.pair, os.environ["SLUICE_REDIS_URL"], self.store, *sessions).apply() as running:
@@ -226,7 +226,7 @@ class Shop:
             yield running
 
     def work(self, action: str, run: str = "run 1", **params: Any) -> TaskContext:
-        """What the tasks of a run of the DAG are given."""
+        """The input of the tasks of a run of the DAG."""
         context: dict[str, Any] = {
             "dag": SimpleNamespace(dag_id="failover"),
             "dag_run": SimpleNamespace(triggering_user_name="anna"),
@@ -239,22 +239,23 @@ class Shop:
         return TaskContext(self.replication, "dr1", context, ("dr1",))
 
     def run(self, action: str, tasks: Sequence[str], run: str = "run 1", **params: Any) -> dict[str, str]:
-        """Runs these tasks of the DAG, one after another; what each says."""
+        """Runs these tasks of the DAG, one after another; returns their results."""
         return {name: str(getattr(steps_failover, name).body(self.work(action, run, **params))) for name in tasks}
 
     def bring_functions(self, *others: str) -> None:
-        """What a person does before a failover: the functions of triggers, and what is of these other kinds."""
+        """Does what a person does before a failover: creates the functions of triggers, and objects of these other
+        kinds."""
         for one in self._differences():
             if one.kind in ("function", *others):
                 for statement in one.statements:
                     self.slave.execute(statement.encode())
 
     def differences(self) -> list[str]:
-        """How the slave's definitions still differ."""
+        """The differences of the slave's definitions from the master's."""
         return [str(one) for one in self._differences()]
 
     def unmade(self) -> list[str]:
-        """The differences without those that a failover leaves to a person in any case."""
+        """The differences without those that a failover always leaves to a person."""
         return [one for one in self.differences() if not one.startswith(("view ", "partitioning "))]
 
     def _differences(self) -> list[Difference]:
@@ -267,7 +268,7 @@ class Shop:
             return differences(mine, failover.definitions(slave, prefix, TABLES, all_roles=True))
 
     def catalogues(self) -> list[list[str]]:
-        """All that is defined in both databases but Sluice's own tables, compared as texts."""
+        """The definitions in both databases except Sluice's own tables, as texts."""
         return [
             sorted(
                 map(
@@ -282,7 +283,7 @@ class Shop:
         ]
 
     def new_master(self) -> ConnectionInfo | None:
-        """Where the application finds its master, once there is another one."""
+        """The database where the application finds its master after a failover."""
         for name, info in self.infos.items():
             with connect(info, application="shop", autocommit=True) as connection:
                 found = CheckpointStore(connection, Prefix("DEMO_"), "sluice", "dr1").read()
@@ -291,7 +292,7 @@ class Shop:
         return None
 
     def turn_round(self) -> None:
-        """What a person does after a failover with `reverse`: the new configuration is in force."""
+        """Puts the new configuration in force, as a person does after a failover with `reverse`."""
         (self.folder / "DEMO.yaml.reversed").replace(self.folder / "DEMO.yaml")
         self.master, self.slave = self.slave, self.master
 

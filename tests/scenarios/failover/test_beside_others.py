@@ -1,4 +1,4 @@
-"""Failovers that meet others: a second one, a comparison; and tables that the slave has in partitions as well."""
+"""Failovers beside another failover, beside a comparison, and of tables that are partitioned on the slave as well."""
 
 import threading
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.long
 
 
-def test_of_two_that_begin_at_once_one_goes_on(shop_of: Callable[..., Shop]) -> None:
+def test_one_of_two_simultaneous_failovers_goes_on(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     runs = [f"run {number}" for number in range(4)]
     start = threading.Barrier(len(runs))

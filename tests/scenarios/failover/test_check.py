@@ -47,7 +47,7 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
     assert "primary key" not in text and "default " not in text, "what the load brought does not differ"
 
 
-def test_what_keeps_it_from_taking_over_is_named(shop_of: Callable[..., Shop]) -> None:
+def test_obstacles_of_a_failover_are_named(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of(lines="\n  public.orders: {target: {schema: archive, name: select}}")
     Gate(shop.store, shop.replication.prefix, "dr1").close(ERROR, "apply", "a row differs")
     text = check.body(shop.work("check"))

@@ -1,4 +1,4 @@
-"""A failover without the master: what is there goes on, what is lost is said."""
+"""A failover without the master: the slave takes over with what it has, and the loss is reported."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,7 +45,7 @@ def test_the_slave_goes_on_with_what_it_has(shop_of: Callable[..., Shop]) -> Non
 
 
 @pytest.mark.long
-def test_without_anything_kept_of_the_master_that_is_said(shop_of: Callable[..., Shop]) -> None:
+def test_missing_definitions_of_the_master_are_reported(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     shop.lose("m")
     said = shop.run("forced", FORCED)

@@ -1,4 +1,4 @@
-"""Failovers whose tasks are killed, wherever: they go on to the end, or back to where they began."""
+"""Failovers whose tasks are killed anywhere: they go on to the end, or back to the beginning."""
 
 import random
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.waiting import until
 
 
 def run_killed(shop: Shop, task: str, statement: int, run: str, action: str = "planned") -> bool:
-    """Whether the task came to its end before it was killed."""
+    """Whether the task ended before it was killed."""
     try:
         with killed_at(statement):
             shop.run(action, [task], run=run, reverse=True)
@@ -91,7 +91,7 @@ def test_each_statement_of_an_abort_may_be_the_last_of_its_process(shop_of: Call
 
 
 def test_a_guard_that_was_half_released_is_made_again(shop_of: Callable[..., Shop]) -> None:
-    """By an abort that is killed before it has removed the triggers, or by a person who ran guard_release.sql."""
+    """The abort is killed before it has removed the triggers, or a person ran guard_release.sql."""
     shop = shop_of()
     names = {"prefix": "demo_", "schema": "sluice"}
     with shop.applying():

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(("master", "slave"), [(NEWEST, NEWEST), (OLDEST, OLDEST), (OLDEST, NEWEST)])
-def test_what_is_lacking_is_listed_and_its_statements_are_all_that_is_needed(
+def test_lacks_are_listed_and_their_statements_are_sufficient(
     shop_of: Callable[..., Shop],
     database: Callable[..., ConnectionInfo],
     server_of_release: Callable[[int], PostgresServer],
@@ -57,7 +57,7 @@ def test_what_is_lacking_is_listed_and_its_statements_are_all_that_is_needed(
 
 
 @pytest.mark.parametrize(("master", "slave"), [(NEWEST, NEWEST), (OLDEST, NEWEST)])
-def test_what_the_account_may_not_make_is_left_to_a_person_and_hinders_nothing(
+def test_objects_that_the_account_may_not_create_are_left_to_a_person(
     shop_of: Callable[..., Shop],
     database: Callable[..., ConnectionInfo],
     server_of_release: Callable[[int], PostgresServer],

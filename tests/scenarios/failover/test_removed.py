@@ -1,4 +1,4 @@
-"""`./sluice remove` after a failover: neither database keeps anything of Sluice, and both take writes."""
+"""`./sluice remove` after a failover: neither database keeps an object of Sluice, and both accept writes."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +29,7 @@ WRITES = b"INSERT INTO public.customers (name) VALUES ('later')"
 
 
 def removed(shop: Shop, redis_url: str, *options: str, gone: tuple[str, ...] = ()) -> str:
-    """What the command said. `gone`: connections to servers that are there no more."""
+    """The output of the command. `gone`: connections to servers that no longer exist."""
 
     def behind(conn_id: str, vendor: str) -> ConnectionInfo:
         return replace(shop.infos[conn_id], port=1) if conn_id in gone else shop.infos[conn_id]
@@ -41,7 +41,7 @@ def removed(shop: Shop, redis_url: str, *options: str, gone: tuple[str, ...] = (
 
 
 def of_sluice(connection: psycopg.Connection[Any]) -> list[str]:
-    """All that the catalogue has under the names of Sluice's objects."""
+    """Everything in the catalogue with the name of an object of Sluice."""
     found = catalogue(connection)
     return [text for texts in found.values() for text in texts if "demo_" in text or "sluice." in text]
 
@@ -112,9 +112,7 @@ def test_after_a_failover_without_reverse_nothing_stays(shop_of: Callable[..., S
 
 
 @pytest.mark.long
-def test_a_database_that_is_gone_for_ever_is_left_out_where_that_is_said(
-    shop_of: Callable[..., Shop], redis_url: str
-) -> None:
+def test_a_lost_database_is_skipped_on_request(shop_of: Callable[..., Shop], redis_url: str) -> None:
     shop = shop_of()
     shop.lose("m")
     shop.run("forced", FORCED)

@@ -1,4 +1,4 @@
-"""The direction turned round: the former master follows the new one without a load, and back."""
+"""The reversed direction: the former master follows the new one without a load, and back."""
 
 from collections.abc import Callable
 from contextlib import suppress

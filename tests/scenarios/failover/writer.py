@@ -1,4 +1,4 @@
-"""An application that writes to the master, and goes to the new one when the former refuses."""
+"""An application that writes to the master, and moves to the new one when the former refuses."""
 
 import threading
 import time
@@ -15,8 +15,8 @@ REFUSED = (psycopg.errors.ReadOnlySqlTransaction,)
 
 
 class Writers(AbstractContextManager["Writers"]):
-    """Each transaction makes a customer with two orders. `moved`: which database a writer that was refused goes to,
-    None: it asks again."""
+    """Each transaction creates a customer with two orders. `moved`: the database to which a refused writer moves; None:
+    it retries."""
 
     def __init__(self, info: ConnectionInfo, moved: Callable[[], ConnectionInfo | None], count: int = 3):
         self.moved = moved
@@ -40,7 +40,7 @@ class Writers(AbstractContextManager["Writers"]):
             raise self._failure
 
     def total(self, info: ConnectionInfo | None = None) -> int:
-        """Transactions committed, in one database or all."""
+        """The number of committed transactions, in one database or all."""
         with self._lock:
             return sum(count for name, count in self.committed.items() if info is None or name == info.database)
 

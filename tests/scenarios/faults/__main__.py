@@ -1,4 +1,4 @@
-"""`./sluice soak`: run after run, until the time is up or one finds something."""
+"""`./sluice soak`: one run after another, until the time is up or one finds something."""
 
 import argparse
 import itertools

@@ -1,4 +1,4 @@
-"""The applies of a run: real processes, started again when they end, as Airflow's task would."""
+"""The applies of a run: real processes, started again when they end, as Airflow's task does."""
 
 import json
 import os
@@ -19,11 +19,11 @@ FENCED = "took over slave"
 
 
 class ApplyFailed(AssertionError):
-    """An apply asked for a person, and there was nothing for a person to mend."""
+    """An apply needed a person, and there was nothing to mend."""
 
 
 class Process:
-    """One driver in a session of its own; its output in `log`."""
+    """A driver in a session of its own; its output is in `log`."""
 
     def __init__(self, values: dict[str, Any], log: Path):
         self.log = log
@@ -47,7 +47,7 @@ class Process:
         return self.child.poll() is None
 
     def send(self, number: int) -> bool:
-        """To its process. Whether it was alive."""
+        """Sends a signal to its process. Returns whether it was alive."""
         alive = self.alive
         if alive:
             os.kill(self.child.pid, number)
@@ -63,7 +63,7 @@ class Process:
 
 
 class Applies:
-    """Keeps one apply running. `second` starts another beside it; then whichever is left counts."""
+    """Keeps one apply running. `second` starts another beside it; then the remaining one is kept."""
 
     def __init__(self, values: dict[str, Any], folder: Path):
         self._values = values
@@ -75,17 +75,17 @@ class Applies:
 
     @property
     def current(self) -> Process | None:
-        """The one started last among those that live."""
+        """The living apply that was started last."""
         alive = [process for process in self._running if process.alive]
         return alive[-1] if alive else None
 
     @property
     def staged(self) -> int:
-        """Windows that Spark's executors have staged so far."""
+        """The number of windows that Spark's executors have staged."""
         return self.said(" of Spark in ")
 
     def said(self, text: str) -> int:
-        """How often it stands in their logs."""
+        """How often the text is in their logs."""
         return sum(log.read_text(errors="replace").count(text) for log in self._folder.glob("apply-*.log"))
 
     def start(self) -> None:
@@ -93,7 +93,7 @@ class Applies:
         self._running.append(Process(self._values, self._folder / f"apply-{self.started}.log"))
 
     def tend(self) -> None:
-        """Start one where none lives. Raises `ApplyFailed`."""
+        """Starts an apply if none lives. Raises `ApplyFailed`."""
         for process in [process for process in self._running if not process.alive]:
             self._running.remove(process)
             words = process.last_words()
@@ -104,7 +104,7 @@ class Applies:
             self.start()
 
     def freeze(self) -> bool:
-        """Whether one was alive."""
+        """Stops the process; returns whether it was alive."""
         process = self.current
         frozen = ProcessId.of(process.child.pid) if process is not None else None
         return frozen is not None and self._freezer.freeze(str(frozen.pid), [frozen])
@@ -113,7 +113,7 @@ class Applies:
         self._freezer.thaw_all()
 
     def end(self, seconds: float = 20.0) -> None:
-        """An orderly end of all. Raises `ApplyFailed` for one that does not end."""
+        """Ends all in an orderly way. Raises `ApplyFailed` for one that does not end."""
         self.keeping = False
         self.thaw()
         for process in self._running:

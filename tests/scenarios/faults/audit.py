@@ -43,7 +43,7 @@ Lines = list[tuple[int, str]]
 
 @dataclass(frozen=True)
 class Point:
-    """The checkpoint that a transaction of the slave leaves."""
+    """The checkpoint after a transaction of the slave."""
 
     epoch: int
     position: SnapshotPosition
@@ -73,7 +73,7 @@ class Commit:
 
 
 def begin(slave: psycopg.Connection[Any], slot: str) -> None:
-    """Everything committed from here on is kept for `commits`."""
+    """Keeps everything committed from now on for `commits`."""
     slave.execute("SELECT pg_create_logical_replication_slot(%s, %s)", [slot, PLUGIN])
 
 
@@ -148,7 +148,7 @@ def _consumed(slave: psycopg.Connection[Any], slot: str, place: int | None) -> L
 
 
 def _unreadable_place(slave: psycopg.Connection[Any], slot: str) -> int:
-    """Where in the log the commit of the first transaction begins that cannot be decoded."""
+    """The place in the log of the commit of the first transaction that cannot be decoded."""
     readable, unreadable = slave.execute(BOUNDS, [slot]).fetchone() or (0, 0)
     while unreadable - readable > 1:
         middle = (readable + unreadable) // 2

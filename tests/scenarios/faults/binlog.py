@@ -36,7 +36,7 @@ Columns = Mapping[str, list[str]]
 
 
 def begin(server: MariaDBServer) -> None:
-    """What is committed from here on is in the log, and nothing else."""
+    """Starts a new log for what is committed from now on."""
     with server.connect() as connection, connection.cursor() as cursor:
         # PURGE would leave files that a crash may need.
         cursor.execute("RESET MASTER")
@@ -56,7 +56,7 @@ def commits(server: MariaDBServer, database: str) -> Iterator[Commit]:
 
 
 def shown(file: Path) -> list[bytes]:
-    """What the tool shows of one file: of several it refuses those after a crash, which uses a number again."""
+    """The output of the tool for one file: it refuses several files after a crash, which uses a number again."""
     command = [str(program("mariadb-binlog")), "--no-defaults", "--base64-output=DECODE-ROWS", "--verbose", str(file)]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode and not _CUT_OFF.search(done.stderr):
@@ -114,7 +114,7 @@ def _counts(commit: Commit) -> bool:
 
 
 def _text(shown: str) -> str | None:
-    """A value as the tool shows it: what cannot be shown in hexadecimal digits, a negative number twice."""
+    """A value of the tool's output, which shows some as hexadecimal digits and negative numbers twice."""
     if shown == "NULL":
         return None
     if shown.startswith("'"):

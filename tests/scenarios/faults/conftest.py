@@ -13,7 +13,7 @@ Results = Callable[[int], Result]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for a `seed` runs with those of the `KIND` of its file."""
+    """Parametrises a test with `seed` by the seeds of the `KIND` of its file."""
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", seeds.parameters(metafunc.module.KIND, metafunc.config.option.run_number))
 
@@ -27,7 +27,7 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Of a seed the result; each is run once."""
+    """The result of a seed; each is run once."""
     known: dict[int, Result] = {}
     planned = plan_of_mariadb if request.module.KIND == "mariadb" else plan
 

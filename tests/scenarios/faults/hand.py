@@ -1,4 +1,4 @@
-"""The hand that strikes, and mends when the time of a strike is over. All of it in the thread that owns the servers."""
+"""Carries out the strikes of a plan, and mends them when their time is over; all in the servers' own thread."""
 
 import math
 import os
@@ -107,7 +107,7 @@ class Hand:
         self._striker.wait(1.0)
 
     def heal(self) -> None:
-        """Everything runs again, and nothing is in its way."""
+        """Repairs everything that was struck."""
         for proxy in self.servers.proxies.values():
             proxy.heal()
         self._striker.mend_all()
@@ -122,7 +122,7 @@ class Hand:
             raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(self._lacking())}")
 
     def _await_progress(self) -> None:
-        """Strikes prove little while nothing is applied: until all is mended, and a reader saw the slave move on."""
+        """Waits until all is mended and a reader saw the slave advance: strikes prove little before that."""
         wait = self._striker.wait
         wait(PROGRESS_SECONDS, lambda: self._striker.mended)
         before = self._applied()
@@ -133,7 +133,7 @@ class Hand:
             raise AssertionError(f"Spark stages nothing for {PROGRESS_SECONDS:.0f} s, though all is mended")
 
     def _strike(self, strike: Strike) -> None:
-        """Tries until it hits. Raises `AssertionError` where it never does."""
+        """Repeats a strike until it hits. Raises `AssertionError` if it never does."""
         met = self._meeting(strike)
         mend = self._striker.hit(lambda: self._try(strike), STRIKE_SECONDS)
         if mend is None:
@@ -145,14 +145,14 @@ class Hand:
             raise AssertionError(f"nothing met it in {STRIKE_SECONDS:.0f} s: {strike}")
 
     def _try(self, strike: Strike) -> Mend | None:
-        """Strikes at the strike's moment; returns how to mend it, None where there was nothing to strike."""
+        """Strikes at the strike's moment; returns how to mend it, or None if there was nothing to strike."""
         if strike.moment is Moment.NOW:
             return self._act(strike)
         acted: list[Mend | None] = []
         proxy = self.servers.proxies["slave"]
 
         def spring() -> bool:
-            """In a thread of the proxy: nothing is started there, as servers end with the thread that starts them."""
+            """Runs in a thread of the proxy: it must not start servers, which end with the thread that starts them."""
             acted.append(self._act(strike))
             return strike.cut
 
@@ -168,7 +168,7 @@ class Hand:
         return mend
 
     def _meeting(self, strike: Strike) -> Callable[[], bool]:
-        """Answers whether something met the strike since: at a COMMIT its connection does."""
+        """Returns a check whether something met the strike since: at a COMMIT its connection does."""
         if strike.fault in FILE_LIMITS:
             log = self._postgres(strike.place).log
             # The limit is the log's too: what the server says must find room there.
@@ -189,7 +189,7 @@ class Hand:
         return server
 
     def _do(self, strike: Strike) -> Mend | None:
-        """Strikes; returns how to mend it, None where there was nothing to strike."""
+        """Strikes; returns how to mend it, or None if there was nothing to strike."""
         fault, applies, servers = strike.fault, self.applies, self.servers
         match fault:
             case Fault.KILL_APPLY | Fault.END_APPLY:
@@ -242,7 +242,7 @@ class Hand:
         return nothing if process is not None and process.send(number) else None
 
     def _usurp(self, *, freeze: bool) -> Mend | None:
-        """The lease is somebody else's from here on; the second apply is started when the strike is mended."""
+        """Gives the lease to another holder; the second apply is started when the strike is mended."""
         if freeze and not self.applies.freeze():
             return None
         if self._redis("DEL", "sluice:DEMO_:dr1:lease") is None:
@@ -256,7 +256,8 @@ class Hand:
         return mend
 
     def _strike_spark(self, word: str, strike: Strike, *, freeze: bool, last: bool = False) -> Mend | None:
-        """The first process of Spark of this kind, or the last: a daemon comes before the workers that it forked."""
+        """Strikes the first process of Spark of this kind, or the last: a daemon comes before the workers that it
+        forked."""
         found = self.servers.spark_parts(word)
         if len(found) <= int(last):
             return None
@@ -271,7 +272,7 @@ class Hand:
         return lambda: struck.send(signal.SIGCONT)
 
     def _fill_disk_of_spark(self) -> Mend | None:
-        """Whatever executes next has to bring the library along, and finds no room for it."""
+        """Fills the disk, so that the next execution finds no room for the library's archive."""
         if not self.servers.spark_parts(EXECUTOR):
             return None
         self.servers.limit_spark(SPARK_FILES)
@@ -279,7 +280,7 @@ class Hand:
         return lambda: self.servers.limit_spark(resource.RLIM_INFINITY)
 
     def _kill_executors(self, count: int | None) -> Mend | None:
-        """So many of them, None for all."""
+        """Kills so many executors, None for all."""
         found = self.servers.spark_parts(EXECUTOR)[:count]
         for process in found:
             process.send(signal.SIGKILL)
@@ -353,7 +354,7 @@ class Hand:
         return nothing if numbers else None
 
     def _limit_files(self, server: PostgresServer, size: int) -> Mend | None:
-        """New backends inherit it from the postmaster; those that run are told one by one."""
+        """Limits files: new backends inherit the limit from the postmaster; running ones get it one by one."""
         process = server.process()
         if process is None:
             return None

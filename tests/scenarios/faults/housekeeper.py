@@ -13,7 +13,7 @@ PAUSES = (0.3, 1.5)
 
 
 class Housekeeper(threading.Thread):
-    """Purges until stopped, through crashes of both servers. `purged` counts what went."""
+    """Purges until it is stopped, through crashes of both servers. `purged` counts the deleted changes."""
 
     def __init__(self, ends: Pair, redis_url: str, seed: int):
         super().__init__(name="housekeeper", daemon=True)

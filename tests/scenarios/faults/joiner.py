@@ -1,4 +1,4 @@
-"""A table that joins the replication while faults strike: made and filled on the master, captured, loaded."""
+"""A table that joins the replication during faults: created and filled on the master, captured, loaded."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ class Steps(threading.Thread):
 
 
 class Joiner(Steps):
-    """Does what `reconcile_tables` and `initial_update` of one table do, the load in this process."""
+    """Does what `reconcile_tables` and `initial_update` do for one table, with the load in this process."""
 
     what = "a table joined"
 

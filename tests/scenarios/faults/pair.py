@@ -1,4 +1,4 @@
-"""The pair of a run: two new databases, captured from the start; what its apply is told; what is seen of the slave."""
+"""The pair of a run: two new databases, captured from the start; the input of its apply; reads of the slave."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ _numbers = itertools.count(1)
 
 
 class Ends(ABC):
-    """Both databases of a run, with what only a slave of one vendor has."""
+    """Both databases of a run, and what differs between the vendors of the slave."""
 
     rig: Rig | MariaDBRig
 
@@ -45,7 +45,7 @@ class Ends(ABC):
 
     @abstractmethod
     def begin_audit(self) -> None:
-        """What is committed on the slave from here on is kept for `commits`."""
+        """Keeps what is committed on the slave from now on for `commits`."""
 
     @abstractmethod
     def commits(self) -> list[Commit]: ...
@@ -57,12 +57,12 @@ class Ends(ABC):
     def drop(self) -> None: ...
 
     def differences(self) -> dict[str, tuple[Any, Any]]:
-        """Of each table that differs some rows only on the master, and some only on the slave."""
+        """For each different table some rows that only the master has, and some that only the slave has."""
         return {table: found[:2] for table, found in self.rig.differences().items()}
 
     @abstractmethod
     def rejected(self) -> list[str]:
-        """Why changes are in REJECTS."""
+        """The reasons of the changes in REJECTS."""
 
     def _master(self) -> ConnectionInfo:
         self.servers.master.create_database(self.name)
@@ -73,7 +73,7 @@ class Ends(ABC):
 
 
 class PostgresEnds(Ends):
-    """With a PostgreSQL as the slave."""
+    """A PostgreSQL as the slave."""
 
     rig: Rig
 
@@ -122,7 +122,7 @@ class PostgresEnds(Ends):
 
 
 class MariaDBEnds(Ends):
-    """With a MariaDB as the slave."""
+    """A MariaDB as the slave."""
 
     rig: MariaDBRig
 

@@ -16,7 +16,7 @@ from workload.faults.proxy import Moment
 
 
 class Fault(StrEnum):
-    """What strikes."""
+    """A kind of fault."""
 
     KILL_APPLY = "SIGKILL to the apply's driver"
     FREEZE_APPLY = "SIGSTOP to the apply's driver"
@@ -72,7 +72,7 @@ PLACES = {
 
 
 class Card(NamedTuple):
-    """A fault, and where."""
+    """A fault, and its place."""
 
     fault: Fault
     place: str
@@ -80,7 +80,7 @@ class Card(NamedTuple):
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault, `pause` seconds after the apply came on again, or after the fault before when it is `hasty`."""
+    """One fault, `pause` seconds after changes were applied again, or after the previous fault if it is `hasty`."""
 
     pause: float
     fault: Fault
@@ -112,7 +112,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run."""
+    """The decisions of a run."""
 
     seed: int
     spark: bool
@@ -167,7 +167,7 @@ LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON}
 
 
 def plan(seed: int) -> Plan:
-    """The same for the same seed. Consecutive seeds go through all faults, again and again."""
+    """The plan of a seed. Consecutive seeds go through all faults, again and again."""
     random = Random(f"{seed} faults")
     spark, redis = _kind(seed)
     safe = random.random() < 0.15
@@ -191,7 +191,8 @@ def plan(seed: int) -> Plan:
 
 
 def plan_of_mariadb(seed: int) -> Plan:
-    """The same with a MariaDB as the slave: threads stage, the checkpoint is there, nothing is loaded anew."""
+    """The plan of a seed with a MariaDB as the slave: threads stage, the checkpoint is on the slave, nothing is loaded
+    again."""
     random = Random(f"{seed} faults of mariadb")
     safe = random.random() < 0.15
     return Plan(
@@ -214,7 +215,7 @@ def plan_of_mariadb(seed: int) -> Plan:
 
 
 def dealt_of_mariadb(seed: int) -> list[Card]:
-    """The faults of such a run. A MariaDB has no processes for its sessions, and waits where its disk is full."""
+    """The faults of such a run. A MariaDB has no processes for its sessions, and waits if its disk is full."""
     left_out = {Card(fault, "slave") for fault in (Fault.CRASH_BACKENDS, Fault.FULL_DISK, Fault.FULL_WAL)}
     cards = [card for card in deck() if card not in left_out]
     return _drawn(cards, seed * DEALT_OF_MARIADB, DEALT_OF_MARIADB)
@@ -252,20 +253,20 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
 
 
 def dealt(seed: int) -> list[Card]:
-    """The faults of a run: the next of a deck that is shuffled anew whenever it is through."""
+    """The faults of a run, dealt from a deck that is shuffled again whenever it is used up."""
     rounds, place = divmod(seed, SPARK_EVERY * REDIS_EVERY)
     each = [DEALT[_kind(other)] for other in range(SPARK_EVERY * REDIS_EVERY)]
     return _drawn(deck(), rounds * sum(each) + sum(each[:place]), each[place])
 
 
 def deck() -> list[Card]:
-    """What may strike any run with a PostgreSQL as the slave."""
+    """The faults of any run with a PostgreSQL as the slave."""
     left_out = (*SPARK_ONLY, *CLUSTER_ONLY, Fault.KILL_LOAD)
     return [Card(fault, place) for fault in Fault if fault not in left_out for place in PLACES.get(fault, ("",))]
 
 
 def _drawn(cards: list[Card], first: int, count: int) -> list[Card]:
-    """So many cards of a deck that is shuffled anew whenever it is through, from the one with number `first` on."""
+    """So many cards of a deck that is shuffled again whenever it is used up, from the card with number `first` on."""
     found = []
     for number in range(first, first + count):
         shuffled = Random(f"cards {number // len(cards)}").sample(cards, len(cards))

@@ -34,7 +34,7 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True)
 class Look:
-    """What the slave showed at one moment."""
+    """The state of the slave at one moment."""
 
     position: SnapshotPosition
     progress: dict[int, tuple[int, int]]
@@ -44,7 +44,8 @@ class Look:
 
 
 class Reader(threading.Thread):
-    """Looks until stopped, through crashes of the slave. Between slices, and while it loads, its tables say nothing."""
+    """Looks until it is stopped, through crashes of the slave. Between slices and during a load, the tables are not
+    checked."""
 
     def __init__(self, slave: ConnectionInfo):
         super().__init__(name="reader", daemon=True)
@@ -73,11 +74,11 @@ class Reader(threading.Thread):
             self.failure = failure
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:
-        """A session on the slave, and what looks there once."""
+        """A session on the slave, and a function that looks once."""
         raise NotImplementedError
 
     def seen(self, position: str, progress: Iterable[Row], imbalance: Iterable[Row]) -> None:
-        """What one look showed, as `PROGRESS` and the digests returned it."""
+        """Adds a look, from what `PROGRESS` and the digests returned."""
         found = {writer: (count, last) for writer, count, last in progress}
         off = {name: (int(rows), int(total)) for name, rows, total in imbalance if rows or total}
         self.place = position, found
@@ -85,7 +86,7 @@ class Reader(threading.Thread):
 
 
 class PostgresReader(Reader):
-    """Of a PostgreSQL."""
+    """The reader of a PostgreSQL."""
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:
@@ -122,7 +123,7 @@ class PostgresReader(Reader):
 
 
 class MariaDBReader(Reader):
-    """Of a MariaDB, by an account that the apply does not have."""
+    """The reader of a MariaDB, with another account than the apply's."""
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:

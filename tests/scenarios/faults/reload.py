@@ -1,4 +1,4 @@
-"""An initial update of all tables while faults strike, its load a process that can be killed."""
+"""An initial update of all tables during faults, with the load in a process that can be killed."""
 
 import os
 import pickle
@@ -26,16 +26,16 @@ AGE_SECONDS = 1.0
 
 
 class LoadLeft(Transient):
-    """The process that loads has ended early."""
+    """The process of the load has ended early."""
 
 
 class Reload(Steps):
-    """Does what the DAG `initial_update` does for a slave that is NORMAL, once there is something to load."""
+    """Does what the DAG `initial_update` does for a NORMAL slave, once there are enough rows."""
 
     what = "the slave was loaded"
 
     def __init__(self, ends: pair.Pair, servers: Servers, folder: Path, enough_rows: Callable[[], bool]):
-        """`enough_rows()`: whether the master has so many that a load lasts."""
+        """`enough_rows()`: whether the master has so many rows that a load lasts."""
         infos = {name: replace(info, port=servers.proxies[name].port)
                  for name, info in (("master", ends.master_info), ("slave", ends.slave_info))}  # fmt: skip
         super().__init__(replace(ends, master_info=infos["master"], slave_info=infos["slave"]), servers.redis_url)
@@ -52,7 +52,7 @@ class Reload(Steps):
                 self._process.kill()
 
     def kill(self) -> bool:
-        """Whether there was a process that loads."""
+        """Kills the load; returns whether there was a process."""
         with self._lock:
             process = self._process
             if process is None or process.poll() is not None or time.monotonic() - self._began < AGE_SECONDS:
@@ -68,7 +68,8 @@ class Reload(Steps):
         yield from following
 
     def _drop_tables(self) -> None:
-        """As a person does where the master's definitions have changed since: they are made anew."""
+        """Drops the slave's tables, as a person does if the master's definitions have changed since: they are created
+        anew."""
         with connect(self._pair.slave_info, application="reload") as slave:
             slave.execute(f"DROP TABLE IF EXISTS {EVERY} CASCADE")
             slave.execute("DROP TYPE IF EXISTS public.feeling CASCADE")

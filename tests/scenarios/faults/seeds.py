@@ -1,4 +1,4 @@
-"""Which seeds the suite runs: those that change from run to run, and those of `--all`."""
+"""The seeds of the suite: those that change from run to run, and those of `--all`."""
 
 import pytest
 
@@ -21,13 +21,13 @@ def kind(plan: Plan) -> str:
 
 
 def rotating(run_number: int) -> list[int]:
-    """Seeds in a row; the next run number has the next ones."""
+    """Consecutive seeds; the next run number has the next ones."""
     first = FIRST + ROTATING * run_number
     return list(range(first, first + ROTATING))
 
 
 def known(run_number: int) -> int:
-    """The one of `ALTERNATING` whose turn it is."""
+    """The seed of `ALTERNATING` whose turn it is."""
     return ALTERNATING[run_number % len(ALTERNATING)]
 
 

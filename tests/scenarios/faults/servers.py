@@ -1,4 +1,4 @@
-"""The servers of all runs, and the proxies in front of them; Spark too, where a run asks for it."""
+"""The servers of all runs with proxies in front of them, and Spark if a run needs it."""
 
 import resource
 import shutil
@@ -52,7 +52,7 @@ class SmallSegments(PostgresServer):
         return [*super()._initdb_command(), "--wal-segsize=1"]
 
     def lose_power(self) -> None:
-        """As a machine does: of the log only what the server had synced is there when it starts again."""
+        """Simulates a power failure: after the restart the log has only what the server had synced."""
         with self.connect() as session:
             row = session.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
         assert row is not None
@@ -119,14 +119,14 @@ class Servers(AbstractContextManager["Servers"]):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_all(self) -> None:
-        """Those that are down; from the thread that owns them, because they end with it."""
+        """Starts the stopped servers; call it from the thread that owns them, because they end with it."""
         for server in self.all.values():
             server.start(die_with_parent=True)
         if self._spark is not None and not self.spark_parts(""):
             self.restart_spark()
 
     def spark_url(self, *, cluster: bool) -> str:
-        """Of a Connect server that runs, and is warm when it is first asked for; from here on it is the run's."""
+        """The URL of a running, warm Connect server; from now on it belongs to the run."""
         if cluster not in self._sparks:
             of_cluster = SparkServer(self.folder / "cluster", conf=CLUSTER, master="local-cluster[2,1,512]")
             self._sparks[cluster] = of_cluster if cluster else SparkServer(self.folder / "spark")
@@ -135,13 +135,13 @@ class Servers(AbstractContextManager["Servers"]):
         return self._spark.server.url
 
     def restart_spark(self) -> None:
-        """As the stack's supervisor does, or a person where it does not answer; without waiting for it."""
+        """Restarts Spark without waiting, as the stack's supervisor does, or a person if it does not answer."""
         assert self._spark is not None
         self._spark.kill()
         self._spark.start(waits=False)
 
     def spark_parts(self, word: str) -> list[ProcessId]:
-        """Processes of the run's Connect server whose command line has the word, parents first."""
+        """Processes of the run's Connect server whose command line contains the word, parents first."""
         found = []
         for process in self._spark.family() if self._spark is not None else []:
             with suppress(psutil.Error):
@@ -150,18 +150,18 @@ class Servers(AbstractContextManager["Servers"]):
         return found
 
     def limit_spark(self, size: int) -> None:
-        """Limits the files of all its processes; a new executor inherits that."""
+        """Limits the files of all its processes; a new executor inherits the limit."""
         for process in self.spark_parts(""):
             with suppress(ProcessLookupError):
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def through_proxy(self, name: str, info: ConnectionInfo) -> dict[str, Any]:
-        """How the apply reaches what `info` reaches directly, on the master or the slave."""
+        """The connection through the proxy to the master or slave that `info` reaches directly."""
         return {**info.to_dict(), "port": self.proxies[name].port}
 
     @property
     def redis_url(self) -> str:
-        """Through the proxy."""
+        """The URL through the proxy."""
         parts = urlsplit(self.redis.url)
         place = parts.netloc.replace(f":{parts.port}", f":{self.proxies['redis'].port}")
         return urlunsplit(parts._replace(netloc=place))

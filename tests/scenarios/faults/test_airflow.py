@@ -145,7 +145,7 @@ def what_the_run_says(api: AirflowApi, run: str) -> str:
 
 
 def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
-    """Whether a triggerer that has lived since then watches the task of a run."""
+    """Whether a triggerer that started before that time still watches the task of a run."""
     path = f"dags/cdc_apply/dagRuns/{urllib.parse.quote(run, safe='')}/taskInstances"
     for entry in api.get(path)["task_instances"]:
         triggerer = entry["triggerer_job"]
@@ -155,7 +155,7 @@ def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
 
 
 def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
-    """Everything once, in an order of the seed, the next when changes arrive again."""
+    """Strikes everything once, in an order of the seed; waits for new changes after each."""
     strikes = [*SERVICES, DRIVER, "task", "all of Airflow"]
     chance.shuffle(strikes)
     for strike in strikes:
@@ -202,7 +202,7 @@ def components(stack: Stack, *services: str) -> list[ProcessId]:
 
 
 def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
-    """SIGSTOP to all its components: meanwhile changes arrive, because the job needs none of them."""
+    """SIGSTOP to all its components; changes arrive nevertheless, because the job needs none of them."""
     freezer = Freezer()
     assert freezer.freeze("Airflow", components(stack, *AIRFLOW))
     try:

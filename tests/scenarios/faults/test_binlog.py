@@ -88,7 +88,7 @@ class Writer(threading.Thread):
 
 @pytest.mark.long
 def test_after_crashes_and_rollbacks_the_log_has_what_the_table_has(server: MariaDBServer, database: str) -> None:
-    """Once in 200 crashes, on a busy machine, the log had a transaction that the table lacked; why is not known."""
+    """Once in 200 crashes, on a busy machine, the log had a transaction that the table lacked; we do not know why."""
     for turn in range(CRASHES):
         writers = [Writer(server, number, turn) for number in range(WRITERS)]
         for writer in writers:

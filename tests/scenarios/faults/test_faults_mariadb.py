@@ -9,5 +9,5 @@ KIND = "mariadb"
 
 
 @pytest.mark.one_in(len(OF_MARIADB))
-def test_whatever_strikes_each_change_arrives_exactly_once(results: Results, seed: int) -> None:
+def test_each_change_arrives_exactly_once_under_faults(results: Results, seed: int) -> None:
     print(results(seed))

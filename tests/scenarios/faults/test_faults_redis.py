@@ -5,7 +5,7 @@ from tests.scenarios.faults.conftest import Results
 KIND = "redis"
 
 
-def test_whatever_strikes_the_slave_ends_as_the_master(results: Results, seed: int) -> None:
+def test_the_slave_ends_equal_under_faults(results: Results, seed: int) -> None:
     result = results(seed)
     print(result)
     assert result.again > 0, "nothing came again, so nothing was proved"

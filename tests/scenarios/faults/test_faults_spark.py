@@ -11,5 +11,5 @@ pytestmark = pytest.mark.long
 KIND = "spark"
 
 
-def test_whatever_strikes_each_change_arrives_exactly_once(results: Results, seed: int) -> None:
+def test_each_change_arrives_exactly_once_under_faults(results: Results, seed: int) -> None:
     print(results(seed))

@@ -1,4 +1,4 @@
-"""A run notices what must never happen: here another hand does it to the slave."""
+"""A run notices what must never happen: here a strike changes the slave."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ QUIET = next(each for seed in range(1, 100) if not (each := plan(seed)).spark an
 
 @pytest.fixture(autouse=True)
 def another_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every strike is a change to the slave."""
+    """Makes every strike a change of the slave."""
 
     def strike(hand: Hand, _: Strike) -> None:
         with hand.servers.slave.connect(hand.databases["slave"]) as slave:

@@ -1,4 +1,4 @@
-"""A slave that crashes comes up again, whatever the apply had been doing there."""
+"""A slave that crashes starts again, whatever the apply had been doing there."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.scenarios.faults.servers import Servers
 
 @pytest.fixture
 def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
-    """A pair whose windows are staged, and a slave that writes its log to the disk when it must."""
+    """A pair whose windows are staged, and a slave that flushes its log only when it must."""
     with servers.slave.connect() as admin:
         admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         admin.execute("SELECT pg_reload_conf()")

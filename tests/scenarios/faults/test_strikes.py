@@ -1,4 +1,4 @@
-"""A strike hits, or the run fails: what strikes nothing proves nothing."""
+"""A strike hits, or the run fails: a strike without effect proves nothing."""
 
 import resource
 import signal
@@ -34,7 +34,7 @@ def hand_of(
     applied: Callable[[], object] = time.monotonic,
     idle: Callable[[], None] = nothing,
 ) -> Hand:
-    """A hand whose apply never runs."""
+    """A hand without an apply."""
     chosen = replace(plan(1), strikes=strikes)
     databases = {"master": "postgres", "slave": "postgres"}
     return Hand(chosen, servers, Applies({}, folder), databases, applied, list, nothing, never, idle)
@@ -121,7 +121,7 @@ def test_a_limit_on_files_is_met_though_the_servers_log_is_larger(
 
 @pytest.fixture
 def cluster(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """What stands for a Connect server and its two executors: processes that only wait."""
+    """A stand-in for a Connect server and its two executors: processes that only wait."""
     words = ("SparkSubmit", EXECUTOR, EXECUTOR)
     started = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", word]) for word in words]
 
@@ -135,7 +135,7 @@ def cluster(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
         process.wait()
 
 
-def test_of_the_executors_of_spark_one_is_killed(
+def test_one_of_sparks_executors_is_killed(
     servers: Servers, tmp_path: Path, cluster: list[subprocess.Popen[bytes]]
 ) -> None:
     hand_of(servers, tmp_path, Strike(0.0, Fault.KILL_EXECUTOR)).play()

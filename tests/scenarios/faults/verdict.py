@@ -1,4 +1,4 @@
-"""What was seen against the history: every finding is a sentence; none means that all is well."""
+"""Compares observations with the history. Each finding is a sentence; no finding means success."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ def of_history(history: Iterable[tuple[int, int, int]]) -> dict[int, list[int]]:
 
 
 def covered(history: History, position: SnapshotPosition) -> dict[int, int]:
-    """How many transactions of each writer a position covers: always its first ones."""
+    """The number of transactions of each writer that a position covers: always its first ones."""
     return {writer: sum(position.covers(xid) for xid in xids) for writer, xids in history.items()}
 
 
@@ -178,14 +178,14 @@ def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> lis
 def _unseen(
     lines: Iterable[tuple[int, int]], at_start: Mapping[int, int], covered: Mapping[int, int]
 ) -> list[tuple[int, int]]:
-    """Lines that a position covers and no transaction is known to have brought since the start."""
+    """Lines that a position covers although no transaction is known to have brought them since the start."""
     known = set(lines)
     numbers = ((writer, n) for writer, last in covered.items() for n in range(at_start.get(writer, 0) + 1, last + 1))
     return [line for line in numbers if line not in known]
 
 
 def repeats(commits: Iterable[Commit]) -> int:
-    """How many lines of the log came once more."""
+    """The number of lines of the log that came again."""
     found: Counter[tuple[int, int]] = Counter()
     for commit in commits:
         found.update({*commit.logged, *commit.touched})
@@ -193,7 +193,7 @@ def repeats(commits: Iterable[Commit]) -> int:
 
 
 def of_order(looks: Sequence[Look], spans: Spans) -> list[str]:
-    """In each look no transaction may be missing that had ended before one began that is there."""
+    """No look may lack a transaction that had ended before another began that the look shows."""
     findings = []
     for look in looks:
         present = [(spans[writer][last][0], writer, last) for writer, (_, last) in look.progress.items() if last]
@@ -211,7 +211,7 @@ def of_order(looks: Sequence[Look], spans: Spans) -> list[str]:
 
 
 def of_acknowledged(acknowledged: Mapping[int, Iterable[tuple[int, int]]], history: History) -> list[str]:
-    """What the master confirmed it must have kept; otherwise the history itself is worth nothing."""
+    """The master must have kept what it confirmed; otherwise the history is worthless."""
     return [
         f"the master lost transaction {n} of writer {writer}, which it had confirmed"
         for writer, pairs in acknowledged.items()

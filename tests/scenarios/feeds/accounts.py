@@ -1,4 +1,4 @@
-"""A table of accounts, what is written to it, and a stream of its changes into Parquet."""
+"""A table of accounts, transactions on it, and a stream of its changes into Parquet."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ LAKE = {"table": "public.accounts", "feed": "lake"}
 
 
 def transfer(rig: Rig, number: int) -> None:
-    """One transaction: money moves, and a row comes or goes. The sum stays what it was."""
+    """One transaction: money moves, and a row is inserted or deleted. The sum stays the same."""
     with rig.master.transaction():
         rig.master.execute("UPDATE public.accounts SET balance = balance - %s WHERE id = 1", [number])
         rig.master.execute("UPDATE public.accounts SET balance = balance + %s WHERE id = 2", [number])
@@ -22,7 +22,7 @@ def transfer(rig: Rig, number: int) -> None:
 
 
 def run_to_end(session: SparkSession, folder: Path) -> None:
-    """All changes of by now, into Parquet, one folder an action."""
+    """Writes all current changes into Parquet, one folder for each action."""
     changes = session.readStream.format("sluice.changes").options(**LAKE).load()
     query = (
         changes.writeStream.format("parquet")
@@ -35,7 +35,7 @@ def run_to_end(session: SparkSession, folder: Path) -> None:
 
 
 def folded(session: SparkSession, folder: Path) -> tuple[dict[int, Any], int]:
-    """What the changes in Parquet amount to, and how many there are. None is there twice."""
+    """The rows that result from the changes in Parquet, and the number of changes. No change is there twice."""
     changes = session.read.parquet(str(folder / "changes")).orderBy("repl_key").toArrow().to_pylist()
     rows: dict[int, Any] = {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""A Delta table that a stream of changes keeps equal to its master's table, as docs/feeds.md shows it."""
+"""A Delta table that a stream of changes keeps equal to its master's table, as in docs/feeds.md."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ def rows(folder: Path, version: int | None = None) -> dict[int, Any]:
 
 
 def merges_into(path: str) -> Callable[[DataFrame, int], None]:
-    """For `foreachBatch`: one commit a batch, and none for a batch that is there already."""
+    """A function for `foreachBatch`: one commit a batch, and none for a batch that was committed already."""
 
     def merge(batch: DataFrame, number: int) -> None:
         table = DeltaTable(path)

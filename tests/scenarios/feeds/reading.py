@@ -1,4 +1,4 @@
-"""What tests of data sources share: sessions of Spark, a table of many types, and the master's own answer."""
+"""Shared by tests of data sources: sessions of Spark, a table of many types, and the expected rows."""
 
 import datetime
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def registered(session: SparkSession, rig: Rig) -> None:
 
 
 def as_plain(row: Row) -> dict[str, Any]:
-    """With a NaN that equals itself, and binary as bytes."""
+    """A value whose NaN equals itself, and whose binary is bytes."""
     found = row.asDict()
     return {name: _plain(value) for name, value in found.items()}
 
@@ -62,7 +62,7 @@ def _plain(value: object) -> object:
 
 
 def rows_of(rig: Rig) -> list[dict[str, Any]]:
-    """The rows of public.types as Spark should show them, by the driver's own reading."""
+    """The rows of public.types that Spark should show, read by the database driver."""
     names = [
         "id", "s", "n", 'Any "x"Number', "f", "r", "b", "t", "c", "v", "y", "d", "ts", "tz", "u", "j", "a", "m",
         "select",

@@ -28,7 +28,7 @@ def purged(rig: Rig) -> int:
 
 
 def lines(rig: Rig) -> list[str]:
-    """What `./sluice status` says of feeds."""
+    """The lines of `./sluice status` about feeds."""
     found = change_source.feeds(rig.master, rig.pair.prefix, "public")
     return [line.strip() for line in status.feeds(rig.replication, found, rig.master_info)]
 
@@ -65,7 +65,7 @@ def test_a_feed_holds_the_purge_shows_its_lag_and_is_dropped(master: MakeRig) ->
 
 
 def test_conditions_leave_out_no_row_that_meets_them(master: MakeRig) -> None:
-    """Whatever the digits of a column's type: the value that it is compared with may have more."""
+    """Also if the value of the condition has more digits than the column's type."""
     rig = master(
         "CREATE DOMAIN public.small AS int CHECK (VALUE < 10);"
         "CREATE TABLE public.visits (id int PRIMARY KEY, at timestamp(0), n numeric(6,1), s public.small);"

@@ -79,14 +79,14 @@ def transferred(rig: Rig, done: int, more: int) -> int:
 
 
 def commits(folder: Path, sink: str) -> int:
-    """How often the sink has committed."""
+    """The number of the sink's commits."""
     if sink == "delta":
         return DeltaTable(str(folder / "delta")).version()
     return len(list((folder / "changes" / "_spark_metadata").glob("[0-9]*")))
 
 
 def running(query: StreamingQuery) -> bool:
-    """Raises what ended it."""
+    """Whether the stream runs; raises its error."""
     if (failure := query.exception()) is not None:
         raise failure
     return True

@@ -1,4 +1,4 @@
-"""A session of Spark of one's own, whose Python workers lack the library: it is brought along."""
+"""A user's own session of Spark, whose Python workers lack the library: Sluice sends it along."""
 
 import json
 import os

@@ -84,7 +84,7 @@ def test_the_rows_are_those_of_the_position_and_of_no_later_one(session: SparkSe
 
 
 @pytest.mark.long
-def test_what_is_wrong_with_an_option_is_said_with_its_remedy(session: SparkSession, rig: Rig) -> None:
+def test_a_wrong_option_is_reported_with_its_remedy(session: SparkSession, rig: Rig) -> None:
     wrong: list[tuple[dict[str, str], str]] = [
         ({"table": "public.order"}, "captures no table public.order; it captures public.heap"),
         ({"table": "orders"}, "write schema.table"),

@@ -21,7 +21,7 @@ KEY = bytes(range(32))
 
 
 def prepare(pair: Rig, update: Update) -> None:
-    """All steps up to TRANSITION, the gate closed."""
+    """Runs all steps up to TRANSITION, with the gate closed."""
     pair.capture()
     steps.begin(update, pair.store)
     steps.create_tables(update)
@@ -31,7 +31,7 @@ def prepare(pair: Rig, update: Update) -> None:
 def export(
     update: Update, carried: TransferFolder, loaders: int = 2, stopped: Callable[[], bool] = lambda: False
 ) -> list[LoadReport]:
-    """An export job with its loaders in threads."""
+    """Runs an export job with its loaders in threads."""
     with LoadJob(update) as job:
         return in_threads(
             job, lambda name, failed: export_worker(update, name, carried, lambda: failed() or stopped()), loaders
@@ -41,7 +41,7 @@ def export(
 def exported(
     pair: Rig, update: Update, out: Location, access: S3Access | None = None, key: bytes | None = None
 ) -> tuple[TransferFolder, Manifest]:
-    """Everything until the folder may travel."""
+    """Runs everything until the folder is complete."""
     prepare(pair, update)
     carried = transfer_steps.folder_of(update, out, access or S3Access(), key)
     export(update, carried)
@@ -49,7 +49,7 @@ def exported(
 
 
 def moved(carried: TransferFolder, to: Path) -> TransferFolder:
-    """The folder carried to another location by hand."""
+    """Copies the folder to another location, as a person does."""
     to.mkdir(exist_ok=True)
     shutil.move(carried.location.path, to)
     return TransferFolder(Location.parse(str(to / carried.location.name)), carried.access, carried.key)

@@ -1,4 +1,4 @@
-"""A pair of databases, and a real S3 server process of nobody else's."""
+"""A pair of databases, and a real S3 server of the test run's own."""
 
 import os
 import re

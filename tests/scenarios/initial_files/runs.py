@@ -14,7 +14,7 @@ DAG = "initial_update"
 
 
 def make_tables(stack: Stack, rows: int) -> None:
-    """Two tables with a foreign key and so many rows each; every slave's account may load them in any order."""
+    """Creates two tables with a foreign key and so many rows each; every slave's account may load them in any order."""
     with stack.master.connect("demo", "demo") as master:
         master.execute("CREATE SCHEMA shop")
         master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
@@ -41,11 +41,11 @@ class Run:
 
     @classmethod
     def begun(cls, stack: Stack, **params: str) -> "Run":
-        """A new run with these params, and the prefix."""
+        """Starts a run with these params, and the prefix."""
         return cls(stack, stack.airflow.api().trigger(DAG, {"prefix": "DEMO_", **params}))
 
     def of(self, slave: str) -> "Run":
-        """The run in which this one, for several slaves, goes on for one of them."""
+        """The run that continues this one, of several slaves, for one of them."""
         return Run(self.stack, f"{self.id}~{slave}")
 
     def state(self, task: str) -> str | None:
@@ -60,7 +60,8 @@ class Run:
         return self.state(task) == wanted
 
     def log(self, task: str) -> str:
-        """Of all its attempts. Of one that Airflow took for lost before it began, as on a busy machine, it has none."""
+        """The log of all its attempts. An attempt that Airflow took for lost before it began, as on a busy machine, has
+        none."""
         last = int(self.api.get(f"{self.path}/taskInstances/{task}")["try_number"])
         found = []
         for attempt in range(1, max(last, 1) + 1):

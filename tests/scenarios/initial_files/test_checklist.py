@@ -1,4 +1,4 @@
-"""The quick checklist of docs/manual-transfer.md, as a person walks through it, with Airflow and under traffic."""
+"""A person follows the quick checklist of docs/manual-transfer.md, with Airflow and under traffic."""
 
 import os
 import shutil
@@ -81,13 +81,13 @@ def checkpoint(stack: Stack) -> tuple[SlaveState, str]:
 
 
 def any_checkpoint(stack: Stack) -> Checkpoint | None:
-    """None where no update has begun."""
+    """The checkpoint; None before the first update."""
     with slave(stack) as connection:
         return CheckpointStore(connection, Prefix("DEMO_"), "sluice", "dr1").read()
 
 
 def update_of(stack: Stack) -> tuple[SlaveState, str, int, object] | None:
-    """What an update changes of the checkpoint; an apply of an earlier test may still move its position."""
+    """The fields of the checkpoint that an update changes; an apply of an earlier test may still move its position."""
     found = any_checkpoint(stack)
     return None if found is None else (found.state, found.message, found.epoch, found.tables)
 
@@ -172,7 +172,7 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
 
 
 def reject(stack: Stack) -> None:
-    """An update that waits for its files is begun, and rejected."""
+    """Starts an update that waits for its files, and rejects it."""
     run = begun(stack, stack.home.root.parent / "out")
     run.await_state("approve", "awaiting_input")
     run.answer("Reject")
@@ -202,7 +202,7 @@ def test_after_a_rejected_update_the_next_one_starts_clean(stack: Stack) -> None
 
 
 def paused(stack: Stack, wanted: bool) -> None:
-    """A person holds every load back, by the configuration's file."""
+    """Pauses every load by the configuration file."""
     file = stack.home.root.parent / "replications" / "DEMO.yaml"
     text = file.read_text().replace(", throttle: {pause: true}}", "}")
     file.write_text(text.replace("parallel: 2}", "parallel: 2, throttle: {pause: true}}") if wanted else text)

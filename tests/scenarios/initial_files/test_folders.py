@@ -1,4 +1,4 @@
-"""Folders of carried files in a directory and in S3: whole files or none, nothing replaced, nothing outside touched."""
+"""Folders of carried files in a directory and in S3: only whole files, none replaced, nothing outside touched."""
 
 import gzip
 import os
@@ -162,7 +162,7 @@ def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
         carried.manifest()
 
 
-def test_a_location_that_does_not_exist_or_must_not_be_written_is_told(tmp_path: Path, s3: S3Access) -> None:
+def test_a_location_that_does_not_exist_or_must_not_be_written_is_reported(tmp_path: Path, s3: S3Access) -> None:
     with pytest.raises(LocationUnusable, match=r"/gone: is no directory on this machine\. Create it"):
         probe(Location.parse(str(tmp_path / "gone")), S3Access())
     with pytest.raises(LocationUnusable, match=r"The account .* must be able to read and write"):
@@ -176,7 +176,7 @@ def test_a_location_that_does_not_exist_or_must_not_be_written_is_told(tmp_path:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own of two megabytes."""
+    """A file system of two megabytes."""
     folder = tmp_path / "small"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)], check=True)

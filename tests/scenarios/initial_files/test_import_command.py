@@ -1,4 +1,4 @@
-"""The command that loads a folder on the slave's own machine: killed, misled, and through S3."""
+"""The command that loads a folder on the slave's own machine: killed, with wrong arguments, and from S3."""
 
 import base64
 import random
@@ -32,7 +32,7 @@ def url_of(pair: Rig) -> str:
 
 
 def importing(library: Path, pair: Rig, place: Location, *options: str) -> dict[str, Any]:
-    """`./sluice import` on a machine that has the library alone."""
+    """`./sluice import` on a machine that has only the library."""
     return command(
         library,
         *("import", "--location", str(place), "--database", url_of(pair), *options),

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(pair: Rig, update: Update, folder: Location, s3: S3Access, step: str, spark: SparkServer) -> None:
-    """`python -m spark_jobs.load` to its end; nothing secret is said."""
+    """Runs `python -m spark_jobs.load` to its end; its output contains no secret."""
     key = base64.b64encode(KEY).decode()
     told: dict[str, Any] = {
         "prefix": "DEMO_",

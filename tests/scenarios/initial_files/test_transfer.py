@@ -1,4 +1,4 @@
-"""An initial update that travels as files: exact under live traffic, restartable, and closed to everything foreign."""
+"""An initial update as files: exact under live traffic, restartable, and closed to foreign files."""
 
 import csv
 import gzip
@@ -65,7 +65,7 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
 
 
 def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tmp_path: Path) -> None:
-    """As after Redis was lost: BLOCKS alone keep the apply from dropping what a file does not hold."""
+    """As after a loss of Redis: BLOCKS alone keep the apply from dropping changes that the files lack."""
     pair = pair_of(block_rows=200, seconds=0.02)
     make_shop(pair)
     update = pair.update()
@@ -119,7 +119,7 @@ def test_a_table_that_goes_during_the_export_ends_it_and_says_why(pair_of: MakeP
 
 @pytest.fixture
 def zoo(pair_of: MakePair, tmp_path: Path) -> Rig:
-    """Values and names that want to break a file."""
+    """Values and names that are difficult in a file."""
     pair = pair_of(block_rows=3)
     pair.master.execute("CREATE TYPE public.mood AS ENUM ('so,so', 'a\"b')")
     pair.master.execute(

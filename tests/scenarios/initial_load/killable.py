@@ -15,12 +15,12 @@ from tests.scenarios.initial_load import load_process
 
 
 def killable(update: Update) -> "subprocess.Popen[bytes]":
-    """A load job."""
+    """Runs a load job in such a process."""
     return process_of(partial(load_process.load, update))
 
 
 def process_of(function: "partial[object]") -> "subprocess.Popen[bytes]":
-    """One that does this."""
+    """Runs a function in such a process."""
     process = subprocess.Popen(
         with_parent([sys.executable, "-m", load_process.__name__]),
         stdin=subprocess.PIPE,

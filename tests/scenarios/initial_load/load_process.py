@@ -1,4 +1,4 @@
-"""What of a load is done in a process of its own, to be killed: a pickled function, read from stdin."""
+"""A process that runs a part of a load, to be killed: a pickled function, read from stdin."""
 
 import pickle
 import sys
@@ -12,7 +12,7 @@ from sluice.load.update import Update
 
 
 def load(update: Update) -> None:
-    """A load job of two loaders."""
+    """Runs a load job of two loaders."""
     with LoadJob(update) as job, LoadSnapshot(update):
 
         def run(number: int) -> None:

@@ -29,7 +29,7 @@ def make_shop(pair: Rig) -> None:
 
 
 def disturb(pair: Rig, more: Iterable[str] = ()) -> None:
-    """Empties, alters and drops tables of the shop on the master, with pauses; `more` in the middle of it."""
+    """Empties, alters and drops tables of the shop on the master, with pauses; calls `more` in the middle of it."""
     chance = random.Random(5)
     for statement in (
         "TRUNCATE public.scratch",

@@ -21,7 +21,7 @@ from sluice.model.location import Location, S3Access
 
 @dataclass(frozen=True)
 class Errand:
-    """What is to be done."""
+    """The step to run, and its input."""
 
     step: str
     update: Update

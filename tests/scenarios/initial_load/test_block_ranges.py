@@ -1,4 +1,4 @@
-"""How many blocks are read at the same time, how large they become, and what of the master a restart reads again."""
+"""How many blocks are read at the same time, how large they become, and what a restart reads again."""
 
 import signal
 import threading
@@ -24,7 +24,7 @@ SAME_TIME = (
 
 @dataclass
 class Seen:
-    """The most that was met at one moment."""
+    """The highest counts that were observed."""
 
     blocks: int = 0
     tables: int = 0
@@ -34,7 +34,7 @@ class Seen:
 
 @contextmanager
 def looking(pair: Rig) -> Iterator[Seen]:
-    """Looks at BLOCKS again and again while a load goes on."""
+    """Reads BLOCKS again and again during a load."""
     seen = Seen()
 
     def look() -> None:
@@ -109,7 +109,7 @@ def test_the_size_of_blocks_goes_towards_the_target_time_for_each_table_by_itsel
     pair.assert_equal()
 
 
-def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakePair) -> None:
+def test_the_master_reads_no_stored_block_again(pair_of: MakePair) -> None:
     rows = 12_000
     pair = pair_of(block_rows=300, seconds=0.05)
     pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
@@ -162,7 +162,7 @@ def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakeP
     assert sum(block.rows for block in stored) == rows
 
     def counted() -> bool:
-        """The sessions that were killed have told their counts."""
+        """Whether the killed sessions have reported their counts."""
         return fetched() - before >= rows
 
     until(counted)

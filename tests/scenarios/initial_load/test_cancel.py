@@ -1,6 +1,6 @@
-"""An initial update that is cancelled in the middle of a step, its process killed as Airflow kills it: nothing runs on.
+"""An initial update that is cancelled in the middle of a step, its process killed as by Airflow: no session goes on.
 
-Every step is met where it waits for a lock on one of the databases: there a session outlives its client.
+Every step waits for a lock on one of the databases at that moment, since such a session outlives its client.
 """
 
 import os
@@ -49,7 +49,7 @@ def shop(pair_of: MakePair, tmp_path: Path) -> Rig:
 
 
 def sessions(link: psycopg.Connection[Any], database: str) -> list[Any]:
-    """Ours there, each with what it waits for."""
+    """Our sessions in the database, each with what it waits for."""
     return link.execute(OURS.format(f"'{database}'").encode()).fetchall()
 
 
@@ -59,7 +59,7 @@ def left(pair: Rig) -> list[Any]:
 
 @contextmanager
 def locked(info: Any, statement: str) -> Iterator[None]:
-    """Another client's transaction with locks that `statement` takes."""
+    """In the block a transaction of another client has the locks that `statement` takes."""
     with connect(info, application="somebody") as link:
         link.execute(statement.encode())
         yield
@@ -95,7 +95,7 @@ BEFORE: dict[str, tuple[str, str]] = {
 
 
 def reach(pair: Rig, update: Update, step: str, files: Path) -> None:
-    """All steps before it."""
+    """Runs all steps before it."""
     if step == "begin":
         earlier = pair.update("earlier")
         steps.begin(earlier, pair.store)
@@ -177,7 +177,7 @@ def test_sessions_of_another_update_are_left_alone(shop: Rig) -> None:
 def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
     shop: Rig, redis_url: str, tmp_path: Path
 ) -> None:
-    """Nobody cancels: what is killed while it makes an index goes by itself, and may be run again."""
+    """Nobody cancels: a session killed while it creates an index ends by itself, and the step may be run again."""
     update = shop.update()
     shop.prepare(update)
     shop.load(update)

@@ -1,4 +1,4 @@
-"""Tables get another key or name, or go, while they are loaded or after a load was cancelled: only they wait."""
+"""Tables get another key or name, or are dropped, during a load or after a cancelled one: only they wait."""
 
 import pytest
 
@@ -29,7 +29,7 @@ LONG_KEYS = [pytest.param(key, marks=pytest.mark.long) for key in list(ANOTHER_K
 
 
 def with_plain(pair_of: MakePair, **options: object) -> Rig:
-    """A table of 1,200 rows and two small ones, captured; the slave has none of them yet."""
+    """A table of 1,200 rows and two small ones, captured, not yet on the slave."""
     pair = pair_of(block_rows=100, seconds=0.05, **options)
     pair.master.execute("CREATE TABLE public.plain (id int PRIMARY KEY, n int NOT NULL, v text)")
     pair.master.execute("INSERT INTO public.plain SELECT g, 5000 - g, 'old' FROM generate_series(1, 1200) g")
@@ -46,7 +46,7 @@ def loaded(pair: Rig) -> None:
 
 
 def load_again(pair: Rig) -> None:
-    """What is left out is loaded, and is as on the master then."""
+    """Loads the tables that are left out; they are equal then."""
     update = pair.update(tables=[str(table) for table in pair.checkpoint.tables])
     pair.prepare(update)
     pair.load_to_normal(update)
@@ -200,7 +200,7 @@ def test_a_table_that_is_inconsistent_leaves_its_name_to_another_one(
 
 
 @pytest.mark.parametrize("ranged", [False, pytest.param(True, marks=pytest.mark.long)], ids=["whole", "a range"])
-def test_what_was_set_aside_of_rows_that_are_loaded_again_is_settled(pair_of: MakePair, ranged: bool) -> None:
+def test_rejects_of_rows_that_are_loaded_again_are_settled(pair_of: MakePair, ranged: bool) -> None:
     pair = normal(pair_of, slave_options={"on_conflict": "reject"}, interval=0.1)
     with pair.apply() as running:
         pair.await_normal_mode(running)

@@ -1,4 +1,4 @@
-"""A part of a slave that is NORMAL is loaded again, or a table for the first time, and the rest is not touched."""
+"""A part of a NORMAL slave is loaded again, or a table for the first time; the rest is not touched."""
 
 import random
 import signal
@@ -31,13 +31,13 @@ TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
 
 
 def changed_by_hand(pair: Rig, *statements: str) -> None:
-    """On the slave, where the apply does not see it."""
+    """Changes rows on the slave."""
     for statement in statements:
         pair.slave.execute(statement.encode())
 
 
 def settled(pair_of: MakePair, **options: Any) -> Rig:
-    """A shop whose slave is NORMAL, with values beyond the reach of the traffic."""
+    """A shop whose slave is NORMAL, with rows that the traffic never changes."""
     pair = pair_of(block_rows=100, seconds=0.05, **options)
     make_shop(pair)
     pair.master.execute("INSERT INTO public.orders SELECT g, 'far' FROM generate_series(100001, 100100) g")

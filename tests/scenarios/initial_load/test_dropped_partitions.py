@@ -1,4 +1,4 @@
-"""Partitions go, and come again with rows of the same keys, while blocks of their table load."""
+"""Partitions are dropped, and created again with rows of the same keys, while blocks of their table load."""
 
 import random
 from itertools import count
@@ -31,7 +31,7 @@ def created(number: int) -> str:
 
 
 def loading(pair: Rig) -> bool:
-    """Whether the load is under way."""
+    """Whether the load has begun and not ended."""
     states = {block.state for block in pair.blocks()}
     return not states <= {BlockState.STORED} and not states <= {BlockState.PLANNED}
 

@@ -52,7 +52,7 @@ def test_tables_are_made_and_loaded_in_blocks(pair_of: MakePair) -> None:
 
 
 class Named(ThreadExecutor):
-    """Keeps what each job was called."""
+    """Records the names of the jobs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def test_a_loader_works_in_turns_each_named_after_the_block_that_it_begins_with(
 
 
 class AfterTurns(ThreadExecutor):
-    """Does something before a loader's turn of that number."""
+    """Calls a function before a loader's turn of that number."""
 
     def __init__(self, turns: int, act: Callable[[], object]):
         super().__init__()
@@ -99,7 +99,7 @@ class AfterTurns(ThreadExecutor):
 
 @pytest.fixture
 def by_a_role(pair_of: MakePair, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """Each turn of a loader connects anew; the slave's account can change its own password."""
+    """Makes each turn of a loader connect anew; the slave's account can change its own password."""
     monkeypatch.setattr(load, "TURN_SECONDS", 0.0)
     pair = pair_of(block_rows=500, seconds=0.05, role=True, parallel=1)
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")
@@ -271,7 +271,7 @@ def test_rows_that_a_policy_hides_stop_the_load_instead_of_missing(pair_of: Make
     pair.assert_equal()
 
 
-def test_many_small_tables_are_loaded_and_told(pair_of: MakePair) -> None:
+def test_many_small_tables_are_loaded_and_reported(pair_of: MakePair) -> None:
     pair = pair_of()
     for number in range(100):
         pair.master.execute(f"CREATE TABLE public.t{number} (id int PRIMARY KEY, v text DEFAULT 'x')".encode())

@@ -1,4 +1,4 @@
-"""An account with exactly what docs/privileges.md grants: from the commands of the page to a slave that is verified."""
+"""An account with exactly the grants of docs/privileges.md: from the commands of the page to a verified slave."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def commands(heading: str) -> str:
 def run(
     text: str, server: PostgresServer, database: str, owner: str, password: str
 ) -> "subprocess.CompletedProcess[str]":
-    """As an administrator would, with other names. The question for the password is answered in its own way."""
+    """Runs commands as an administrator, with other names, and answers the question for the password."""
     admin = server.info(database)
     text = text.replace("\\password sluice", f"ALTER ROLE sluice PASSWORD ''{password}''").replace("''", "'\\''")
     text = re.sub(r"\bDATABASE$", f'"{database}"', text, flags=re.MULTILINE)
@@ -80,7 +80,7 @@ def run(
 def least(
     postgres: PostgresServer, database: Callable[..., ConnectionInfo], pair_of: MakePair
 ) -> Iterator[tuple[psycopg.Connection[Any], Rig]]:
-    """The owner of the master's tables, and the pair of an account that the page's commands made."""
+    """The owner of the master's tables, and the pair of an account that the page's commands created."""
     from devstack.secret import keep_secret
 
     master, slave = database().database, database().database

@@ -161,7 +161,7 @@ def normal(pair_of: MakePair, **options: object) -> Rig:
 
 
 def leave_out(pair: Rig, how: str) -> None:
-    """The slave leaves the table out from now on, and its apply has seen that."""
+    """Makes the slave leave out the table, and waits until its apply knows it."""
     if how == "inconsistent":
         pair.prepare(update := pair.update(tables=["public.things"]))
         steps.cancel(update, pair.store)
@@ -173,7 +173,7 @@ def leave_out(pair: Rig, how: str) -> None:
 
 
 def part(pair: Rig) -> Update:
-    """What the DAG does before it begins: the task `check`, and the triggers."""
+    """Runs what the DAG does before a load: the task `check`, and the triggers."""
     pair.capture()
     update = pair.update(tables=["public.things"])
     lacks = checks.of_slave(
@@ -184,14 +184,14 @@ def part(pair: Rig) -> Update:
 
 
 def defined(pair: Rig) -> list[dict[Place, str | None]]:
-    """What master and slave have beyond columns."""
+    """The definitions of master and slave beyond columns."""
     tables = [THINGS, READY, PARENTS]
     of_master = OfMaster.read(schemas, pair.master, tables, tables).made_from
     return [{one.place: one.definition for one in of_master}, by_place(following.present(pair.slave, tables))]
 
 
 def columns(pair: Rig) -> list[list[tuple[object, ...]]]:
-    """Name, default and what else says how rows are made by those who write to the database."""
+    """The name, default and generation of each column, which matter to those who write to the database."""
     shapes = [catalog.shape(connection, THINGS) for connection in (pair.master, pair.slave)]
     return [
         sorted((one.name, one.default, one.nullable, one.identity, one.generated) for one in shape.columns)
@@ -201,7 +201,7 @@ def columns(pair: Rig) -> list[list[tuple[object, ...]]]:
 
 
 def labels(pair: Rig) -> list[list[tuple[str, list[str]]]]:
-    """The enums that columns of either side have, in order."""
+    """The enums of columns on either side, with their labels in order."""
     query = (
         "SELECT t.oid::regtype::text, array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e "
         "JOIN pg_type t ON t.oid = e.enumtypid WHERE EXISTS (SELECT FROM pg_attribute a JOIN pg_class c "
@@ -239,7 +239,9 @@ def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: Make
         assert pair.state() is SlaveState.NORMAL and not pair.checkpoint.tables.not_ready
 
 
-def test_labels_of_a_table_left_out_that_exchange_their_names_in_one_window_are_told_apart(pair_of: MakePair) -> None:
+def test_labels_of_a_table_left_out_that_exchange_their_names_in_one_window_are_distinguished(
+    pair_of: MakePair,
+) -> None:
     pair = normal(pair_of)
     with pair.apply():
         leave_out(pair, "inconsistent")
@@ -251,7 +253,7 @@ def test_labels_of_a_table_left_out_that_exchange_their_names_in_one_window_are_
         assert slave == master
 
 
-def test_labels_that_the_account_may_not_add_are_told_with_the_statement(
+def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
     pair_of: MakePair, postgres: PostgresServer
 ) -> None:
     pair = normal(pair_of, role=True)

@@ -49,7 +49,7 @@ def big(pair_of: MakePair, tmp_path: Path) -> Rig:
 
 
 class Job:
-    """`python -m spark_jobs.load` under way."""
+    """A running `python -m spark_jobs.load`."""
 
     def __init__(self, pair: Rig, update: Update, endpoint: Any, redis_url: str = "redis://127.0.0.1:1/0"):
         infos = {"m": pair.master_info, "s": pair.slave_info}
@@ -88,7 +88,7 @@ class Job:
         self.lines += [line.rstrip("\n") for line in self.process.stdout]
 
     def ended(self) -> int:
-        """Its exit code. What it said holds no password."""
+        """Waits for the end; returns its exit code. Its output contains no password."""
         code = self.process.wait(300)
         self._reader.join(30)
         assert not any(secret in line for secret in self.secrets for line in self.lines)
@@ -105,7 +105,7 @@ def begun(pair: Rig) -> set[str | None]:
 
 
 def worker_of(job: Job, port: int) -> psutil.Process:
-    """One of the processes below the job that are connected to this port."""
+    """A process below the job that is connected to this port."""
     for child in psutil.Process(job.process.pid).children(recursive=True):
         with suppress(psutil.Error):
             if any(link.raddr and link.raddr.port == port for link in child.net_connections()):

@@ -1,4 +1,4 @@
-"""A master that goes away, refuses, or has a standby that lags, while it is being loaded."""
+"""A master that is down, refuses, or has a standby that lags, during a load."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.standby import servers, standby_of
 
 @pytest.fixture
 def server() -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of that name; all are gone after the test."""
+    """A factory of servers by name; all are removed after the test."""
     with servers() as make:
         yield make
 
@@ -44,7 +44,9 @@ def loading(pair: Rig) -> Throttled:
     return load
 
 
-def test_a_master_that_is_down_is_told_and_awaited(pair_of: MakePair, server: Callable[[str], PostgresServer]) -> None:
+def test_a_master_that_is_down_is_reported_and_awaited(
+    pair_of: MakePair, server: Callable[[str], PostgresServer]
+) -> None:
     master = server("master")
     master.start(die_with_parent=True)
     pair = shop(pair_of, master)

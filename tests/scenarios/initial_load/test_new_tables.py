@@ -1,4 +1,4 @@
-"""A table that has rows joins a replication that runs: no slave stops, none shows a part of it, each loads it alone."""
+"""A table with rows joins a running replication: no slave stops or shows a part of it, each loads it alone."""
 
 import random
 import signal
@@ -74,7 +74,7 @@ def there(pair: Rig, table: TableName) -> bool:
 
 
 def await_joined(pair: Rig) -> None:
-    """Returns when the apply knows that the table joins. Raises what ended it."""
+    """Returns when the apply knows that the table joins. Raises the apply's error."""
     pair.await_that(lambda: JOINING in absent(pair))
 
 

@@ -1,6 +1,6 @@
-"""Tables are made in the words of the slave's vendor; what would lose something is refused before anything changes.
+"""Tables are created with types of the slave's vendor; what would lose something is refused before any change.
 
-The slave is a PostgreSQL that says of itself what MariaDB says of its column types.
+The slave is a PostgreSQL with MariaDB's column types.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class MariaTypes:
 
 
 class Other(Postgres):
-    """A vendor of its own, by its types alone."""
+    """A vendor that differs only in its types."""
 
     types = MariaTypes()
 
@@ -108,7 +108,7 @@ def test_a_text_too_long_for_a_key_is_found(other: Callable[..., Rig]) -> None:
     assert "public.t.k would be varchar(768), which cannot hold each of its values: one is longer than that" in found
 
 
-def test_what_the_configuration_allows_is_made_in_the_words_of_the_slave(other: Callable[..., Rig]) -> None:
+def test_allowed_types_are_created_in_the_slaves_dialect(other: Callable[..., Rig]) -> None:
     pair = other(
         "CREATE TYPE public.mood AS ENUM ('sad', 'ok');"
         "CREATE TABLE public.t (id int PRIMARY KEY DEFAULT 7, m public.mood, f numeric(8,2),"

@@ -1,4 +1,4 @@
-"""A part of a NORMAL slave is loaded, and nothing else of it waits for that: neither other tables nor other rows."""
+"""A load of a part of a NORMAL slave delays neither other tables nor other rows."""
 
 import random
 import signal
@@ -53,7 +53,7 @@ def normal(pair_of: MakePair, **options: object) -> Rig:
 
 @contextmanager
 def held(pair: Rig, update_of: str, **choice: object) -> Iterator[Background]:
-    """A load of a part whose blocks are begun, and stay so until the context ends; it has ended by then."""
+    """A load of a part whose blocks stay begun until the context ends, which waits for the end of the load."""
     update = pair.update(tables=[update_of], **choice)
     pair.prepare(update)
     holder = pair.hold(update_of)
@@ -196,7 +196,7 @@ def test_a_table_that_is_left_out_is_told_by_the_end_of_its_update(pair_of: Make
 
 
 def act(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
-    """One change of the master, of any kind."""
+    """One random change on the master."""
     low, table = chance.randint(-20, 640), f"public.{chance.choice(names)}"
     key = "n" if table == "public.heap" else "id"
     statement = chance.choice([
@@ -213,7 +213,7 @@ def act(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
 
 
 def load(pair: Rig, update: Update) -> None:
-    """As the load job does: once more where the snapshot is of no use."""
+    """Loads like the load job: again if the snapshot was lost."""
     with suppress(SnapshotLost):
         pair.load(update)
         return
@@ -221,7 +221,7 @@ def load(pair: Rig, update: Update) -> None:
 
 
 def load_at_random(pair: Rig, chance: random.Random, names: Sequence[str] = NAMES) -> None:
-    """Loads a part in any way, under changes, killed now and then, or cancelled."""
+    """Loads a part in a random way, under changes, sometimes killed or cancelled."""
     table = chance.choice(names)
     ranged = {"key_from": str(chance.randint(0, 300)), "key_to": str(chance.randint(301, 700))}
     update = pair.update(

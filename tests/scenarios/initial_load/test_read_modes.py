@@ -1,4 +1,4 @@
-"""However the master is read, the end is the same; what each way promises beside that."""
+"""All ways to read the master end equal; tests of what each one guarantees besides."""
 
 import signal
 from functools import partial
@@ -37,7 +37,7 @@ def make_parted(pair: Rig) -> None:
 
 
 def load_to_the_end(pair: Rig, update: Update) -> int:
-    """Loads as the job does: again where the snapshot is of no use any more. How often it started over."""
+    """Loads like the job: again if the snapshot was lost. Returns how often it started over."""
     for again in range(30):
         try:
             pair.load(update, 2)
@@ -191,7 +191,7 @@ def test_locks_give_way_to_the_application_and_come_back(
     loading = Background(lambda: pair.load(update, 2))
 
     def others_stored() -> bool:
-        """All that is not stored yet is a single row's surroundings."""
+        """Whether all blocks are stored except that of a single row."""
         left = [block for block in pair.blocks() if block.state is not BlockState.STORED]
         keys = [(block.lo, block.hi) for block in left]
         return len(left) == 1 and keys == [(("1500",), ("1501",))]

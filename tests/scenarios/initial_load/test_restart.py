@@ -210,7 +210,7 @@ def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Rig)
     shop.assert_equal()
 
 
-def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_is_gone_and_stays_planned_is_reported(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "OVERDUE", timedelta(seconds=1))
     shop.capture()
     update = shop.update()
@@ -268,7 +268,7 @@ def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair
 
 
 def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Rig) -> None:
-    """TRUNCATE empties a table for older snapshots too: none may be taken before it and used after."""
+    """TRUNCATE empties a table for older snapshots, too: none may be taken before it and used after it."""
     shop.capture()
     update = shop.update()
     shape = catalog.shape(shop.master, TableName("public", "orders"))

@@ -1,4 +1,4 @@
-"""Either server crashes, again and again, while blocks load: what the slave's log did not hold is read again."""
+"""Either server crashes again and again while blocks load: what the slave's log lacks is read again."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ from tests.waiting import until
 
 
 def crash(pair: Rig, server: object) -> None:
-    """Nothing is flushed, sessions are cut; then it starts and recovers. What the kernel was given to write it keeps:
-    this is the end of a server, not of a machine without power."""
+    """Kills the server without a flush, then starts it to recover. The kernel keeps what it was given to write: this is
+    the end of a server, not a power failure."""
     data = server.data  # type: ignore[attr-defined]
     pid = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
     os.kill(pid, signal.SIGQUIT)

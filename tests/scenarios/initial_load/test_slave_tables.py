@@ -1,4 +1,4 @@
-"""The slave's tables: made as the master's are, with every type and name, and completed after the load."""
+"""The slave's tables: created like the master's, with every type and name, and completed after the load."""
 
 import re
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def test_every_type_and_name_travels_without_a_superuser(demo: Rig) -> None:
 
 
 def _comparable(found: Any) -> Any:
-    """As they are on a slave: foreign keys deferrable."""
+    """The foreign keys as they are on a slave: deferrable."""
     return [constraints.definition(one) if isinstance(one, Constraint) else one for one in found]
 
 
@@ -172,7 +172,7 @@ def test_foreign_keys_do_not_cascade_on_the_slave_and_reach_only_replicated_tabl
     assert found == [("c_p_fkey", "a", "a", True, True), ("c_u_fkey", "a", "a", True, True)]
 
 
-def test_everything_that_stands_in_the_way_is_said_at_once_and_nothing_is_changed(pair_of: MakePair) -> None:
+def test_everything_that_stands_in_the_way_is_reported_at_once_and_nothing_is_changed(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TYPE public.mood AS ENUM ('sad', 'happy')")
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY, x text, m public.mood)")

@@ -1,4 +1,4 @@
-"""Spark's own page of jobs, in a browser: each job of a load says which block of which table, and of how many."""
+"""Spark's own page of jobs, in a browser: each job of a load names the block, the table, and the number of blocks."""
 
 import re
 import signal
@@ -23,7 +23,7 @@ BLOCKS = 150
 def test_each_job_is_named_after_the_block_with_which_it_begins(
     big: Rig, spark: SparkServer, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """With `--pictures docs/img` its picture replaces the one that is there."""
+    """With `--pictures docs/img` its picture replaces the existing one."""
     ensure_chromium()
     big.master.execute("ANALYZE")
     update = big.update()

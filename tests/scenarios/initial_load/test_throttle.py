@@ -1,4 +1,4 @@
-"""A load that gives way: each limit really pauses it and lets it go on, and the reason is told."""
+"""A load under limits: each limit pauses it and lets it go on, and the reason is shown."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def begun(pair: Rig, **limits: object) -> Throttled:
 
 @contextmanager
 def active(pair: Rig, count: int) -> Iterator[None]:
-    """So many sessions execute a statement."""
+    """In the block so many sessions execute a statement."""
     links = [connect(pair.master_info, application="an application", autocommit=True) for _ in range(count)]
     for link in links:
         link.pgconn.send_query(b"SELECT pg_sleep(120)")
@@ -226,7 +226,7 @@ def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     shop.assert_equal()
 
 
-def test_what_cannot_be_measured_is_said_before_anything_begins(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unmeasurable_limit_is_reported_before_the_load_begins(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(shop.replication.source.parent))
     limit(shop, query="SELECT 'x'", active_sessions=0, pause=True)
     shop = shop.with_options(initial=config.load("DEMO_").initial)

@@ -1,4 +1,4 @@
-"""A load under a throttle, its limits changed by editing the configuration's file."""
+"""A load under a throttle, whose limits are changed in the configuration file."""
 
 import threading
 from typing import Any
@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 def limit(pair: Rig, **limits: Any) -> None:
-    """Writes `initial.throttle` anew."""
+    """Rewrites `initial.throttle`."""
     source = pair.replication.source
     values = yaml.safe_load(source.read_text())
     values["initial"]["throttle"] = limits
@@ -61,7 +61,7 @@ class Throttled(threading.Thread):
         assert part in self.message(), self.failure or self.message()
 
     def done(self) -> int:
-        """Blocks stored or exported."""
+        """The number of stored or exported blocks."""
         found = BlockStore(self.pair.slave, self.update.prefix, "public", "dr1").map().tables.values()
         states = (BlockState.STORED, BlockState.EXPORTED)
         return sum(block.state in states for table in found for block in table.blocks)
@@ -71,7 +71,7 @@ class Throttled(threading.Thread):
         assert self.done() > than, self.failure or self.message()
 
     def assert_at_rest(self) -> None:
-        """Nothing is begun any more, and no session of a worker has a transaction open on the master."""
+        """Checks that no new block begins, and that no worker has an open transaction on the master."""
         until(lambda: not any(block.state is BlockState.BEGUN for block in self.pair.blocks()), 10)
         before = self.done()
         for _ in range(10):
@@ -84,7 +84,7 @@ class Throttled(threading.Thread):
         assert self.done() == before
 
     def finish(self) -> None:
-        """Awaits its end; raises what ended it early."""
+        """Waits for the end; raises the error of a thread."""
         self.join(60)
         assert self.over
         if self.failure:

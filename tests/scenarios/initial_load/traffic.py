@@ -1,4 +1,4 @@
-"""Random writers on tables of a test's own: inserts, updates of values and keys, deletes."""
+"""Random writers on tables of a test: inserts, updates of values and keys, deletes."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -15,7 +15,7 @@ from workload.writer import Profile, Writer
 
 @dataclass(frozen=True)
 class Writable:
-    """A table under traffic: its name quoted, its key columns, and SQL that makes a random key and value."""
+    """A table for traffic: its quoted name, its key columns, and SQL of a random key and value."""
 
     name: str
     key: tuple[str, ...]
@@ -29,14 +29,14 @@ class Writable:
 
     @property
     def a_row(self) -> str:
-        """A condition that picks about one existing row, any: near a random key in key order."""
+        """A condition that matches about one random existing row: near a random key in key order."""
         return (
             f"({self.keys}) = (SELECT {self.keys} FROM {self.name} WHERE ({self.keys}) >= (SELECT {self.make_key}) "
             f"ORDER BY {self.keys} LIMIT 1)"
         )
 
     def statements(self, text: str) -> list[str]:
-        """What is done to it, each as likely."""
+        """The statements, each equally likely."""
         if not self.key:
             return [
                 f"INSERT INTO {self.name} ({self.value}) VALUES ('v' || (random() * 5)::int)",
@@ -54,7 +54,7 @@ class Writable:
 
 
 def operations(tables: Sequence[Writable]) -> tuple[Operation, ...]:
-    """One for each table."""
+    """An operation for each table."""
 
     def change(table: Writable, work: Work, chance: Random) -> None:
         statement = chance.choice(table.statements(f"v{chance.random()}"))
@@ -71,14 +71,14 @@ def operations(tables: Sequence[Writable]) -> tuple[Operation, ...]:
 
 
 class TableWriter(Writer):
-    """Finds types and operators of the schema public."""
+    """A writer that finds types and operators of the schema public."""
 
     def begin(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute("SET search_path TO pg_catalog, public")
 
 
 class Traffic(AbstractContextManager["Traffic"]):
-    """Writers, as long as the context lasts."""
+    """Writers that run in the block."""
 
     def __init__(self, info: ConnectionInfo, tables: Sequence[Writable], writers: int = 3, seed: int = 0):
         profile = Profile("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.0, 0.05))
@@ -86,7 +86,7 @@ class Traffic(AbstractContextManager["Traffic"]):
 
     @property
     def transactions(self) -> int:
-        """How many were committed."""
+        """The number of committed transactions."""
         return sum(writer.tally.committed for writer in self.writers)
 
     def __enter__(self) -> "Traffic":

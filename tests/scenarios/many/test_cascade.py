@@ -47,7 +47,7 @@ def make_tables(net: Net) -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
-def test_what_a_slave_applies_goes_on_to_its_own_slaves_whenever_an_apply_is_killed(net: Net, rounds: int) -> None:
+def test_applied_changes_are_passed_on_to_the_slaves_slaves_whenever_an_apply_is_killed(net: Net, rounds: int) -> None:
     net.configure(AB, BC)
     make_tables(net)
     ab, bc = net.update("AB_", "b"), net.update("BC_", "c")
@@ -189,7 +189,7 @@ def test_two_masters_of_one_another_do_not_loop(net: Net) -> None:
          "would bring changes of AB_ back to a"),
     ],
 )  # fmt: skip
-def test_what_would_loop_is_refused(net: Net, texts: tuple[str, ...], said: str) -> None:
+def test_loops_of_replications_are_refused(net: Net, texts: tuple[str, ...], said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         net.configure(*texts)
     assert said in " ".join(str(refused.value).split())

@@ -129,7 +129,7 @@ def test_a_purge_never_takes_what_a_slave_still_needs(
         pytest.param({}, True, marks=pytest.mark.long, id="all by files"),
     ],
 )
-def test_what_a_load_has_still_to_catch_up_with_is_not_purged(
+def test_changes_that_a_load_must_catch_up_with_are_not_purged(
     net: Net,
     monkeypatch: pytest.MonkeyPatch,
     redis_url: str,

@@ -43,7 +43,9 @@ def stack(notices: Path) -> Iterator[Stack]:
         yield made
 
 
-def test_an_index_and_a_table_made_on_the_master_are_told_while_the_apply_goes_on(stack: Stack, notices: Path) -> None:
+def test_an_index_and_a_table_made_on_the_master_are_reported_while_the_apply_goes_on(
+    stack: Stack, notices: Path
+) -> None:
     api = stack.airflow.api()
 
     def told(what: str) -> bool:

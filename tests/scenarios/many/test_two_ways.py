@@ -92,7 +92,7 @@ def writers(net: Net, seed: int) -> Iterator[list[int]]:
     assert not failures
 
 
-def test_what_was_written_on_both_sides_before_an_apply_starts_goes_by_the_rule(net: Net) -> None:
+def test_writes_on_both_sides_before_an_apply_starts_are_decided_by_the_rule(net: Net) -> None:
     """It starts in safe mode, in which a change without a rule overwrites."""
     two_ways(net, NEWEST)
     for row, side, day in ((1, "a", 3), (1, "b", 2), (2, "a", 2), (2, "b", 3)):

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def die_at(number: int, after: bool) -> None:
-    """From here on the process is killed before or after its `number`-th statement on the slave."""
+    """From now on the process is killed before or after its `number`-th statement on the slave."""
     run, seen = MySQLSession.run, [0]
 
     def counted(session: MySQLSession, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Result:

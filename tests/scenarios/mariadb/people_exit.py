@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 
 def people(rows: pa.Table) -> pa.Table:
-    """Nobody whose id is 7, and names with a mark."""
+    """Omits the row with id 7, and marks names."""
     rows = rows.filter(pc.not_equal(rows["id"], "7"))
     mark, nothing = (pa.scalar(text, pa.large_string()) for text in ("!", ""))
     marked = pc.binary_join_element_wise(rows["name"], mark, nothing)

@@ -1,4 +1,4 @@
-"""A PostgreSQL master and a MariaDB slave, loaded, applied to and compared by what runs in production."""
+"""A PostgreSQL master and a MariaDB slave, replicated by the production code."""
 
 import time
 import uuid
@@ -85,7 +85,7 @@ class Rig:
         lines: str = "",
         **slave: str,
     ) -> Self:
-        """`tables`: DDL of the master, whose tables are captured. `lines`: more of `tables`. `slave`: options."""
+        """`tables`: DDL of the master, whose tables are captured. `lines`: more lines of `tables`. `slave`: options."""
         options = "".join(f", {name}: {value}" for name, value in slave.items())
         text = CONFIG.format(
             vendor=cls.vendor,
@@ -122,7 +122,7 @@ class Rig:
         return Update.named(self.pair, f"update {uuid.uuid4().hex[:6]}", Selection.from_dict(choice))
 
     def begin_load(self, **choice: Any) -> Update:
-        """All steps up to TRANSITION."""
+        """Runs all steps up to TRANSITION."""
         update, store = self.update(**choice), redis_store.connect(self.redis_url)
         steps.begin(update, store)
         steps.create_tables(update)
@@ -130,7 +130,7 @@ class Rig:
         return update
 
     def load(self, update: Update | None = None, **choice: Any) -> Update:
-        """An initial update up to the last block."""
+        """Runs an initial update up to the last block."""
         update = update or self.begin_load(**choice)
         with LoadJob(update) as job, LoadSnapshot(update) as held:
             in_threads(job, partial(load_worker, update), 2, lambda: (job.tick(), held.check()))
@@ -170,7 +170,7 @@ class Rig:
         self.await_that(current, seconds)
 
     def await_that(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        """Raises what ended the apply, should it end before the condition holds."""
+        """Waits for the condition; raises an error that ended the apply before."""
         end = time.monotonic() + seconds
         while not condition():
             if self.failure is not None:
@@ -182,7 +182,7 @@ class Rig:
     # Comparing, without what is tested
 
     def differences(self) -> dict[str, tuple[Any, ...]]:
-        """Of each table that differs some rows only on the master and only on the slave."""
+        """For each different table some rows that only the master has, and some that only the slave has."""
         found = {}
         for table in self.tables():
             master, slave = self.master_rows(table), self.slave_rows(table)
@@ -232,7 +232,7 @@ class Rig:
 
 
 class CountingExecutor(ThreadExecutor):
-    """Knows how many windows it staged."""
+    """Counts the windows that it staged."""
 
     staged = 0
 
@@ -242,7 +242,7 @@ class CountingExecutor(ThreadExecutor):
 
 
 class Running(Applying):
-    """An apply of such a pair."""
+    """A running apply of such a pair."""
 
     rig: Rig
 
@@ -251,7 +251,7 @@ class Running(Applying):
         super().__init__(rig, self.executor)
 
     def await_normal_mode(self) -> None:
-        """Returns when all is applied and changes must match the slave's rows."""
+        """Returns when all is applied and the apply has left safe mode."""
         self.rig.await_current()
         self.rig.await_that(lambda: self.in_normal_mode)
 

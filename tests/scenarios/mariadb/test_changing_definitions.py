@@ -1,4 +1,4 @@
-"""What the server says of tables whose definitions somebody else is changing."""
+"""The server's answers about tables whose definitions another session is changing."""
 
 import threading
 from collections.abc import Callable, Iterator

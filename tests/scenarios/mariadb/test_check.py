@@ -1,4 +1,4 @@
-"""The task `check` of a MariaDB slave: all that is lacking at once, each with what mends it, and nothing changed."""
+"""The task `check` of a MariaDB slave: all lacks at once, each with its remedy, and nothing changed."""
 
 import logging
 import re
@@ -28,7 +28,7 @@ def task(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> tuple[TaskContext, ConnectionInfo]:
-    """That of a pair whose connection to the slave is of Airflow's type `mysql`, and where the slave is."""
+    """The task of a pair whose slave's connection has Airflow's type `mysql`, and the slave's database."""
     master, slave = database(role=True), mariadb()
     connect_airflow(monkeypatch, "shop_master", master)
     connect_airflow(monkeypatch, "shop_dr1", slave)
@@ -46,11 +46,11 @@ def task(
 
 
 def pattern(slave: ConnectionInfo) -> str:
-    """The database as the grant names it: `_` is a wildcard there."""
+    """The database as the grant names it, where `_` is a wildcard."""
     return slave.database.replace("_", "\\_")
 
 
-def test_what_server_and_account_lack_is_said_with_the_statements_and_nothing_is_changed(
+def test_lacks_of_server_and_account_are_reported_with_the_statements_and_nothing_is_changed(
     task: tuple[TaskContext, ConnectionInfo], mariadb_server: MariaDBServer
 ) -> None:
     context, slave = task
@@ -71,7 +71,7 @@ def test_what_server_and_account_lack_is_said_with_the_statements_and_nothing_is
         assert session.run("SHOW TABLES").fetchall() == []
 
 
-def test_a_trigger_of_the_slave_is_told_and_stops_nothing(
+def test_a_trigger_of_the_slave_is_reported_and_stops_nothing(
     task: tuple[TaskContext, ConnectionInfo], mariadb_server: MariaDBServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     context, slave = task

@@ -1,4 +1,4 @@
-"""Changes that do not fit the slave's rows, and the modes in which they are applied."""
+"""Changes that do not match the slave's rows, and the modes in which they are applied."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ ITEMS = (
 
 
 def begun(rig: Callable[..., Rig], tables: str = ITEMS, **options: object) -> Rig:
-    """Loaded, with its indexes, and applied once."""
+    """A loaded pair with its indexes, after one apply."""
     pair = rig(tables, **options)
     update = pair.load()
     with pair.apply():
@@ -38,7 +38,7 @@ def begun(rig: Callable[..., Rig], tables: str = ITEMS, **options: object) -> Ri
          "one"),
     ],
 )  # fmt: skip
-def test_a_local_change_stops_the_apply_and_is_told_with_key_column_and_both_values(
+def test_a_local_change_stops_the_apply_and_is_reported_with_key_column_and_both_values(
     rig: Callable[..., Rig], local: str, change: str, expected: str, found: str
 ) -> None:
     pair = begun(rig)
@@ -108,7 +108,7 @@ def test_unique_values_and_keys_change_places_in_one_window(rig: Callable[..., R
 
 
 def test_the_example_of_the_safe_mode_comes_twice_to_the_same_end(rig: Callable[..., Rig]) -> None:
-    """As TiDB DM's documentation describes it: an INSERT, an UPDATE of a value, an UPDATE of the key."""
+    """The example of TiDB DM's documentation: an INSERT, an UPDATE of a value, an UPDATE of the key."""
     table = "CREATE TABLE public.dummytbl (id int PRIMARY KEY, int_value int, str_value text)"
     pair = begun(rig, table + "; INSERT INTO public.dummytbl VALUES (888, 888888, 'abc888')")
     before = pair.checkpoint.position

@@ -64,7 +64,7 @@ def test_definitions_are_followed_in_their_order_with_the_rows_around_them(rig: 
 def test_one_that_is_killed_before_any_statement_of_a_change_is_resumed(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each statement that alters the slave fails once, with all that came before it done."""
+    """Each statement that alters the slave fails once, after all earlier ones were executed."""
     pair = rig(NOTES)
     pair.load()
     with pair.apply():
@@ -98,7 +98,7 @@ def test_one_that_is_killed_before_any_statement_of_a_change_is_resumed(
 
 
 def test_a_change_that_does_not_say_what_a_domain_is_leaves_its_column_as_it_is(rig: Callable[..., Rig]) -> None:
-    """As those do that a master queued before definitions named domains."""
+    """Changes queued by an earlier release do not name domains."""
     pair = rig(
         "CREATE DOMAIN public.price AS numeric(12,2); CREATE TABLE public.t (id int PRIMARY KEY, price public.price); "
         "INSERT INTO public.t VALUES (1, 1.5)"
@@ -184,4 +184,4 @@ def indexes(pair: Rig) -> set[str]:
 
 
 class Killed(Exception):
-    """As the end of the process at this place would."""
+    """Stands for the end of the process."""

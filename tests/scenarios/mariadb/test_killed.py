@@ -1,4 +1,4 @@
-"""An apply that is killed, by SIGKILL, before or after each of its statements on the slave: nothing lost or doubled."""
+"""An apply that is killed before or after each of its statements on the slave, by SIGKILL: nothing lost or doubled."""
 
 import json
 import os
@@ -47,7 +47,7 @@ MOST_KILLS = 1_000
 
 @contextmanager
 def applies(pair: Rig) -> Iterator[Callable[[int, str], str]]:
-    """`killed(number, moment)`: an apply that dies there; how it ended."""
+    """`killed(number, moment)`: runs an apply that is killed there; returns how it ended."""
     infos = {"m": pair.pair.master_info.to_dict(), "s": pair.pair.slave_info.to_dict()}
     starter = subprocess.Popen(
         [sys.executable, "-m", "tests.scenarios.mariadb.killed_apply"],
@@ -110,7 +110,7 @@ def test_wherever_it_is_killed_the_next_one_goes_on_exactly(
 
 
 def progress(pair: Rig) -> tuple[object, ...]:
-    """What a step changes on the slave: rows come with the position, definitions with what is pending."""
+    """What a step changes on the slave: the position changes with rows, the pending DDL with definitions."""
     found = pair.checkpoint
     return found.position, found.slice_key, found.catching_up
 

@@ -1,4 +1,4 @@
-"""Initial updates into MariaDB: refused, in part, into tables that are there, with hostile names and values."""
+"""Initial updates into MariaDB: refused, in part, into existing tables, with hostile names and values."""
 
 from collections.abc import Callable
 
@@ -24,9 +24,7 @@ HOSTILE = 'CREATE TABLE public."{name}" ("{column}" varchar(30) PRIMARY KEY, "se
          "one is before the year 1 .row id = '9'."),
     ],
 )  # fmt: skip
-def test_what_would_lose_something_is_refused_before_anything_is_loaded(
-    rig: Callable[..., Rig], table: str, why: str
-) -> None:
+def test_lossy_columns_are_refused_before_anything_is_loaded(rig: Callable[..., Rig], table: str, why: str) -> None:
     pair = rig(table)
     with pytest.raises(TablesDiffer, match=why):
         pair.load()

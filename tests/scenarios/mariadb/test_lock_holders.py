@@ -1,4 +1,4 @@
-"""A lock that is not to be had in time: the message names who may hold it, or by which privilege that is seen."""
+"""A wait for a lock that timed out: the message names who may hold it, or the privilege to see that."""
 
 import re
 from collections.abc import Callable
@@ -15,14 +15,14 @@ CHANGE = "UPDATE t SET v = v + 1"
 
 
 def waited(session: MySQLSession) -> str:
-    """What is said in the end."""
+    """The message after the wait."""
     session.limit_lock_waits(1)
     with pytest.raises(LockNotAvailable, match="Lock wait timeout exceeded") as raised, session.transaction():
         session.run(CHANGE)
     return str(raised.value)
 
 
-def test_who_holds_a_lock_is_named_where_the_account_may_see_it(
+def test_the_holder_of_a_lock_is_named_if_the_account_may_see_it(
     mariadb_server: MariaDBServer, mariadb: Callable[[], ConnectionInfo]
 ) -> None:
     info = mariadb()

@@ -38,7 +38,9 @@ def compared(pair: Rig, table: str) -> Outcome:
 
 
 @pytest.mark.usefixtures("limited")
-def test_they_are_loaded_and_merged_and_what_cannot_be_done_is_said_with_the_remedy(rig: Callable[..., Rig]) -> None:
+def test_they_are_loaded_and_merged_and_what_cannot_be_done_is_reported_with_the_remedy(
+    rig: Callable[..., Rig],
+) -> None:
     pair = rig(TABLES, on_conflict="reject")
     pair.master.execute(LONG.format("texts", "1, 1", "").encode())
     update = pair.load()

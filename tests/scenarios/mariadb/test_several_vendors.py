@@ -1,4 +1,4 @@
-"""A MariaDB and a PostgreSQL as slaves of one master: each goes its own way, and neither loses what the other has."""
+"""A MariaDB and a PostgreSQL as slaves of one master: neither delays the other, and neither loses a change."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,7 +63,7 @@ def pairs(
 
 @pytest.fixture
 def durable(mariadb_server: MariaDBServer) -> Iterator[None]:
-    """Else nothing is purged that a crash could take from the MariaDB."""
+    """Flushes each commit: otherwise nothing is purged that a crash could take from the MariaDB."""
     with mariadb_server.connect() as admin, admin.cursor() as cursor:
         cursor.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
         yield

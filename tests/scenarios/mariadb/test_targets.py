@@ -1,4 +1,4 @@
-"""A MariaDB slave that has tables under other names: loaded, followed, compared and mended."""
+"""A MariaDB slave with tables under other names: loaded, applied, compared and repaired."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A MariaDB that takes only TLS, and proves who it is, or does not."""
+"""A MariaDB that accepts only TLS, and proves its identity, or does not."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.conftest import MARIADB_SETTINGS
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[tuple[ConnectionInfo, Path, Path]]:
-    """A server that refuses connections without TLS, known as localhost; its authority, and another one."""
+    """A server that refuses connections without TLS, known as localhost; its certificate authority, and another one."""
     folder = new_folder("sluice-test-tls-")
     authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
     certificate, key = authority.certify("localhost")

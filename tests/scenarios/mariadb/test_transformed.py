@@ -1,4 +1,4 @@
-"""A MariaDB slave that gets a table otherwise than the master has it: loaded, applied, compared and mended."""
+"""A MariaDB slave with a transformed table: loaded, applied, compared and repaired."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows that differ are found, and made the master's again."""
+"""Different rows are found and repaired."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ def looked_at(pair: Rig, table: str) -> TableFinding:
         return compare(view, TableName("public", table))
 
 
-def test_what_was_damaged_is_found_and_repaired_while_the_master_is_written_to(rig: Callable[..., Rig]) -> None:
+def test_damaged_rows_are_found_and_repaired_under_traffic(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     pair.load()
     with pair.apply() as running:

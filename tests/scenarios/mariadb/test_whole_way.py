@@ -1,4 +1,4 @@
-"""From a master's first row to a slave that is proved equal."""
+"""From a master's first row to a slave that is verified."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Commands and files of README, as they stand there."""
+"""The commands and files of README."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced piece of README: its language, and its text without the indentation of the list it stands in."""
+    """A fenced block of README: its language, and its text without the indentation of its list."""
 
     language: str
     text: str
@@ -26,7 +26,7 @@ def section(heading: str) -> str:
 
 
 def blocks(heading: str) -> list[Block]:
-    """The fenced pieces of a section, in order."""
+    """The fenced blocks of a section, in order."""
     found = []
     for match in re.finditer(r"^([ ]*)```(\w*)\n(.*?)^\1```$", section(heading), re.MULTILINE | re.DOTALL):
         indent, language, text = match.groups()
@@ -35,7 +35,7 @@ def blocks(heading: str) -> list[Block]:
 
 
 def table(heading: str) -> list[dict[str, str]]:
-    """The rows of the first table of a section, by their column's head; `code` marks taken off."""
+    """The rows of the first table of a section, by column, without `code` marks."""
     lines = [line.strip() for line in section(heading).splitlines() if line.strip().startswith("|")]
     cells = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]

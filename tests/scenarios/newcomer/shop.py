@@ -1,4 +1,4 @@
-"""A shop as a newcomer has one: partitions, uuid keys, enums, sequences, a view; an owner, a writer; traffic."""
+"""A newcomer's shop: partitions, uuid keys, enums, sequences, a view; an owner, a writer; traffic."""
 
 import random
 import threading
@@ -73,7 +73,7 @@ TRAFFIC = (
 
 
 def make(server: PostgresServer) -> None:
-    """The database of the shop, by its owner."""
+    """Creates the database of the shop as its owner."""
     for role in (OWNER, WRITER):
         server.create_role(role)
     server.create_database(DATABASE, owner=OWNER)
@@ -96,7 +96,7 @@ def open_session(info: ConnectionInfo) -> psycopg.Connection[Any]:
 
 
 class Traffic(threading.Thread):
-    """The writer's statements, some twenty a second, until stopped; `errors` has whatever one of them met."""
+    """Runs the writer's statements, some twenty a second, until stopped; `errors` has their errors."""
 
     def __init__(self, server: PostgresServer, seed: int) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""The first hour of somebody new: one's own servers, roles and traffic; the commands are README's own."""
+"""The first hour of a new user: own servers, roles and traffic; the commands are README's."""
 
 import os
 import re
@@ -41,7 +41,7 @@ class Newcomer:
     environment: dict[str, str]
 
     def sh(self, text: str, typed: str = "", expected: int = 0) -> str:
-        """Runs commands of README with the addresses of these servers, as a shell without a terminal does."""
+        """Runs commands of README with the addresses of these servers, in a shell without a terminal."""
         for example, server in (("db1.example", self.master), ("db2.example", self.slave)):
             info = server.info()
             text = re.sub(rf"{re.escape(example)}(:5432)?", f"{info.host}:{info.port}", text)
@@ -70,7 +70,7 @@ class Newcomer:
         return self.stack.airflow.api()
 
     def catalogues(self) -> dict[str, dict[str, list[str]]]:
-        """Of the master's database, and of the slave's where it is there."""
+        """The catalogues of the master's database, and of the slave's if it exists."""
         found = {}
         with self.master.connect(shop.DATABASE) as connection:
             found["master"] = catalogue(connection)
@@ -82,7 +82,7 @@ class Newcomer:
         return found
 
     def equal(self, tables: tuple[str, ...] = shop.TABLES) -> bool:
-        """Whether the slave has every row of the master, and no other one."""
+        """Whether the slave has exactly the master's rows."""
         with self.master.connect(shop.DATABASE) as master, self.slave.connect(shop.DATABASE) as slave:
             try:
                 return shop.content(master, tables) == shop.content(slave, tables)
@@ -90,7 +90,7 @@ class Newcomer:
                 return False
 
     def run_dag(self, dag: str, **conf: Any) -> str:
-        """A run to its end; its state."""
+        """Runs a DAG to its end; returns the run's state."""
         run = self.api.trigger(dag, conf)
         until(lambda: self.api.run_state(dag, run) in ("success", "failed"), 300)
         return self.api.run_state(dag, run)
@@ -199,7 +199,7 @@ def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after
 
 
 def _owner_works(newcomer: Newcomer) -> None:
-    """What an owner does on any day: nothing is refused, and all of it arrives, or is told."""
+    """Runs an owner's everyday statements: none is refused, and each effect arrives or is reported."""
     with shop.as_role(newcomer.master, shop.OWNER) as connection:
         for month, first, end in (("2026_12", "2026-12-01", "2027-01-01"), ("2027_01", "2027-01-01", "2027-02-01")):
             bounds = f"FOR VALUES FROM ('{first}') TO ('{end}')"
@@ -222,13 +222,13 @@ def _owner_works(newcomer: Newcomer) -> None:
 
 
 def _has_index(newcomer: Newcomer, name: str) -> bool:
-    """The slave, that of the master."""
+    """Whether the slave has the master's index."""
     with newcomer.slave.connect(shop.DATABASE) as connection:
         return connection.execute("SELECT FROM pg_indexes WHERE indexname = %s", [name]).fetchone() is not None
 
 
 def _events(newcomer: Newcomer) -> dict[str, int]:
-    """Of the slave: how many there are on each day that `_owner_works` fills."""
+    """The number of the slave's rows for each day that `_owner_works` fills."""
     with newcomer.slave.connect(shop.DATABASE) as connection:
         rows = connection.execute(
             "SELECT day::text, count(*) FROM public.events WHERE day >= '2026-12-01' GROUP BY day"
@@ -237,7 +237,7 @@ def _events(newcomer: Newcomer) -> dict[str, int]:
 
 
 def _table_joins(newcomer: Newcomer) -> None:
-    """A table with rows that the owner makes while all goes on, and that the wildcard matches."""
+    """The owner creates a table with rows during replication; the wildcard matches it."""
     with shop.as_role(newcomer.master, shop.OWNER) as connection:
         connection.execute("CREATE TABLE coupons (code text PRIMARY KEY, used bool NOT NULL DEFAULT false)")
         connection.execute("INSERT INTO coupons SELECT 'C' || g FROM generate_series(1, 1000) g")
@@ -247,7 +247,7 @@ def _table_joins(newcomer: Newcomer) -> None:
 
 
 def _slave_can_take_over(newcomer: Newcomer) -> None:
-    """Rows that are inserted on the slave draw keys that no row has."""
+    """Checks that rows inserted on the slave draw keys that no row has."""
     with newcomer.slave.connect(shop.DATABASE) as connection, pytest.raises(_Undo), connection.transaction():
         connection.execute("INSERT INTO public.orders (customer, total) SELECT id, 1 FROM public.customers LIMIT 3")
         connection.execute("INSERT INTO public.events (day, what) VALUES ('2026-11-29', 'new')")
@@ -258,9 +258,9 @@ def _slave_can_take_over(newcomer: Newcomer) -> None:
 
 
 class _Undo(Exception):
-    """Takes a trial back."""
+    """Rolls a trial back."""
 
 
 def _take_back(connection: psycopg.Connection[Any]) -> None:
-    """What the owner made meanwhile is no work of Sluice's."""
+    """Undoes what the owner created meanwhile, which is no work of Sluice's."""
     connection.execute("DROP TABLE events_2026_12, coupons; DROP INDEX orders_by_total")

@@ -1,6 +1,6 @@
-"""A pair from its first load to its end, operated from a terminal alone, by a real scheduler, in order.
+"""A pair from its first load to its end, operated only from a terminal, with a real scheduler, in order.
 
-A DAG of a user's, the one that docs/monitor.md shows, waits meanwhile for what happens.
+A user's DAG, that of docs/monitor.md, waits for its events meanwhile.
 """
 
 import json
@@ -37,7 +37,7 @@ SECONDS = 600
 
 @dataclass
 class Terminal:
-    """One beside the stack."""
+    """A terminal beside the stack."""
 
     stack: Stack
 
@@ -47,7 +47,7 @@ class Terminal:
         return str(self.stack.home.root.parent / "carried")
 
     def says(self, *words: str, status: int = 0) -> str:
-        """What `./sluice` with these words prints; it must end with that status."""
+        """Runs `./sluice` with these words; returns its output. It must end with that status."""
         command = [sys.executable, "-m", "devstack.cli", *words]
         environment = {**os.environ, "SLUICE_HOME": str(self.stack.home.root), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"}
         done = subprocess.run(
@@ -66,7 +66,7 @@ class Terminal:
             return list(found.fetchall()) if found.description else []
 
     def runs(self, dag: str, state: str) -> list[dict[str, Any]]:
-        """Of a DAG, those in that state."""
+        """The runs of a DAG in that state."""
         found = self.stack.airflow.api().get(f"dags/{dag}/dagRuns", state=state, limit=100)["dag_runs"]
         return list(found)
 
@@ -87,7 +87,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def _add_users_dags(stack: Stack) -> None:
-    """The documentation's example, in a bundle beside Sluice's own; and a folder for files that are carried."""
+    """Adds the documentation's example, in a bundle beside Sluice's own, and a folder for carried files."""
     example = re.findall(r"```python\n(from airflow.sdk import .*?)```", (ROOT / "docs/monitor.md").read_text(), re.S)[
         0
     ]

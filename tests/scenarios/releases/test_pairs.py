@@ -1,4 +1,4 @@
-"""A master of one release and a slave of another: loaded under traffic, followed through DDL, verified, mended."""
+"""A master of one release and a slave of another: loaded under traffic, altered, verified, repaired."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -97,7 +97,7 @@ def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
 
 
 def _fill(pair: Rig) -> list[Writable]:
-    """Tables with keys of every kind, and rows in them."""
+    """Creates tables with keys of every kind, and fills them."""
     pair.master.execute("SET search_path TO pg_catalog, public")
     pair.master.execute("CREATE EXTENSION citext SCHEMA public")
     pair.slave.execute("CREATE EXTENSION citext SCHEMA public")
@@ -125,7 +125,7 @@ def _fill(pair: Rig) -> list[Writable]:
 
 
 def _verify_and_mend(pair: Rig) -> None:
-    """Of each table: identical; then a row is lost on the slave by hand, and one more changed; found, and mended."""
+    """Verifies each table as identical; then deletes a row on the slave and changes another; finds and repairs both."""
     ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
     shapes = catalog.shapes(pair.master, [TableName("public", "later"), *_names()])
     for table in shapes:

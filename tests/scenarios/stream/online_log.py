@@ -1,4 +1,5 @@
-"""A redo log while a master writes it: a process of its own fills, in pieces, a file that an older log had before."""
+"""A redo log while a master writes it: a process of its own writes, in pieces, into a file with blocks of an
+older log."""
 
 import subprocess
 import sys
@@ -44,19 +45,19 @@ class OnlineLog:
         self._process.communicate()
 
     def write_on(self) -> bool:
-        """The next part is being written from now on; False when all of them are."""
+        """Starts writing the next part; False if all of them are written."""
         if len(self._left) > 1:
             self._order(self._left.pop(0), self._left[0])
             return True
         return False
 
     def complete(self) -> None:
-        """The master goes on in another log: the header says so."""
+        """Completes the header: the master goes on in another log."""
         self._order(0, self._begin)
         self.await_written()
 
     def await_written(self) -> None:
-        """What was ordered last is in the file."""
+        """Returns when the last ordered part is in the file."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline(), "the writer has ended"
 

@@ -1,4 +1,4 @@
-"""A recorded stream, and an apply that replays it into a slave of its own."""
+"""A recorded stream, and an apply that replays it into a slave."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ apply: {lease: 2.0, checkpoint_interval: 0.1, max_batch_changes: BATCH, stage_ab
 
 
 class Replay(Rig):
-    """The slave of a recorded stream. `master` is what the stream was recorded from, or what it should be."""
+    """The slave of a recorded stream. `master`: what the stream was recorded from, or its expected rows."""
 
     folder: Path
 
@@ -65,7 +65,7 @@ class Replay(Rig):
 
     @property
     def end(self) -> StreamPosition:
-        """Where the stream ends now."""
+        """The current end of the stream."""
         return StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
 
     def await_current(self, seconds: float = 120.0) -> None:
@@ -74,7 +74,7 @@ class Replay(Rig):
 
     @property
     def at(self) -> StreamPosition | None:
-        """Where the slave is; None before it has begun."""
+        """The slave's position; None before it has begun."""
         if not self.checkpoints.exists():
             return None
         found = self.checkpoints.read()
@@ -87,13 +87,13 @@ class Replay(Rig):
 
 
 def recorder(rig: Rig, folder: Path, **options: Any) -> Recorder:
-    """Of the master of a rig."""
+    """The recorder of a rig's master."""
     return Recorder(rig.pair.master_info, rig.pair.prefix, "public", folder, **options)
 
 
 @contextmanager
 def replayed(replay: Replay) -> Iterator[None]:
-    """An apply runs until it has come to the stream's end."""
+    """Runs an apply until it has reached the stream's end."""
     with replay.apply():
         yield
         replay.await_current()

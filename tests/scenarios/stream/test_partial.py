@@ -1,4 +1,4 @@
-"""Changes that leave columns out: what they do not name stays as it is, however they are applied."""
+"""Changes that leave columns out: these columns keep their values, however the changes are applied."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ CREATE TABLE public.pair (a text, b int, c text, PRIMARY KEY (a, b));
 
 
 def thinned(folder: Path) -> int:
-    """Takes out of the lines what a source that knows changed columns alone does not say; how many lines."""
+    """Removes from the lines what a source that knows only changed columns lacks; returns the number of lines."""
     count = 0
     for file in folder.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -72,7 +72,7 @@ def write(rig: Rig) -> None:
         {"options": "checkpoint: redis"},
     ],
 )
-def test_what_a_change_leaves_out_stays(
+def test_omitted_columns_keep_their_values(
     options: dict[str, object], rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
     master, folder = rig(TABLES), tmp_path / "stream"
@@ -94,7 +94,7 @@ def test_what_a_change_leaves_out_stays(
 def test_a_row_of_which_only_a_part_is_known_is_not_made_up(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
-    """In safe mode an update makes the row that it does not find; a part of one is no row."""
+    """In safe mode an update inserts a missing row, but a partial row cannot be inserted."""
     master, folder = rig(TABLES), tmp_path / "stream"
     recorder(master, folder).record_once()
     master.master.execute("INSERT INTO public.t VALUES (1, 'one', 'v')")
@@ -118,7 +118,7 @@ def test_a_row_of_which_only_a_part_is_known_is_not_made_up(
 def test_after_a_restart_partial_changes_may_come_twice(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
-    """Also those of rows that were deleted since: that they are missing is right."""
+    """Also those of rows that were deleted later: it is right that these are missing."""
     master, folder = rig(TABLES), tmp_path / "stream"
     recorder(master, folder).record_once()
     master.master.execute("INSERT INTO public.t VALUES (1, 'one', 'v'), (2, 'two', 'v')")

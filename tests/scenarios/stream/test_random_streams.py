@@ -1,4 +1,4 @@
-"""Random histories of a real master, recorded at random moments, replayed with interruptions: equal at the end."""
+"""Random histories of a real master, recorded at random times, replayed with interruptions: equal at the end."""
 
 import random
 from collections.abc import Callable
@@ -20,7 +20,7 @@ TEXTS = ["", "NULL", "]]></col>", "<&>", "x\ty\n", "🐘", None, "'; --"]
 
 
 def step(chance: random.Random, number: int) -> tuple[str, list[object]]:
-    """A statement that may fail, as an application's may."""
+    """Runs a statement that may fail, like an application's."""
     one, other, text = chance.randrange(12), chance.randrange(12), chance.choice(TEXTS)
     choices: list[tuple[str, list[object]]] = [
         ("INSERT INTO public.t VALUES (%s, %s, %s)", [one, other, text]),
@@ -45,7 +45,7 @@ def step(chance: random.Random, number: int) -> tuple[str, list[object]]:
 
 
 def write(connection: psycopg.Connection[object], chance: random.Random, number: int) -> None:
-    """One transaction, of some statements; perhaps rolled back."""
+    """Runs one transaction of some statements; it may be rolled back."""
     try:
         with connection.transaction(force_rollback=chance.random() < 0.1):
             for _ in range(chance.randint(1, 4)):

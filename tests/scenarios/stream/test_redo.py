@@ -35,7 +35,7 @@ HOSTILE = ["", "NULL", "]]></col>", "<&>\"'", "🐘", "  blank  ", "\\.\\n", "k"
 
 
 class History:
-    """Random transactions of an Oracle master with two threads, and the rows that they leave."""
+    """Random transactions of an Oracle master with two threads, and the resulting rows."""
 
     def __init__(self, seed: int, transactions: int):
         self.random = random.Random(seed)
@@ -99,7 +99,7 @@ def assert_same(made: Replay, history: History) -> None:
 
 @pytest.fixture
 def begun(replay: Callable[..., Replay], database: Callable[..., Any]) -> Callable[..., Replay]:
-    """The slave of a stream that no PostgreSQL was recorded for."""
+    """The slave of a stream that was not recorded from a PostgreSQL."""
 
     def build(stream: Path, **options: object) -> Replay:
         return replay(stream, SimpleNamespace(master=None), **options)
@@ -127,7 +127,7 @@ def test_redo_of_two_threads_makes_the_slave_the_masters(
 
 
 def test_a_merge_that_is_killed_goes_on_and_nothing_comes_twice(tmp_path: Path, begun: Callable[..., Replay]) -> None:
-    """While the output grows, is cut off and comes again; keyless rows would be there twice."""
+    """The output grows, is cut off and written again; keyless rows would be there twice."""
     root, stream = tmp_path / "threads", tmp_path / "stream"
     history = History(11, 120)
     write_all(root, [])
@@ -196,7 +196,7 @@ def test_ddl_of_the_master_comes_to_the_slave(tmp_path: Path, begun: Callable[..
 def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
     tmp_path: Path, begun: Callable[..., Replay], redis_url: str
 ) -> None:
-    """Keyed and keyless rows are there once: the stream goes on exactly behind what the triggers have brought."""
+    """Rows with and without a key are there once: the stream goes on exactly after the changes of the triggers."""
     history, had = History(23, 90), 40
     write_all(tmp_path / "before", history.lines[:had])
     Merger(tmp_path / "before", tmp_path / "by triggers", Prefix("ORA_")).merge_once()
@@ -231,7 +231,7 @@ def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
 
 @pytest.mark.parametrize("scenario", redo_vectors.scenarios())
 def test_real_output_leaves_what_logminer_says(scenario: str, tmp_path: Path, begun: Callable[..., Replay]) -> None:
-    """Each of them, with the columns that its format leaves out, through the apply into PostgreSQL."""
+    """Each transaction, with the columns that its format lacks added, through the apply into PostgreSQL."""
     references, columns = redo_vectors.references(scenario), redo_vectors.columns(scenario)
     if scenario in ("boolean-type", "ddl-add-column"):
         pytest.skip("its table differs: the writer could not read a value, or did not say the DDL (tests/unit)")
@@ -261,7 +261,7 @@ def test_real_output_leaves_what_logminer_says(scenario: str, tmp_path: Path, be
 
 
 def plain(columns: list[dict[str, Any]], name: str) -> bool:
-    """Whether LogMiner shows the column's values as they are."""
+    """Whether LogMiner shows the column's values unchanged."""
     return next(column["type"] for column in columns if column["name"] == name) in ("number", "varchar2", "char")
 
 

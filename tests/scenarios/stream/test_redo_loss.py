@@ -1,4 +1,5 @@
-"""Redo that cannot be read any more, deleted logs or a place that nobody knows: told, and in the end INCONSISTENT."""
+"""Redo that cannot be read any more, because logs or places are lost: it is reported, and the slave becomes
+INCONSISTENT."""
 
 import json
 import os
@@ -25,7 +26,7 @@ TABLES = "CREATE TABLE public.t (id numeric PRIMARY KEY, name text, note text);"
 
 
 class Archive:
-    """What the master's control file says of its logs."""
+    """The state of the master's logs in its control file."""
 
     def __init__(self) -> None:
         self.copies: list[LogCopy] = []
@@ -41,7 +42,7 @@ class Archive:
 
 
 def lines(sequence: int) -> list[str]:
-    """Of a log with one row."""
+    """The lines of a log with one row."""
     scn, row = 100 * sequence, insert(0, sequence, of=schema(owner="PUBLIC"))
     return [*transaction(scn, f"1.{sequence}.1", [row]), checkpoint(scn + 50)]
 
@@ -141,7 +142,7 @@ def test_a_log_that_is_deleted_before_it_is_read_makes_the_slave_inconsistent(
 
 
 @pytest.mark.long
-def test_a_transaction_that_is_left_out_is_told_and_a_loss_where_rows_were_read_before(
+def test_a_transaction_that_is_left_out_is_reported_and_a_loss_where_rows_were_read_before(
     tmp_path: Path, redis_url: str, replay: Callable[..., Replay]
 ) -> None:
     """Where the stream begins it is as it must be; what is committed behind the rows that were read is missing."""

@@ -1,4 +1,4 @@
-"""One thread received over the network: from a stand-in with the real one's faults, and from the real one."""
+"""One thread received over the network: from a stand-in with the real program's faults, and from the real one."""
 
 import json
 import os
@@ -58,13 +58,13 @@ class Thread:
         self.file.write_text(json.dumps(values))
 
     def hold(self, messages: int) -> None:
-        """So many the program holds that are not confirmed."""
+        """Limits the program to so many unconfirmed messages."""
         values = json.loads(self.file.read_text())
         values["target"][0]["writer"]["queue-size"] = messages
         self.file.write_text(json.dumps(values))
 
     def start(self) -> "subprocess.Popen[bytes]":
-        """As the supervisor starts it: in front of the group of which a part may have been confirmed."""
+        """Starts as the supervisor does: before the group of which a part may have been confirmed."""
         found, position = checkpoints.read_folder(self.state), checkpoints.position_file(self.name)
         files = {file: values for file, values in found.items() if "scn" in values}
         if position in files:
@@ -141,7 +141,7 @@ def rows(first: int, count: int) -> list[str]:
 def test_messages_in_one_piece_with_the_answer_do_not_wait_for_the_next_one(
     tmp_path: Path, running: Callable[[Receiver], Running]
 ) -> None:
-    """The real program sends them so when it has read its logs before it is asked; the next log may take long."""
+    """The real program sends them so if it has read its logs before the request; the next log may take long."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         receiving = running(Receiver(server.getsockname(), "TEST", tmp_path / str(ONE), begin=60))
         connection, _ = server.accept()
@@ -156,10 +156,11 @@ def test_messages_in_one_piece_with_the_answer_do_not_wait_for_the_next_one(
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_comes_again_after_an_end_is_there_once(
+def test_repeated_output_after_an_end_is_merged_once(
     how: signal.Signals, tmp_path: Path, running: Callable[[Receiver], Running]
 ) -> None:
-    """The program ends while it sends, and so does the receiver; each starts again and repeats what it must."""
+    """The program ends while it sends, and so does the receiver; each starts again and repeats what is not
+    confirmed."""
     thread = Thread(tmp_path, openlogreplicator.program(tmp_path))
     folder(thread.root / "threads", ONE)
     shutil.copy(thread.spool / "TEST-chkpt-60.json", thread.state)
@@ -204,7 +205,7 @@ def test_more_messages_of_one_transaction_than_the_program_holds_are_confirmed_w
 
 
 def follow(whole: Path, former: Path, target: Path) -> None:
-    """A stager looks at a log while another process writes it, until it is complete."""
+    """Runs a stager on a log that another process writes, until the log is complete."""
     with tempfile.TemporaryDirectory() as folder, OnlineLog(whole, Path(folder) / "log", former.read_bytes()) as log:
         stager = Stager(Archive(LocalFiles(), [folder]), target, 1, blocks.read_header(whole.read_bytes()).resetlogs)
         while log.write_on():

@@ -1,4 +1,5 @@
-"""Redo logs over a real proxy: what it gives, what it refuses, and a stager that is cut off, lied to and killed."""
+"""Redo logs over a real proxy: what it serves and refuses, and a stager with lost connections, damaged data
+and kills."""
 
 import argparse
 import base64
@@ -42,7 +43,7 @@ RESETLOGS = 1_224_959_854
 
 
 def log_of(sequence: int, count: int, thread: int = 1, *, following: int | None = 9_000) -> bytes:
-    """A redo log; without `following` it is being written, in a file of ten blocks more."""
+    """A redo log; without `following` it is being written, in a file with ten more blocks."""
     chance = random.Random(sequence)
     made = [blocks.block(number, sequence, chance.randbytes(480)) for number in range(2, count)]
     header = blocks.LogHeader(thread, sequence, RESETLOGS, 8_000, following, count if following else None)
@@ -103,7 +104,7 @@ def test_a_file_is_read_in_any_pieces(served: tuple[Path, str]) -> None:
     assert Entry(file.name, len(raw)) in reader.files(str(served[0]))
 
 
-def test_what_is_not_below_the_root_is_refused(served: tuple[Path, str]) -> None:
+def test_paths_outside_of_the_root_are_refused(served: tuple[Path, str]) -> None:
     folder = served[0]
     secret = folder.parent / "secret"
     secret.write_text("x")
@@ -202,7 +203,7 @@ def test_a_proxy_that_is_not_safe_does_not_start(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Path]]:
-    """A folder that a proxy serves over TLS, its address, and the certificate of who signed its own: itself."""
+    """A folder that a proxy serves over TLS, its address, and the certificate of the authority that signed its own."""
     folder, port = tmp_path_factory.mktemp("encrypted"), free_port()
     key, certificate, token = folder.parent / "tls.key", folder.parent / "tls.pem", folder.parent / "tls.token"
     made = ec.generate_private_key(ec.SECP256R1())
@@ -302,7 +303,7 @@ def test_a_log_that_is_being_written_is_followed(served: tuple[Path, str], tmp_p
 
 
 class Lies:
-    """A source whose pieces are damaged, cut or refused."""
+    """A source whose pieces are damaged, cut off or refused."""
 
     def __init__(self, raw: bytes, wrong: Callable[[int, bytes], bytes]):
         self.raw, self.wrong, self.reads = raw, wrong, 0
@@ -333,7 +334,7 @@ def test_a_damaged_block_is_noticed_and_fetched_again(tmp_path: Path) -> None:
 
 
 def test_one_good_copy_of_a_log_is_enough(served: tuple[Path, str], tmp_path: Path) -> None:
-    """One folder cannot be read, another has a damaged copy; what keeps a log away is said."""
+    """One folder is unreadable, another has a damaged copy; the reason why a log cannot be fetched is reported."""
     raw, logs, copies = log_of(5, 200), served[0] / "a_logs", served[0] / "copies"
     for folder in (logs, copies):
         folder.mkdir()

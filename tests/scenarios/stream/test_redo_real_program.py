@@ -1,4 +1,4 @@
-"""What the real OpenLogReplicator 1.9.0 says that it leaves out of a real log, and how it goes on from there."""
+"""What the real OpenLogReplicator 1.9.0 reports as left out of a real log, and how it goes on from there."""
 
 import json
 import os
@@ -23,7 +23,7 @@ UNKNOWN = 0x63
 
 
 def without(log: bytes, *vectors: bytes) -> bytes:
-    """The log with such change vectors made unknown, and good checksums."""
+    """The log with such change vectors made unknown, and with valid checksums."""
     made = bytearray(log)
     for vector in vectors:
         at = made.index(vector, GROUP) + 1
@@ -50,7 +50,7 @@ def real(tmp_path: Path, redis_url: str) -> Iterator[Capture]:
 
 
 def bring(made: Capture, sequence: int, change: Callable[[bytes], bytes] = bytes) -> None:
-    """A real log, changed."""
+    """Copies a real log into the master's folder, changed."""
     logs = made.location / "logs" / THREAD / "day"
     logs.mkdir(parents=True, exist_ok=True)
     whole = (redo_vectors.required() / "redo" / f"arch1_{sequence}_1224959854.dbf").read_bytes()
@@ -74,7 +74,7 @@ def test_a_transaction_whose_beginning_was_not_read_is_left_out_and_told(real: C
 
 
 def test_a_whole_log_has_nothing_that_is_left_out(real: Capture) -> None:
-    """Where capture began in it no transaction of the tables ran."""
+    """When capture began in it, no transaction of the tables ran."""
     bring(real, 15)
     bring(real, 16)
     real.start()
@@ -84,7 +84,7 @@ def test_a_whole_log_has_nothing_that_is_left_out(real: Capture) -> None:
 
 
 def test_a_program_goes_on_where_a_transaction_is_open_whose_beginning_was_not_read(real: Capture) -> None:
-    """It keeps no place for it: which log was the first, the supervisor knows."""
+    """The program has no place for it; the supervisor knows which log was the first."""
     bring(real, 15, lambda log: without(log, BEGIN, COMMIT))
     first = real.start()
     until(read_on(real, 2_267_714))

@@ -1,4 +1,4 @@
-"""The capture from redo logs as a whole: programs that end, supervisors that are killed, a standby, another machine."""
+"""The whole capture from redo logs: programs that end, supervisors that are killed, a standby, another machine."""
 
 import json
 import os
@@ -66,7 +66,7 @@ class Capture:
         threads: str = "1, 2",
         keys: Mapping[tuple[str, str], Sequence[str]] = ONE_TABLE,
     ):
-        """`keys`: of the master's tables, as `schema_checkpoint` takes them."""
+        """`keys`: of the master's tables, as for `schema_checkpoint`."""
         self.root, self.redis_url = root, redis_url
         self.location = root / "shop"
         self.location.mkdir()
@@ -94,7 +94,7 @@ class Capture:
         return folder
 
     def start(self, work: str = "work") -> "subprocess.Popen[bytes]":
-        """A supervisor; with another `work` it is on another machine, as far as files go."""
+        """Starts a supervisor; with another `work` it has the files of another machine."""
         environment = {
             **os.environ, "PYTHONPATH": str(ROOT / "plugins"), "SLUICE_REDIS_URL": self.redis_url,
             "SLUICE_REPLICATIONS": str(self.configure(work)),
@@ -109,7 +109,7 @@ class Capture:
         return self.running[-1]
 
     def log(self, thread: int, sequence: int, lines: Sequence[str], first_scn: int | None = None) -> None:
-        """An archived log of the master, which begins with its first line where nothing else is said."""
+        """Writes an archived log of the master; by default it begins with the SCN of its first line."""
         name = f"{thread}_{sequence}_{ONE.resetlogs}.arc"
         file = self.location / "logs" / f"{ONE.resetlogs}_{thread}" / "2026_11_23" / name
         openlogreplicator.write_log(
@@ -125,7 +125,7 @@ class Capture:
         return next((each for each in status.threads if each.thread.endswith(f"_{number}")), None) if status else None
 
     def keys(self) -> list[str]:
-        """Of the rows of the stream, in its order."""
+        """The keys of the rows of the stream, in its order."""
         folder = self.location / "stream"
         files = Files(folder)
         names = files.names() if any(folder.glob("*.jsonl")) else []
@@ -164,7 +164,7 @@ def capture(tmp_path: Path, redis_url: str) -> Iterator[Callable[..., Capture]]:
 
 
 def two_threads(made: Capture, sequence: int, first: int, count: int) -> list[str]:
-    """A log of each thread, whose commits alternate; the keys in the order of commits."""
+    """Writes a log of each thread, with alternating commits; returns the keys in the order of commits."""
     lines: dict[int, list[str]] = {1: [], 2: []}
     wanted = []
     for scn in range(first, first + count):
@@ -249,14 +249,14 @@ def test_the_real_program_is_kept_and_what_it_reads_becomes_a_stream(capture: Ca
 
 
 def _with(folder: Path, line: str) -> Path:
-    """A configuration with a line more."""
+    """A configuration with an additional line."""
     with (folder / "ORA.yaml").open("a") as opened:
         opened.write(f"  {line}\n")
     return folder
 
 
 class LeaseTime(threading.Event):
-    """A standby's time: what it waits passes at once, of a dead leader's lease as well."""
+    """The time of a standby: its waits pass at once, as does the lease of a dead leader."""
 
     def __init__(self, client: "redis.Redis", key: str):
         super().__init__()
@@ -276,7 +276,7 @@ class LeaseTime(threading.Event):
 def test_a_standby_takes_over_within_two_lease_times(
     capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what the standby waits before it looks again, and what is left of the lease: no clock is judged."""
+    """Measured by the standby's waits and the rest of the lease, not by a clock."""
     made = capture(threads="1")
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(made.configure()))
     loaded, client, key, seconds = config.load(str(PREFIX)), made.state.client, lease.key(PREFIX, CAPTURE), 60
@@ -298,7 +298,7 @@ def test_a_standby_takes_over_within_two_lease_times(
 
 
 def test_each_thread_begins_with_its_own_log_whichever_comes_first(capture: Callable[..., Capture]) -> None:
-    """What the schema checkpoint says is the log of one instance; a later log may be archived before it."""
+    """The schema checkpoint names the log of one instance; a later log may be archived before it."""
     made = capture()
     schema = made.root / "TEST-chkpt-60.json"
     schema.write_text(json.dumps({**json.loads(schema.read_text()), "seq": 500}))
@@ -343,7 +343,7 @@ def test_redo_of_an_instance_that_was_added_is_waited_for_and_merged_once_it_is_
 
 @contextmanager
 def supervised(made: Capture, watch_seconds: float = WATCH_SECONDS) -> Iterator[None]:
-    """A supervisor reads the master's redo. It may ask no master."""
+    """In the block a supervisor reads the master's redo, without a connection to the master."""
     stop = threading.Event()
     supervisor = Supervisor(config.load(str(PREFIX)), made.state.client, watch_seconds=watch_seconds)
     running = threading.Thread(target=supervisor.run, args=(stop,))
@@ -382,7 +382,7 @@ def test_logs_of_a_thread_that_is_not_configured_are_noticed_without_asking_the_
 def test_with_all_threads_those_that_there_are_and_that_come_are_read(
     capture: Callable[..., Capture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that comes later begins with the tables that the others have by then."""
+    """A later thread begins with the tables that the others have by then."""
     made = capture(threads="all")
     with looking(made, monkeypatch):
         until(lambda: bool((status := made.status()) and "No log of a redo thread" in status.unread))
@@ -408,7 +408,7 @@ def test_with_all_threads_those_that_there_are_and_that_come_are_read(
 
 @pytest.mark.long
 def test_a_program_that_answers_no_more_is_ended_and_started(capture: Callable[..., Capture]) -> None:
-    """Frozen, as one that hangs: it is noticed by its metrics alone."""
+    """A frozen program is noticed only by its metrics."""
     made = capture(threads="1")
     configured = made.configure
     made.configure = lambda work="work": _with(configured(work), f"metrics_port: {made.port + 100}")  # type: ignore[method-assign]
@@ -422,7 +422,7 @@ def test_a_program_that_answers_no_more_is_ended_and_started(capture: Callable[.
     until(lambda: made.keys() == ["1", "2"])
 
 
-def test_what_is_wrong_with_a_program_is_said(capture: Callable[..., Capture]) -> None:
+def test_faults_of_a_program_are_reported(capture: Callable[..., Capture]) -> None:
     made = capture(threads="1")
     made.program = made.root / "none"
     made.log(1, 1, [checkpoint(100)])

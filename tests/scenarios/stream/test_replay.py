@@ -35,7 +35,7 @@ CREATE TABLE "My Schema"."select ""x]]>" (
 
 
 def write(rig: Rig) -> None:
-    """A bit of everything."""
+    """Runs statements of every kind."""
     sql = rig.master.execute
     sql("INSERT INTO public.t SELECT n, 'u' || n, 'v' FROM generate_series(1, 300) n")
     sql("INSERT INTO public.child SELECT n, n FROM generate_series(1, 100) n")
@@ -60,7 +60,7 @@ def write(rig: Rig) -> None:
 
 @pytest.fixture
 def recorded(rig: Callable[..., Rig], tmp_path: Path) -> tuple[Rig, Path]:
-    """A master, and the stream of what it has written."""
+    """A master, and the stream of its changes."""
     master, folder = rig(TABLES), tmp_path / "stream"
     recorder(master, folder).record_once()
     write(master)
@@ -195,7 +195,7 @@ def test_after_a_restart_changes_may_come_twice(recorded: tuple[Rig, Path], repl
     assert made.differences() == {}
 
 
-def test_a_row_that_somebody_put_in_the_way_is_said(
+def test_a_local_row_with_the_same_unique_value_is_reported(
     rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
 ) -> None:
     """In safe mode a row of the slave may have to go, and a stream cannot always say what the master has there."""

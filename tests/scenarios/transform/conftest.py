@@ -1,4 +1,4 @@
-"""Rigs whose slave gets tables otherwise than the master has them."""
+"""Rigs whose slave has transformed tables."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ MakeShop = Callable[..., Rig]
 
 @pytest.fixture
 def shop(database: Database, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeShop]:
-    """`shop(ddl, tables, **options)`: the DDL is run on the master alone, `tables` is that of the configuration."""
+    """`shop(ddl, tables, **options)`: runs the DDL on the master only; `tables` is that of the configuration."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path / "replications"))
     made: list[Rig] = []
 

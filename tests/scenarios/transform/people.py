@@ -1,4 +1,4 @@
-"""A table of people that a slave gets in part, with what a test does to it; two others that it gets as they are."""
+"""A table of people, of which a slave gets a part, and operations on it; two other tables without a transformation."""
 
 import threading
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def assert_transformed(shop: Rig) -> None:
 
 
 class Writers(AbstractContextManager["Writers"]):
-    """Gives the statements again and again until it is left."""
+    """Repeats the statements until it is left."""
 
     def __init__(self, shop: Rig, statements: Sequence[str]):
         self._over = threading.Event()

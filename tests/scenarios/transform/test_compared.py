@@ -1,4 +1,5 @@
-"""A slave that gets tables otherwise is compared with what it should hold, and mended; the report says with what."""
+"""A slave with transformed tables is compared with the transformed master, and repaired; the report names the
+transformation."""
 
 import pickle
 from collections.abc import Callable
@@ -24,7 +25,7 @@ ALL = CompareOptions()
 
 
 class Apart(ThreadExecutor):
-    """Executors to which tasks travel as they do to Spark's."""
+    """Executors that pickle tasks as Spark does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ def test_a_table_without_a_key_is_compared_and_not_mended(shop: MakeShop) -> Non
 
 
 @pytest.mark.long
-def test_where_the_apply_does_not_run_the_reason_is_told(shop: MakeShop) -> None:
+def test_without_an_apply_the_reason_is_reported(shop: MakeShop) -> None:
     here = shop(PEOPLE, TABLES)
     here.prepare(update := here.update())
     with here.apply():

@@ -1,4 +1,4 @@
-"""Definitions change on the master while a slave has tables otherwise; and every type is computed alike everywhere."""
+"""Definitions change on the master while a slave has transformed tables; all ways compute the same for every type."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.scenarios.transform.conftest import MakeShop
 
 
 def unlike(here: Rig, *, part: bool) -> list[str]:
-    """What the task `check` of a load says of tables that are other than the master's."""
+    """The lacks that the task `check` reports for tables that differ from the master's."""
     replication, slave = here.pair.replication, here.pair.slave
     covers = (lambda table: True) if part else None
     found = checks.of_slave(here.slave, replication, slave, master=here.master, covers=covers)

@@ -1,4 +1,4 @@
-"""Files hold the rows and columns of the slave alone, and arrive as a load over the wire does."""
+"""Files contain only the slave's rows and columns, and give the same as an online load."""
 
 import gzip
 from pathlib import Path

@@ -63,7 +63,7 @@ WRITES = [
 
 
 def chosen(dice: random.Random) -> tuple[dict[str, Any], str]:
-    """A line of the configuration, and the query that says what the slave must hold."""
+    """A line of the configuration, and the query for the rows that the slave must have."""
     where, condition = dice.choice(WHERES)
     columns: dict[str, Any] = {}
     shown = {name: name for name in ("id", "part", "land", "n", "seen", "note")}
@@ -115,7 +115,7 @@ def test_the_slave_is_the_transformed_master_whatever_is_interrupted(
 
 
 def interrupted(here: Rig, dice: random.Random) -> None:
-    """An apply runs until its sessions on the slave are cut several times; then it ends, and begins anew later."""
+    """Runs an apply until its sessions on the slave were cut several times; then it ends, and starts again later."""
     with here.apply():
         for _ in range(dice.randint(1, 4)):
             before = here.checkpoint.changes

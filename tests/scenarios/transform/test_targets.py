@@ -145,7 +145,7 @@ ALONE_TOO = (
 )
 
 
-def test_what_stands_in_the_way_names_both_and_a_place_is_nobody_elses(shop: MakeShop) -> None:
+def test_conflicts_name_both_tables_and_no_place_is_used_twice(shop: MakeShop) -> None:
     lines = {**TABLES, "public.alone": {"target": {"name": "taken"}, "on_error": "isolate"}}
     here = shop(SHOP + ALONE_TOO, lines, slave_options={"on_drop": "keep"})
     here.prepare(update := here.update())

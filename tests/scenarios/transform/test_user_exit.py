@@ -1,4 +1,4 @@
-"""A user exit from the load to the repair: what it changes, leaves out, and fails for."""
+"""A user exit from the load to the repair: rows that it changes, omits, and fails for."""
 
 from pathlib import Path
 

@@ -75,7 +75,7 @@ def test_traffic_while_blocks_load(shop: MakeShop) -> None:
     assert_transformed(here)
 
 
-def test_mistakes_are_told_before_anything_is_changed(shop: MakeShop) -> None:
+def test_mistakes_are_reported_before_anything_is_changed(shop: MakeShop) -> None:
     wrong = {"where": "contry = 'CH'", "columns": {"id": {"exclude": "true"}, "nmae": {"rename": "x"}}}
     here = shop(PEOPLE, {"public.people": wrong})
     here.capture()

@@ -1,8 +1,8 @@
-"""One table verified or repaired by a process of its own, that can be killed and frozen.
+"""A process that verifies or repairs one table, and that can be killed and frozen.
 
-On stdin what a job is told (`spark_jobs.job`), and: `action`; `silent`, `wait` and `idle`, seconds that replace
-those of the product; `hold`: whether each digest first waits for the advisory lock `HELD`, which the test holds. On
-stdout one JSON object.
+On stdin the input of a job (`spark_jobs.job`), and: `action`; `silent`, `wait` and `idle`, seconds that replace those
+of the product; `hold`: whether each digest first waits for the advisory lock `HELD`, which the test holds. On stdout
+one JSON object.
 """
 
 import json

@@ -63,7 +63,7 @@ def stack() -> Iterator[Stack]:
 
 
 def load(stack: Stack) -> str:
-    """A run of initial_update to its end."""
+    """Runs initial_update to its end."""
     api = stack.airflow.api()
     run = api.trigger("initial_update", {"prefix": "DEMO_", "slave": "dr1", "transfer": "online"})
     until(lambda: api.run_state("initial_update", run) in ("success", "failed"), 400)
@@ -145,7 +145,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
 
 
 def status(stack: Stack) -> str:
-    """What `./sluice status` says, also as JSON."""
+    """The output of `./sluice status`, also as JSON."""
     path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
     environment = {**os.environ, "SLUICE_HOME": str(stack.home.root), "PYTHONPATH": path}
     said = ""
@@ -157,7 +157,7 @@ def status(stack: Stack) -> str:
 
 
 def kept(stack: Stack) -> Iterator[tuple[str, str]]:
-    """Every file of the stack, its own databases and their logs excepted; every row of Airflow's database."""
+    """Every file of the stack except its databases and their logs; every row of Airflow's database."""
     servers = {"postgres", "master.log", "slave-dr1.log", "metadata.log"}
     for path in sorted(stack.home.root.rglob("*")):
         if path.is_file() and not path.is_symlink() and not servers & set(path.relative_to(stack.home.root).parts):

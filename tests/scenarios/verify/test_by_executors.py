@@ -1,4 +1,4 @@
-"""Tables with more rows than `spark_above` are compared by Spark's executors, and nothing else is found than here."""
+"""Spark's executors compare tables with more rows than `spark_above`, and find the same as one process."""
 
 import json
 import os
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def by(executor: Executor, rig: Rig, table: str) -> TableFinding:
-    """One table, compared by these executors."""
+    """Compares one table with these executors."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as view:
         return executor_reads.compare_where_it_pays(
             view, TableName("public", table), CompareOptions(executors=lambda: executor)
@@ -50,14 +50,14 @@ def with_spark_above(rig: Rig, rows: int, parallel: int = 1) -> Rig:
 
 
 def found(finding: TableFinding) -> dict[str, object]:
-    """What a comparison says of a table that stands still, but for how it was read: blocks end where samples say."""
+    """The finding of a comparison of a table without traffic, without how it was read: blocks end where samples say."""
     aside = ("seconds", "paused", "position", "time", "examples", "found", "blocks", "blocks_different", "travelled")
     rows = {kind: (finding.found[kind].count, set(finding.found[kind].keys)) for kind in Kind}
     return {"rows": rows, **{name: value for name, value in vars(finding).items() if name not in aside}}
 
 
 def jobs_of(spark: SparkServer, name: str) -> list[dict[str, Any]]:
-    """What Spark's REST API says of the jobs of the pair whose tag ends as the pattern `name` says."""
+    """Spark's REST API about the jobs of the pair whose tag ends with the pattern `name`."""
     api = f"{spark.ui_url}/api/v1/applications"
     with urllib.request.urlopen(api, timeout=60) as answer:
         application = json.loads(answer.read())[0]["id"]
@@ -69,7 +69,7 @@ def jobs_of(spark: SparkServer, name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def filled(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """Tables with a key, with none, and of partitions; in parts of seven pages."""
+    """Tables with a key, without one, and with partitions; in parts of seven pages."""
     monkeypatch.setattr("sluice.vendors.postgres.digest.PAGES_A_PART", 7)
     monkeypatch.setattr("sluice.verify.table_reads.ROWS_AT_ONCE", 1_000)
     monkeypatch.setattr("sluice.verify.table_reads.CLASSED_ROWS_AT_ONCE", 1_000)
@@ -112,11 +112,12 @@ def test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_
 
 
 def ended(pair: Rig, executor: SparkExecutor, spark: SparkServer) -> None:
-    """What waits for a comparison by executors ends it: its job is interrupted, and the executors go on."""
+    """Ends the comparison because another session waits for it: its job is interrupted, and the executors go on."""
     freezer = Freezer()
 
     def truncated() -> None:
-        """A TRUNCATE that waits for the table once Spark runs the job; its frozen workers do not end that first."""
+        """Runs a TRUNCATE that waits for the table once Spark runs the job; frozen workers keep it from
+        ending first."""
         until(lambda: running(spark))
         pair.master.execute("TRUNCATE public.k")
 
@@ -149,7 +150,7 @@ class Failing(ThreadExecutor):
         return super().map(task, parts, what)
 
 
-def test_where_executors_fail_the_process_of_the_comparison_reads_the_rest(
+def test_the_comparison_process_reads_the_rest_if_executors_fail(
     filled: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(executor_reads, "TURN_SECONDS", 0.0)
@@ -198,20 +199,20 @@ class Comparison:
         self._log = self.process.stdout
 
     def said_until(self, words: str) -> str:
-        """Its log up to the line with these words, or to its end."""
+        """Its log up to the line with this text, or to its end."""
         said = ""
         while words not in said and (line := self._log.readline()):
             said += line
         return said
 
     def table(self) -> tuple[Any, Any, Any]:
-        """Of the report: what came out, how many rows were repaired, and of how many."""
+        """The table's outcome in the report, the number of repaired rows, and the number of rows."""
         (table,) = json.loads(self._report.read_text())["tables"]
         return table["outcome"], table["repaired"], table["to_repair"]
 
 
 def holds_snapshots(pair: Rig) -> bool:
-    """Whether a comparison has a transaction open, on the master or on the slave."""
+    """Whether a comparison has an open transaction on the master or on the slave."""
     held = "SELECT FROM pg_stat_activity WHERE application_name LIKE '% verify' AND xact_start IS NOT NULL"
     held += " AND datname = current_database()"
     for info in (pair.master_info, pair.slave_info):
@@ -222,7 +223,7 @@ def holds_snapshots(pair: Rig) -> bool:
 
 
 def workers(spark: SparkServer) -> list[ProcessId]:
-    """Spark's Python workers, and what forks them."""
+    """Spark's Python workers, and the processes that fork them."""
     return [
         process for process in spark.family() if b"worker_daemon" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     ]
@@ -236,7 +237,8 @@ def test_a_comparison_that_is_killed_while_spark_reads_leaves_nothing_and_the_ne
     freezer = Freezer()
 
     def killed_half_way() -> bool:
-        """A comparison of which Spark reads nothing, because its Python workers are frozen; not one that was faster."""
+        """Kills a comparison whose Spark job reads nothing, because its Python workers are frozen. Returns whether the
+        job was still running."""
         before = len(jobs_of(spark, r"verify public\.t .*"))
         killed = Comparison(filled, spark, report)
         assert "is attached" in killed.said_until("is attached")

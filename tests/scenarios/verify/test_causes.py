@@ -1,4 +1,4 @@
-"""Differences whose cause is known, and what becomes of it when they are mended."""
+"""Differences with a known cause, and what happens to the cause when they are repaired."""
 
 from collections.abc import Callable
 

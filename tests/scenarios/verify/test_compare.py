@@ -113,7 +113,7 @@ def test_a_wider_type_of_the_slave_is_no_difference(rig: Callable[..., Rig]) -> 
     assert counts(finding) == {"different": 1} and finding.columns == {"n": 1}
 
 
-def test_what_the_configuration_leaves_out_is_shown_with_its_cause_and_is_no_fault(rig: Callable[..., Rig]) -> None:
+def test_configured_differences_are_shown_with_their_cause_and_are_no_fault(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     with pair.apply():
         pair.master.execute(FILL.format(rows=10))
@@ -150,7 +150,7 @@ def test_a_policy_that_hides_rows_from_the_account_is_an_error_and_no_comparison
 
 
 @pytest.mark.parametrize("side", ["master", "slave"])
-def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_different(
+def test_a_table_emptied_after_the_position_is_compared_again_and_never_called_different(
     rig: Callable[..., Rig], side: str
 ) -> None:
     pair = rig(T)
@@ -232,7 +232,7 @@ def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeyp
     held.release()
 
 
-def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> None:
+def test_a_comparison_leaves_no_session_open(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
     with pair.apply():
         look(pair, "t")
@@ -248,7 +248,7 @@ def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> Non
             )
 
 
-def test_an_asker_that_dies_leaves_no_snapshot_behind(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_comparison_leaves_no_snapshot(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     from sluice.apply import request_handler
     from sluice.coordination.requests import Requests
     from sluice.model.requests import SnapshotsRequest
@@ -306,7 +306,7 @@ def test_values_that_changed_rows_are_a_difference(rig: Callable[..., Rig]) -> N
 
 
 @pytest.mark.parametrize("table", ["t", "Odd %t"])
-def test_where_the_servers_own_hash_differs_md5_serves_and_the_report_says_so(
+def test_md5_replaces_differing_server_hashes_and_the_report_says_so(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     from sluice.vendors.postgres import digester

@@ -1,4 +1,4 @@
-"""A comparison is a process of its own, which ends with its task and says why it has no result."""
+"""A comparison is a process of its own, which ends with its task and reports why it has no result."""
 
 import json
 import os
@@ -29,14 +29,14 @@ def given(pair: Rig, **other: Any) -> dict[str, Any]:
 
 
 def processes() -> list[psutil.Process]:
-    """Those of comparisons that this one has started."""
+    """The processes of comparisons that this one has started."""
     children = psutil.Process().children(recursive=True)
     return [child for child in children if "spark_jobs.resync" in " ".join(child.cmdline())]
 
 
 @contextmanager
 def interrupted(met: Callable[[], object]) -> Iterator[None]:
-    """What runs inside is interrupted as soon as `met` holds, as Airflow ends a task."""
+    """Interrupts the block as soon as `met` holds, as Airflow ends a task."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -71,7 +71,7 @@ def test_it_says_why_it_has_no_result_and_ends_with_its_task(
     seen: list[psutil.Process] = []
 
     def waits() -> bool:
-        """For an apply that never answers."""
+        """Whether a comparison runs and waits for an apply, which never answers."""
         seen[:] = processes()
         return bool(seen) and any("request" in key for key in map(str, pair.store.keys("sluice:DEMO_:dr1:*")))
 

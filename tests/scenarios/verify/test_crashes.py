@@ -1,4 +1,4 @@
-"""Whatever goes down in the middle of a comparison or a repair: it is said, nothing stays held, the next run works."""
+"""Crashes in the middle of a comparison or a repair: it is reported, nothing stays locked, the next run works."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def servers() -> Iterator[Servers]:
 
 
 class Scene:
-    """A pair whose slave was spoilt, its apply, and a job that verifies or repairs it."""
+    """A pair whose slave has differences, its apply, and a job that verifies or repairs it."""
 
     def __init__(self, servers: Servers, folder: Path, name: str, stack: ExitStack):
         self.servers, self.stack = servers, stack
@@ -82,7 +82,7 @@ class Scene:
         self.job.stdin.close()
 
     def told(self) -> dict[str, Any]:
-        """What the job says in the end; nothing when it was killed. It ends in no other way."""
+        """The final message of the job; empty if it was killed. It ends in no other way."""
         assert self.job is not None and self.job.stdout is not None
         status = self.job.wait(300)
         text = self.job.stdout.read()
@@ -137,7 +137,7 @@ class Scene:
             until(lambda s=session: not s.execute(HOLDING).fetchall(), seconds)  # type: ignore[misc]
 
     def goes_on(self) -> None:
-        """The apply applies, the next run repairs, and the one after it finds nothing."""
+        """Checks that the apply applies, that the next run repairs, and that the one after it finds nothing."""
         rig = Rig(self.rig.pair, self.rig.redis_url, self.rig.store, self.session("m"), self.session("s"))
         rig.master.execute("INSERT INTO public.t VALUES (5000, 'new')")
 
@@ -267,7 +267,7 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
     ],
 )
 def test_in_the_middle_of_a_repair(scene: Scene, what: str) -> None:
-    """Two rows go at a time; the apply is at the third and fourth."""
+    """The apply repairs two rows at a time; it is at the third and fourth."""
     holder = scene.session("s")
     waiting = "SELECT FROM pg_locks WHERE NOT granted"
     holder.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Whatever is changed on a slave by hand, under traffic: exactly that is found, and mended."""
+"""Changes made by hand on a slave, under traffic: exactly these are found and repaired."""
 
 from collections import Counter
 from collections.abc import Callable

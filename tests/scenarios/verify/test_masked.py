@@ -1,4 +1,4 @@
-"""Values of masked columns are in the databases alone: whatever goes wrong with their rows, nothing shows them."""
+"""Values of masked columns are only in the databases: no error about their rows shows them."""
 
 import logging
 from collections.abc import Callable
@@ -52,7 +52,7 @@ TABLES = ("people", "by_key", "keyless")
 
 
 def planted(pair: Rig, number: int) -> None:
-    """A row with all of it."""
+    """Inserts a row with all of them."""
     marks = ", ".join(["%s"] * (len(PLANTED) + 2))
     pair.master.execute(f"INSERT INTO public.people VALUES ({marks})".encode(), [number, number, *PLANTED.values()])
     pair.master.execute(b"INSERT INTO public.by_key VALUES (%s, 1)", [f"hunter8-{number}"])
@@ -66,7 +66,7 @@ def clean(place: str, text: str) -> None:
 
 
 def looked_everywhere(pair: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    """Logs, the slave's message, the gate, all that Redis has, and the texts of REJECTS."""
+    """Looks for values in logs, the slave's message, the gate, all keys of Redis, and the texts of REJECTS."""
     clean("the log", caplog.text)
     clean("the checkpoint", str(pair.checkpoint))
     with redis_store.connect(pair.redis_url) as store:

@@ -1,4 +1,4 @@
-"""What others did to a slave is mended through its apply, under traffic."""
+"""Local changes of a slave are repaired through its apply, under traffic."""
 
 from collections.abc import Callable
 

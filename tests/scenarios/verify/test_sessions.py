@@ -1,4 +1,4 @@
-"""Several sessions read one table, at the same position, and what they find adds up."""
+"""Several sessions read one table at the same position, and their findings add up."""
 
 from collections.abc import Callable
 

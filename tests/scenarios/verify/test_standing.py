@@ -1,4 +1,4 @@
-"""A slave whose apply has stopped is compared exactly, at the position where it stands."""
+"""A slave whose apply has stopped is compared exactly, at its position."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ DELETE FROM public.t WHERE id = 9001"""
 
 
 def stopped(pair: Rig) -> None:
-    """The master goes on, the apply stops at a row that somebody changed on the slave."""
+    """The apply stops at a row that somebody changed on the slave; the master goes on."""
     with pytest.raises(Drift, match="row id = '15'"), pair.apply() as running:
         pair.await_normal_mode(running)
         pair.slave.execute("UPDATE public.t SET v = 'mine' WHERE id = 15")
@@ -110,7 +110,7 @@ def test_a_table_without_a_key_is_compared_unless_changes_of_it_wait(rig: Callab
         ("ALTER TABLE public.t ADD extra int", "cannot hold on the slave what it holds on the master: .*extra"),
     ],
 )
-def test_what_cannot_be_taken_back_is_named(rig: Callable[..., Rig], statement: str, reason: str) -> None:
+def test_changes_that_cannot_be_undone_are_named(rig: Callable[..., Rig], statement: str, reason: str) -> None:
     pair = rig(T)
     pair.master.execute(FILL)
     with pair.apply():

@@ -1,4 +1,4 @@
-"""Digests mean the same on both sides for every type, whatever the databases' encodings, orders and settings."""
+"""Digests mean the same on both sides for every type, whatever the databases' encodings, collations and settings."""
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -68,7 +68,7 @@ FELL_BACK = {"latin1": "LATIN1", "ascii": "SQL_ASCII"}
 
 
 def kinds() -> list[Any]:
-    """How the slave's database is made, or the releases of master and slave."""
+    """The ways to create the slave's database, or the releases of master and slave."""
     found = []
     for kind in [*SLAVES, *RELEASES_APART]:
         marks = [] if kind in QUICK else [pytest.mark.long]
@@ -79,7 +79,7 @@ def kinds() -> list[Any]:
 
 
 class Making:
-    """Two empty databases; `build` makes a rig of them. The slave's has hostile settings of its own."""
+    """Two empty databases; `build` makes a rig of them. The slave's has hostile settings."""
 
     def __init__(self, kind: str, master: ConnectionInfo, slave: ConnectionInfo, redis_url: str, folder: Path) -> None:
         self.kind, self.infos, self.redis_url, self.folder = kind, (master, slave), redis_url, folder
@@ -124,7 +124,7 @@ def types_there(
 def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_alike(
     making: Making,
 ) -> None:
-    """Row (column, place) holds only that value; by hand it becomes the next one of its type."""
+    """A row (column, place) has only that value; by hand it is changed to the next one of its type."""
     columns = [(f"c{number}", kind) for number, kind in enumerate(making.types, 1)]
     rig = making.build(
         f"CREATE TABLE public.z (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in columns)})"
@@ -156,7 +156,7 @@ def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_a
 
 
 def test_a_key_of_every_type_names_its_row(making: Making) -> None:
-    """Of each table the first row goes, and the second changes."""
+    """In each table the first row is deleted and the second one changed."""
     kinds = {f"k{number}": kind for number, kind in enumerate(KEYS, 1) if kind in making.types}
     rig = making.build(
         ";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in kinds.items())

@@ -1,4 +1,4 @@
-"""Values of every type that differ, and look as alike as they can."""
+"""Values of every type that differ, and look as similar as possible."""
 
 PREPARE = """
 CREATE EXTENSION hstore SCHEMA public; CREATE EXTENSION citext SCHEMA public;
@@ -124,5 +124,5 @@ FOLDED = {
 
 
 def text(value: str | None) -> str:
-    """As a literal."""
+    """The value as a literal."""
     return "NULL" if value is None else "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -17,24 +17,24 @@ from tests.rig.rig import Rig
 
 
 def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:
-    """One table, compared at a position of its own."""
+    """Compares one table, at a position of its own."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as view:
         return compare(view, TableName("public", table), frozenset(actions), sample)
 
 
 def look_at_all(rig: Rig, tables: Iterable[str]) -> dict[str, TableFinding]:
-    """Several tables, all compared at one position."""
+    """Compares several tables at one position."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as view:
         return {table: compare(view, TableName("public", table)) for table in tables}
 
 
 def counts(finding: TableFinding) -> dict[str, int]:
-    """Rows that differ, by kind."""
+    """The number of different rows, by kind."""
     return {str(kind): finding.found[kind].count for kind in Kind if finding.found[kind].count}
 
 
 def by_hand(rig: Rig, statement: str) -> None:
-    """Changes the slave as a person does beside its apply: who loses a deadlock gives the statement again."""
+    """Changes the slave as a person does beside its apply; repeats a statement that loses a deadlock."""
     while True:
         with suppress(psycopg.errors.DeadlockDetected):
             rig.slave.execute(statement.encode())

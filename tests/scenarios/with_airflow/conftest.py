@@ -1,4 +1,4 @@
-"""The one stack with Airflow that all files here share: a start costs more than most tests."""
+"""The stack with Airflow that all files here share, since a start takes longer than most tests."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.traces import nothing_runs
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
-    """With the demo's configuration; its slave is held in state INITIAL, in which the apply runs and waits."""
+    """A stack with the demo's configuration; its slave stays in state INITIAL, in which the apply runs and waits."""
     folder = new_folder("sluice-test-") / "home"
     made = Stack(folder, durable=False)
     with pytest.MonkeyPatch.context() as patch:

@@ -27,7 +27,7 @@ TABLES = "CREATE SCHEMA app; CREATE TABLE app.t (id numeric PRIMARY KEY, name ch
 
 @pytest.fixture
 def made(stack: Stack, tmp_path: Path) -> Iterator[Capture]:
-    """A master's logs, its replication among those of the stack, and the table on the slave."""
+    """A master's logs, its replication in the stack, and the table on the slave."""
     capture = Capture(tmp_path, stack.redis_url)
     configured = stack.home.replications / "ORA.yaml"
     configured.write_text((capture.configure() / "ORA.yaml").read_text().replace("ora_dr1", "demo_dr1"))
@@ -43,7 +43,7 @@ def made(stack: Stack, tmp_path: Path) -> Iterator[Capture]:
 
 
 def await_rows(stack: Stack, wanted: Sequence[str]) -> None:
-    """The slave has these keys."""
+    """Returns when the slave has these keys."""
     with connect(stack.connection("dr1"), application="test", autocommit=True) as slave:
         query = "SELECT id::text FROM app.t ORDER BY id"
         until(lambda: [key for (key,) in slave.execute(query).fetchall()] == wanted, 300)
@@ -56,7 +56,7 @@ def reading(made: Capture) -> RedoStatus:
 
 
 def started(stack: Stack, dag: str, params: Mapping[str, object]) -> str:
-    """A run, once the form knows the replication that was just written."""
+    """Starts a run, once the form knows the new replication."""
     api, runs = stack.airflow.api(), []
 
     def triggered() -> bool:
@@ -72,7 +72,7 @@ def started(stack: Stack, dag: str, params: Mapping[str, object]) -> str:
 
 
 def end(stack: Stack, dag: str, run: str) -> None:
-    """As a person does on the page of the run."""
+    """Marks the run as failed, as a person does."""
     stack.airflow.api().call("PATCH", f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}", {"state": "failed"})
 
 

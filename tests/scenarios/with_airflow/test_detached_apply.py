@@ -22,7 +22,7 @@ PAIR = {"prefix": "DEMO_", "slave": "dr1"}
 
 @pytest.fixture
 def applying(stack: Stack) -> tuple[str, Job]:
-    """A run of cdc_apply that watches a living job; started by the first test that asks."""
+    """A run of cdc_apply that watches a living job; started by the first test that needs it."""
     running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
     if running is None:
         stack.airflow.api().await_dags([DAG])
@@ -35,7 +35,7 @@ def applying(stack: Stack) -> tuple[str, Job]:
 
 
 def await_value(look: Callable[[], Any], seconds: float) -> Any:
-    """What `look` returns once there is something; Airflow without an answer is asked again."""
+    """Returns the result of `look` when it is not empty; repeats while Airflow does not answer."""
     found: list[Any] = []
 
     def there() -> bool:
@@ -51,7 +51,7 @@ def task_state(stack: Stack, run: str) -> str | None:
 
 
 def successor(job: Job) -> Job | None:
-    """The job that runs now, if it is another one."""
+    """The running job, if it is another one."""
     running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
     return running if running is not None and running.id != job.id else None
 
@@ -99,7 +99,7 @@ def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(stack: Stack
     assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == other
 
 
-def test_what_the_job_says_is_in_the_task_log_and_no_password_is(stack: Stack, applying: tuple[str, Job]) -> None:
+def test_the_jobs_output_is_in_the_task_log_without_passwords(stack: Stack, applying: tuple[str, Job]) -> None:
     run, _ = applying
     api = stack.airflow.api()
     attempt = api.get(f"dags/{DAG}/dagRuns/{urllib.parse.quote(run)}/taskInstances/{TASK}")["try_number"]

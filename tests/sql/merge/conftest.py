@@ -1,4 +1,4 @@
-"""A slave, and both ways rows travel to it."""
+"""A slave, and both ways of sending rows to it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +23,7 @@ def slave(info: ConnectionInfo) -> Iterator[Any]:
 
 @pytest.fixture(params=["parameters", "stage tables"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways rows travel."""
+    """Both ways of sending rows."""
     if request.param == "stage tables":
         monkeypatch.setattr(merge_step, "SMALL_ROWS", 0)
     return str(request.param)

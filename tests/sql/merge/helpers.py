@@ -1,4 +1,4 @@
-"""A history of a table and the slave that should be like it."""
+"""A history of a table, and the slave that should be equal to it."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def merger(link: Any, *, cascades: bool = False) -> Merger:
 
 
 def filled(history: History, count: int = 5) -> int:
-    """Rows 0 … count - 1; where the history stands then."""
+    """Inserts the rows 0 … count - 1; returns the place in the history."""
     for number in range(count):
         history.insert(str(number), *[f"v{number}"] * (len(history.columns) - 1))
     return len(history.items)

@@ -117,7 +117,7 @@ def test_drift_in_staged_rows_is_named_too(slave: Any) -> None:
 
 
 def test_a_hundred_windows_leave_no_statement_unprepared(slave: Any) -> None:
-    """A window of ten tables costs a few round trips, not a few for each table."""
+    """A window of ten tables takes a few round trips, not a few for each table."""
     histories = []
     for number in range(10):
         table = TableName("public", f"t{number}")
@@ -182,7 +182,7 @@ def test_an_ordinary_account_can_apply(database: Any, size: str) -> None:
 
 @pytest.mark.since(15, "pg_stat_force_next_flush()")
 def test_many_rows_for_a_table_that_was_vacuumed_empty_are_judged_before_they_are_inserted(slave: Any) -> None:
-    """The planner then loops over all of the table for each row, and would meet what the statement inserted."""
+    """The planner then scans the whole table for each row, and would see the rows that the statement inserted."""
     slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
     slave.commit()
     slave.autocommit = True

@@ -1,4 +1,4 @@
-"""What does not fit the slave is found, named and undone."""
+"""Changes that do not match the slave's rows are found, named and undone."""
 
 from typing import Any
 
