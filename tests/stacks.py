@@ -45,4 +45,4 @@ def until(condition: Callable[[], object], seconds: float) -> None:
             return bool(condition())
         return False
 
-    waiting.until(holds, seconds, 0.25)
+    waiting.until(holds, seconds, 0.5)

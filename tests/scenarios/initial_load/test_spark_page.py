@@ -44,5 +44,6 @@ def test_each_job_is_named_after_the_block_with_which_it_begins(
     finally:
         job.process.send_signal(signal.SIGTERM)
         job.ended()
-    assert shown == {(number, BLOCKS) for number in range(1, update.options.parallel + 1)}
+    # On a slow machine a later turn may have begun, whose longer name Spark cuts at 128 characters.
+    assert shown >= {(number, BLOCKS) for number in range(1, update.options.parallel + 1)}
     assert (ROOT / "docs" / "img" / "spark.png").exists(), "the documentation has it"
