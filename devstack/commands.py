@@ -68,33 +68,33 @@ def status(args: argparse.Namespace) -> int:
     if args.airflow is not None:
         return commands.run_status(args)
     stack = Stack()
-    found = stack.status()
+    status = stack.status()
     if args.json:
         values = {
             "home": str(stack.home.root),
-            "up": found.is_up,
-            "leftovers": found.leftovers,
-            "supervisor": found.supervisor.pid if found.supervisor else None,
-            "services": [report.to_dict() for report in found.services],
+            "up": status.is_up,
+            "leftovers": status.leftovers,
+            "supervisor": status.supervisor.pid if status.supervisor else None,
+            "services": [report.to_dict() for report in status.services],
             "replications": [str(place) for place in stack.replications],
-            "pairs": pairs(stack) if found.supervisor else [],
-            "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
-            "verified": _verified(stack) if found.supervisor else [],
+            "pairs": pairs(stack) if status.supervisor else [],
+            "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if status.supervisor else None,
+            "verified": _verified(stack) if status.supervisor else [],
         }
-        if args.secrets and found.supervisor:
+        if args.secrets and status.supervisor:
             values["airflow"] = {**(values["airflow"] or {}), "password": stack.airflow.password}  # type: ignore[dict-item]
             values["redis"] = stack.redis_url
         print(json.dumps(values, indent=1))
-    elif found.supervisor is None:
+    elif status.supervisor is None:
         print(f"nothing runs in {stack.home.root}: start it with ./sluice up, or name another Airflow with --airflow")
         print("\n".join([*configuration(stack), *mistakes(stack)]))
-        if found.leftovers:
+        if status.leftovers:
             print("Processes are left of a supervisor that was killed: ./sluice up or ./sluice down ends them.")
     else:
-        print(table(found.services, time.time()))
+        print(table(status.services, time.time()))
         print("\n".join(["", *configuration(stack), "", *pairs(stack)]))
         print(places(stack, secrets=args.secrets or sys.stdout.isatty(), urls=args.secrets))
-    return 0 if found.is_up else NOT_UP
+    return 0 if status.is_up else NOT_UP
 
 
 def configuration(stack: Stack) -> list[str]:
@@ -116,10 +116,10 @@ def mistakes(stack: Stack) -> list[str]:
 def pairs(stack: Stack) -> list[str]:
     """Returns some lines for every configured replication. Mistakes and outages are among the lines, never raised."""
     try:
-        found = config.survey(*stack.replications)
+        survey = config.survey(*stack.replications)
     except SluiceError as error:
         return [str(error)]
-    return replications.replications(found, Connections(stack), stack.redis_url)
+    return replications.replications(survey, Connections(stack), stack.redis_url)
 
 
 def _survey(stack: Stack) -> Survey | None:
@@ -130,8 +130,8 @@ def _survey(stack: Stack) -> Survey | None:
 
 
 def _verified(stack: Stack) -> list[dict[str, Any]]:
-    found = _survey(stack)
-    return verified.of_pairs(found, stack.redis_url) if found else []
+    survey = _survey(stack)
+    return verified.of_pairs(survey, stack.redis_url) if survey else []
 
 
 def table(reports: list[Report], now: float) -> str:

@@ -43,7 +43,7 @@ class Connections:
                 host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
                 connect_timeout=WAIT_SECONDS, options=f"-c statement_timeout={WAIT_SECONDS}s",
             ) as connection:  # fmt: skip
-                found = connection.execute(
+                rows = connection.execute(
                     "SELECT conn_id, conn_type, host, port, schema, login, password, is_encrypted, extra,"
                     " is_extra_encrypted FROM connection"
                 ).fetchall()
@@ -54,7 +54,7 @@ class Connections:
             name: StoredConnection(
                 kind, host, port, schema, login, _plain(cipher, password, hidden), _plain(cipher, extra, covered)
             )
-            for name, kind, host, port, schema, login, password, hidden, extra, covered in found
+            for name, kind, host, port, schema, login, password, hidden, extra, covered in rows
         }
 
 

@@ -25,10 +25,10 @@ def servers(home: Home) -> list[Server]:
 
 def processes(home: Home) -> list[ProcessId]:
     """Returns the running processes of the stack without its supervisor and its servers."""
-    found = set(marked(MARKER, str(home.root)))
+    running = set(marked(MARKER, str(home.root)))
     apart = {process for server in servers(home) if (leader := server.process()) for process in descendants(leader.pid)}
     supervisor = read_process(home.supervisor)
-    return sorted(found - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
+    return sorted(running - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
 
 
 def everything(home: Home) -> set[ProcessId]:
@@ -36,11 +36,11 @@ def everything(home: Home) -> set[ProcessId]:
 
     Servers overwrite their environment with their titles, so their pid files find them, not the marker.
     """
-    found = set(processes(home))
+    running = set(processes(home))
     for server in servers(home):
         if leader := server.process():
-            found |= set(descendants(leader.pid))
-    return found | {process for process in [read_process(home.supervisor)] if process}
+            running |= set(descendants(leader.pid))
+    return running | {process for process in [read_process(home.supervisor)] if process}
 
 
 def any_left(home: Home) -> bool:

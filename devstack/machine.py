@@ -35,7 +35,7 @@ class JavaMissing(Terminal):
 
 def find_chromium() -> str | None:
     """Returns the path of Chromium or Chrome, or None."""
-    return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
 def ensure_chromium() -> None:
@@ -67,8 +67,8 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
     candidates: list[Path] = []
     if configured := environment.get("JAVA_HOME"):
         candidates.append(Path(configured) / "bin" / "java")
-    if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
-        candidates.append(Path(found))
+    if on_path := shutil.which("java", path=environment.get("PATH", os.defpath)):
+        candidates.append(Path(on_path))
     candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
     candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
     candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]

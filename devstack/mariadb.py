@@ -36,10 +36,10 @@ class MariaDBMissing(Terminal):
 
 def program(name: str) -> Path:
     """Returns the path of a program. Raises `MariaDBMissing`."""
-    found = shutil.which(name, path=FOLDERS)
-    if found is None:
+    path = shutil.which(name, path=FOLDERS)
+    if path is None:
         raise MariaDBMissing()
-    return Path(found)
+    return Path(path)
 
 
 def ensure_installed() -> None:

@@ -45,7 +45,7 @@ def write_log(
 ) -> None:
     """Writes recorded output as an archived redo log whose blocks have checksums."""
     data = b"".join(line + b"\n" for line in lines)
-    scns = [int(found[1]) for line in lines if (found := _PLACE.search(line))]
+    scns = [int(match[1]) for line in lines if (match := _PLACE.search(line))]
     made = [
         blocks.block(number, sequence, len(part).to_bytes(2, "little") + part)
         for number, part in enumerate((data[at : at + _PAYLOAD] for at in range(0, len(data), _PAYLOAD)), start=2)
@@ -248,8 +248,8 @@ class StandIn:
                     self.checkpoint()
 
     def _logs(self) -> list[Path]:
-        found = [file for file in self.logs.rglob("*") if _LOG_NAME.search(file.name) and not file.name.startswith(".")]
-        return sorted(found, key=sequence_of)
+        logs = [file for file in self.logs.rglob("*") if _LOG_NAME.search(file.name) and not file.name.startswith(".")]
+        return sorted(logs, key=sequence_of)
 
     def serve_metrics(self) -> None:
         """Serves those of OpenLogReplicator's metrics that a supervisor reads."""
@@ -275,9 +275,9 @@ class StandIn:
 
 
 def sequence_of(file: Path) -> int:
-    found = _LOG_NAME.search(file.name)
-    assert found is not None
-    return int(found[2])
+    match = _LOG_NAME.search(file.name)
+    assert match is not None
+    return int(match[2])
 
 
 def say(level: str, code: int, text: str) -> None:

@@ -84,10 +84,10 @@ def descendants(pid: int) -> list[ProcessId]:
     """Returns the process and its descendants; nothing when it has ended."""
     try:
         process = psutil.Process(pid)
-        found = [process, *process.children(recursive=True)]
+        processes = [process, *process.children(recursive=True)]
     except psutil.Error:
         return []
-    return [identity for entry in found if (identity := ProcessId.of(entry.pid))]
+    return [identity for entry in processes if (identity := ProcessId.of(entry.pid))]
 
 
 def kill_family(pid: int) -> list[ProcessId]:
@@ -112,22 +112,22 @@ def _cwd(pid: int) -> str | None:
 
 def session(leader: int) -> list[ProcessId]:
     """Returns the processes of a session, even after its leader ended."""
-    found = []
+    members = []
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
             if os.getsid(pid) == leader and (identity := ProcessId.of(pid)) and identity.alive():
-                found.append(identity)
-    return found
+                members.append(identity)
+    return members
 
 
 def marked(name: str, value: str) -> list[ProcessId]:
     """Returns the processes that were started with the environment variable `name` set to `value`."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(name) == value and (identity := ProcessId.of(process.pid)) and identity.alive():
-                found.append(identity)
-    return found
+                processes.append(identity)
+    return processes
 
 
 def end(processes: Iterable[ProcessId], grace: float) -> list[ProcessId]:

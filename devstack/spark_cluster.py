@@ -89,8 +89,8 @@ class SparkCluster:
 
     def roots(self) -> dict[str, int]:
         """For the counting of CPU time and memory."""
-        found = {name: process.pid for name, process in self.workers.items()}
-        return {**found, **({"Spark master": self._master.pid} if self._master else {})}
+        pids = {name: process.pid for name, process in self.workers.items()}
+        return {**pids, **({"Spark master": self._master.pid} if self._master else {})}
 
     def _log(self) -> str:
         log = self.folder / "cluster.log"

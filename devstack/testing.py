@@ -79,11 +79,11 @@ def temporary_folder(memory: Path = Path("/dev/shm"), needed: int = 12 * 2**30) 
     In memory a database is made in a tenth of the time. `needed` is in bytes, some three times the use of a run.
     """
     try:
-        found = os.statvfs(memory)
+        disk = os.statvfs(memory)
     except OSError:
         return Path(tempfile.gettempdir())
-    fits = found.f_bavail * found.f_frsize >= needed and _available_memory() >= needed
-    return memory if fits and not found.f_flag & os.ST_NOEXEC else Path(tempfile.gettempdir())
+    fits = disk.f_bavail * disk.f_frsize >= needed and _available_memory() >= needed
+    return memory if fits and not disk.f_flag & os.ST_NOEXEC else Path(tempfile.gettempdir())
 
 
 def _available_memory() -> int:

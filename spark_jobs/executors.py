@@ -94,11 +94,11 @@ def bring_packages(session: "SparkSession", archive: str) -> None:
 
 def differ(reports: Sequence[ExecutorReport]) -> list[str]:
     """Why these executors cannot do the work; empty if they can."""
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     differences = []
     for each in reports:
-        if each.python != here:
-            differences.append(f"{each.host} has Python {each.python}, here it is {here}")
+        if each.python != version:
+            differences.append(f"{each.host} has Python {each.python}, here it is {version}")
         elif each.lacking:
             differences.append(f"{each.host} lacks {each.lacking}")
         elif each.library != library.fingerprint():
@@ -108,8 +108,8 @@ def differ(reports: Sequence[ExecutorReport]) -> list[str]:
 
 def unable(failure: Exception) -> str:
     """What an executor lacks that could not run the check; empty for another error."""
-    found = re.search(r"No module named '(\w+)'", str(failure))
-    return f"an executor lacks {found[1]}" if found else ""
+    match = re.search(r"No module named '(\w+)'", str(failure))
+    return f"an executor lacks {match[1]}" if match else ""
 
 
 def reporter() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":

@@ -222,9 +222,9 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
     expected = estimates(update, tables)
 
     def start(ready: Sequence[_Loader]) -> None:
-        found = progress(update, expected=expected).tables
+        tables = progress(update, expected=expected).tables
         for ahead, loader in enumerate(ready):
-            block = next_block(found, ahead, update.options.block_rows, imports=work.verb == "import")
+            block = next_block(tables, ahead, update.options.block_rows, imports=work.verb == "import")
             loader.start(f"{work.verb} {block}".rstrip())
 
     began = reported_at = time.monotonic()

@@ -32,6 +32,6 @@ class TaskProgress:
     def __str__(self) -> str:
         """`3 of 8 tasks`, for all jobs together; empty without a job."""
         with self._lock:
-            found = list(self._tasks.values())
-        ended, known = sum(ended for ended, _ in found), sum(known for _, known in found)
-        return f"{ended} of {counted(known, 'task')}" if found else ""
+            tasks = list(self._tasks.values())
+        ended, known = sum(ended for ended, _ in tasks), sum(known for _, known in tasks)
+        return f"{ended} of {counted(known, 'task')}" if tasks else ""

@@ -49,8 +49,10 @@ def run(job: JobInput, _stop: threading.Event) -> None:
     finally:
         for executor in made:
             executor.stop()
-    found = report.as_dict(job.prefix, job.slave, extra["action"], extra["started"], [result], replication.verify.mask)
-    whole_files.write(Path(extra["report"]), json.dumps(found, ensure_ascii=False))
+    reported = report.as_dict(
+        job.prefix, job.slave, extra["action"], extra["started"], [result], replication.verify.mask
+    )
+    whole_files.write(Path(extra["report"]), json.dumps(reported, ensure_ascii=False))
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

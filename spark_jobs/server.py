@@ -110,10 +110,10 @@ def is_local(master: str) -> bool:
 def with_retries(master: str, failures: str) -> str:
     """The master with retries: `local[N]` runs a task once, whatever spark.task.maxFailures is, `local[N,failures]`
     runs it again if it died. `local[*]` gets more slots than this machine has cores."""
-    found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
-    if found is None:
+    match = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    if match is None:
         return master
-    slots = str(max(FEWEST_SLOTS, SLOTS_A_CORE * _cores())) if found[1] == "*" else found[1] or "1"
+    slots = str(max(FEWEST_SLOTS, SLOTS_A_CORE * _cores())) if match[1] == "*" else match[1] or "1"
     return f"local[{slots},{failures}]"
 
 
@@ -168,15 +168,15 @@ class ConnectServer:
         if self.ui_port is not None:
             own["spark.ui.port"] = str(self.ui_port)
         if is_local(self.master):
-            here = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
+            driver_options = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
             # A window is divided into as many shares as there are cores.
-            here["spark.default.parallelism"] = str(_cores())
+            driver_options["spark.default.parallelism"] = str(_cores())
             # Workers are forks of a process that has imported the library.
-            here["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
+            driver_options["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
             # No client sends files, so all clients share the workers.
-            here["spark.sql.artifact.isolation.enabled"] = "false"
-            here["spark.sql.artifact.isolation.alwaysApplyClassloader"] = "false"
-            merged = {**DEFAULTS, **here, **self.conf}
+            driver_options["spark.sql.artifact.isolation.enabled"] = "false"
+            driver_options["spark.sql.artifact.isolation.alwaysApplyClassloader"] = "false"
+            merged = {**DEFAULTS, **driver_options, **self.conf}
         return {**merged, **own, **PROTECTED}
 
     def prepare(self) -> None:
@@ -295,10 +295,10 @@ def _lives(pid: str) -> bool:
 
 def home() -> Path:
     """The folder of the installed pyspark, with Spark in it."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise Terminal("pyspark is not installed: install requirements.lock.")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _cores() -> int:

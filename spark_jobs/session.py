@@ -198,12 +198,12 @@ class SparkExecutor:
             try:
                 session = self._connected()
                 # Executors that lack packages lack the library as well.
-                found = [] if self._endpoint.packages else self._reports(session, LOOK_SECONDS)
-                if not found or differ(found):
+                reports = [] if self._endpoint.packages else self._reports(session, LOOK_SECONDS)
+                if not reports or differ(reports):
                     # Its workers may have imported another version by now: those of a new session have not.
                     self._release(session)
                     session = self._connected()
-                    found = self._supplied(session)
+                    reports = self._supplied(session)
             except Terminal as refused:
                 with self._changed:
                     self._refused = refused
@@ -221,9 +221,9 @@ class SparkExecutor:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 continue
             pause = 0.5
-            log.info("Spark at %s is attached, %s at a time", self._place, counted(len(found), "task"))
+            log.info("Spark at %s is attached, %s at a time", self._place, counted(len(reports), "task"))
             with self._changed:
-                self._session, self._parallelism = session, len(found)
+                self._session, self._parallelism = session, len(reports)
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._over or self._session is None)
             self._release(session)
@@ -259,10 +259,10 @@ class SparkExecutor:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)
         finally:
             shutil.rmtree(folder)
-        found = self._reports(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
-        if lacking := differ(found):
+        reports = self._reports(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)
+        if lacking := differ(reports):
             raise ExecutorsDiffer(str(self._endpoint), lacking)
-        return found
+        return reports
 
     def _reports(self, session: "SparkSession", seconds: float) -> list[ExecutorReport]:
         """Checks once, with as many tasks as run at the same time by default. Raises `ServerDiffers`, and
@@ -369,8 +369,8 @@ def _never() -> bool:
 def _reason(error: BaseException) -> str:
     """The error in one line."""
     text = str(error)
-    if found := CANNOT_WRITE.search(text):
-        return f"its disk is full or may not be written to ({found[0]}): {DISK_FULL}"
+    if match := CANNOT_WRITE.search(text):
+        return f"its disk is full or may not be written to ({match[0]}): {DISK_FULL}"
     if matched := re.search(r'details = "([^"\n]+)', text):
         return matched[1].rstrip(".")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("SQLSTATE", "at "))]

@@ -108,8 +108,8 @@ def _bring_library(spark: "SparkSession") -> None:
     cloudpickle.register_pickle_by_value(spark_jobs.sources)  # type: ignore[no-untyped-call]
     if getattr(spark, "_sluice_library", None) == library.fingerprint():
         return
-    found = spark.range(0, 1, 1, 1).mapInArrow(_fingerprint, "library string").first()
-    if found is None or found["library"] != library.fingerprint():
+    row = spark.range(0, 1, 1, 1).mapInArrow(_fingerprint, "library string").first()
+    if row is None or row["library"] != library.fingerprint():
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
         # A session that is no client of Connect reads the archive from there for as long as it lives.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -243,7 +243,7 @@ class TableReader(DataSourceReader):
         with self._master.session() as session:
             columns = self._master.columns(session, self._master.shape(session, self._table))
         kinds = {column.name: column.logical.kind for column in columns}
-        self._conditions = [found for each in filters if (found := _condition(each, kinds)) is not None]
+        self._conditions = [condition for each in filters if (condition := _condition(each, kinds)) is not None]
         yield from filters
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -260,8 +260,8 @@ class TableReader(DataSourceReader):
         return [InputPartition((self._read, number)) for number in range(self._read.partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        found: tuple[TableRead, int] = partition.value
-        read, number = found
+        share: tuple[TableRead, int] = partition.value
+        read, number = share
         yield from read.read(number, self._wanted, self._conditions)
 
 
@@ -358,8 +358,8 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # A crash of the master must not undo what a sink has.
             master.queue.secure(session, now)
         with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
-            found = reader.survey(Window(begin, now), limit=1).changes
-        offset = _offset(now) if found else start
+            changes = reader.survey(Window(begin, now), limit=1).changes
+        offset = _offset(now) if changes else start
         if self._up_to_now:
             self._last = offset
         return offset

@@ -290,9 +290,9 @@ def feel(work: Work, chance: Random) -> None:
 def label(work: Work, chance: Random) -> None:
     """Adds a label at any place, or renames one. No name is used twice."""
     (name,) = work.run(f"SELECT 'l''{chance.randint(0, 9)} ' || {STAMP}")
-    (there,) = work.run("SELECT enum_range(NULL::public.feeling)::text[]")
-    one, new = (text.replace("'", "''") for text in (chance.choice(there), name))
-    if len(there) < LABELS and chance.random() < 0.6:
+    (labels,) = work.run("SELECT enum_range(NULL::public.feeling)::text[]")
+    one, new = (text.replace("'", "''") for text in (chance.choice(labels), name))
+    if len(labels) < LABELS and chance.random() < 0.6:
         work.run(f"ALTER TYPE public.feeling ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
         work.events.append(LABEL_ADDED)
     else:

@@ -82,15 +82,15 @@ def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableNam
         for table in wanted:
             if problem := _problem(shapes.get(table), others.get(table)):
                 sides = [
-                    _side(connection, found[table]) if table in found else None
-                    for connection, found in ((left, shapes), (right, others))
+                    _side(connection, by_table[table]) if table in by_table else None
+                    for connection, by_table in ((left, shapes), (right, others))
                 ]
                 yield Verdict(table, sides[0], sides[1], problem)
                 continue
             shape = shapes[table]
-            here, there = pool.map(_side, (left, right), (shape, shape))
-            differences = () if here == there else tuple(_differences(left, right, shape))
-            yield Verdict(table, here, there, "", differences)
+            master_side, slave_side = pool.map(_side, (left, right), (shape, shape))
+            differences = () if master_side == slave_side else tuple(_differences(left, right, shape))
+            yield Verdict(table, master_side, slave_side, "", differences)
 
 
 def _problem(master: TableShape | None, slave: TableShape | None) -> str:
@@ -139,12 +139,12 @@ def _differences(
     master: psycopg.Connection[Any], slave: psycopg.Connection[Any], shape: TableShape
 ) -> Iterator[Difference]:
     """Yields the first differing rows in the order of the key, or of the whole row in a table without a key."""
-    found = 0
-    for key, here, there in _merged(_stream(master, shape), _stream(slave, shape)):
-        if here != there:
-            yield Difference(key, here, there)
-            found += 1
-            if found == SHOWN:
+    shown = 0
+    for key, on_master, on_slave in _merged(_stream(master, shape), _stream(slave, shape)):
+        if on_master != on_slave:
+            yield Difference(key, on_master, on_slave)
+            shown += 1
+            if shown == SHOWN:
                 return
 
 
@@ -169,15 +169,15 @@ def _merged(
     left: Iterator[tuple[str, str]], right: Iterator[tuple[str, str]]
 ) -> Iterator[tuple[str, str | None, str | None]]:
     """Merges two ascending streams into (key, text on the left, text on the right)."""
-    here, there = next(left, None), next(right, None)
-    while here is not None or there is not None:
-        if there is None or (here is not None and here[0].encode() < there[0].encode()):
-            assert here is not None
-            yield here[0], here[1], None
-            here = next(left, None)
-        elif here is None or there[0].encode() < here[0].encode():
-            yield there[0], None, there[1]
-            there = next(right, None)
+    left_row, right_row = next(left, None), next(right, None)
+    while left_row is not None or right_row is not None:
+        if right_row is None or (left_row is not None and left_row[0].encode() < right_row[0].encode()):
+            assert left_row is not None
+            yield left_row[0], left_row[1], None
+            left_row = next(left, None)
+        elif left_row is None or right_row[0].encode() < left_row[0].encode():
+            yield right_row[0], None, right_row[1]
+            right_row = next(right, None)
         else:
-            yield here[0], here[1], there[1]
-            here, there = next(left, None), next(right, None)
+            yield left_row[0], left_row[1], right_row[1]
+            left_row, right_row = next(left, None), next(right, None)

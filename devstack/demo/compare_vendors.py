@@ -57,8 +57,8 @@ def _problem(master: TableShape | None, slave: TableShape | None) -> str:
 
 
 def _side(digest: TableDigest, session: Session) -> Side:
-    found = [block for part in digest.parts(session) for block in digest.of_blocks(session, part)]
-    return Side(sum(rows for _, rows, _ in found), f"{sum(int(total) for *_, total in found) % 2**64:016x}")
+    blocks = [block for part in digest.parts(session) for block in digest.of_blocks(session, part)]
+    return Side(sum(rows for _, rows, _ in blocks), f"{sum(int(total) for *_, total in blocks) % 2**64:016x}")
 
 
 def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterator[Difference]:
@@ -81,10 +81,10 @@ def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterato
 
 
 def _by_key(rows: list[DigestedRow]) -> dict[Row, list[int]]:
-    found: dict[Row, list[int]] = {}
+    digests: dict[Row, list[int]] = {}
     for digest, *key in rows:
-        found.setdefault(tuple(key), []).append(digest)
-    return found
+        digests.setdefault(tuple(key), []).append(digest)
+    return digests
 
 
 def _copies(digest: TableDigest, session: Session) -> dict[Row, int]:

@@ -98,12 +98,12 @@ class LagMeter(threading.Thread):
 
     def run(self) -> None:
         connection = None
-        look = f"SELECT beat FROM {slave_sessions.table(self._slave, 'heartbeat')} WHERE id = 1".encode()
+        query = f"SELECT beat FROM {slave_sessions.table(self._slave, 'heartbeat')} WHERE id = 1".encode()
         while not self._stopping.wait(LOOK):
             try:
                 if connection is None or connection.closed:
                     connection = slave_sessions.connect(self._slave, "meter")
-                row = connection.execute(look).fetchone()
+                row = connection.execute(query).fetchone()
                 if row:
                     self.arrived(int(row[0]), time.monotonic())
             except DatabaseError:  # down, or the table is not loaded yet

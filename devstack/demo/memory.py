@@ -39,12 +39,12 @@ def kind(name: str, command: str) -> str:
 
 def measure(home: Path) -> dict[str, int]:
     """Returns the bytes by part, of all processes of the home's stack and of this process."""
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for pid in {process.pid for process in everything(Home(home))} | {os.getpid()}:
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
-            found[kind(process.name(), " ".join(process.cmdline()))] += proportional(pid)
-    return dict(found)
+            sizes[kind(process.name(), " ".join(process.cmdline()))] += proportional(pid)
+    return dict(sizes)
 
 
 class MemoryWatch(threading.Thread):

@@ -218,9 +218,9 @@ class RedoDemo:
         """Waits for the rows of the transactions on the slave. Returns whether it has exactly those."""
         wanted = {key: _shown(row) for key, row in self.history.rows.items()}
         self._await("the result of all transactions", lambda: _rows(connection) == wanted)
-        found = _rows(connection)
-        self.say(f"the slave has the {len(found):,} rows of the master's transactions, value for value")
-        return found == wanted
+        rows = _rows(connection)
+        self.say(f"the slave has the {len(rows):,} rows of the master's transactions, value for value")
+        return rows == wanted
 
     def end(self) -> None:
         self._stop.set()
@@ -257,15 +257,15 @@ class RedoDemo:
 
     def _program(self) -> int:
         """Returns the pid of one of the supervisor's programs."""
-        found: list[int] = []
+        pids: list[int] = []
 
         def runs() -> bool:
             children = psutil.Process(self._processes[1].pid).children()
-            found[:] = [child.pid for child in children if "devstack.openlogreplicator" in child.cmdline()]
-            return bool(found)
+            pids[:] = [child.pid for child in children if "devstack.openlogreplicator" in child.cmdline()]
+            return bool(pids)
 
         self._await("a program of the supervisor", runs)
-        return found[0]
+        return pids[0]
 
     def _await(self, what: str, condition: Any) -> None:
         """Waits for the condition. Raises `TimedOut`, or the error that ended the apply."""
@@ -285,7 +285,7 @@ def _shown(row: Row) -> tuple[Any, ...]:
 
 
 def _rows(connection: "psycopg.Connection[Any]") -> dict[int, tuple[Any, ...]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT id::bigint, customer, amount::text, extract(epoch FROM at)::bigint FROM shop.orders"
     )
-    return {key: tuple(rest) for key, *rest in found}
+    return {key: tuple(rest) for key, *rest in rows}

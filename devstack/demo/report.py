@@ -51,9 +51,9 @@ def show(
     console: Console, verdicts: Mapping[str, Sequence[Verdict]], figures: Figures, problems: Sequence[str], seed: int
 ) -> bool:
     """Prints everything. `verdicts` are by slave. Returns whether all tables are equal and nothing else failed."""
-    for slave, found in verdicts.items():
-        console.print(comparison(slave, found))
-        show_differences(console, slave, found)
+    for slave, of_slave in verdicts.items():
+        console.print(comparison(slave, of_slave))
+        show_differences(console, slave, of_slave)
     show_figures(console, figures)
     console.print()
     half_transactions = [
@@ -64,7 +64,7 @@ def show(
     wrong = [*problems, *half_transactions]
     for problem in wrong:
         console.print(problem, style="bold red", markup=False, highlight=False)
-    everything = [verdict for found in verdicts.values() for verdict in found]
+    everything = [verdict for of_slave in verdicts.values() for verdict in of_slave]
     unequal = sum(not verdict.equal for verdict in everything)
     if unequal:
         message = f"{unequal} of {len(everything)} tables differ. To repeat: --seed {seed}"

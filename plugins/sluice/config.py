@@ -121,16 +121,16 @@ def _of(survey: Survey, prefix: str, places: Sequence[Path]) -> Replication:
 
 def meant(text: str) -> str:
     """The configured prefix that a person means: see `prefix_meant`."""
-    found = survey()
-    return prefix_meant(text, {*(one.prefix.name for one in found.replications), *found.broken})
+    configured = survey()
+    return prefix_meant(text, {*(one.prefix.name for one in configured.replications), *configured.broken})
 
 
 def load_all() -> list[Replication]:
     """All replications, by prefix. Raises `ConfigError` with the mistakes of all files."""
-    found = survey()
-    if found.mistakes:
-        raise ConfigError(found.mistakes)
-    return list(found.replications)
+    configured = survey()
+    if configured.mistakes:
+        raise ConfigError(configured.mistakes)
+    return list(configured.replications)
 
 
 def again(replication: Replication) -> Replication:
@@ -155,14 +155,14 @@ def survey(*places: Path) -> Survey:
 
     Raises `ConfigError` if a folder is missing.
     """
-    found = {file: _readings(file) for place in places or folders() for file in _files(place)}
-    parts = {os.path.abspath(part) for of_file in found.values() for reading in of_file for part in reading.points_at}
+    by_file = {file: _readings(file) for place in places or folders() for file in _files(place)}
+    parts = {os.path.abspath(part) for of_file in by_file.values() for reading in of_file for part in reading.points_at}
     named: dict[str, Path] = {}
     hidden: dict[Path, Path] = {}
-    for file in found:
+    for file in by_file:
         if os.path.abspath(file) not in parts and named.setdefault(file.name, file) != file:
             hidden[file] = named[file.name]
-    readings = [reading for file in named.values() for reading in found[file]]
+    readings = [reading for file in named.values() for reading in by_file[file]]
     _refuse_twins(readings)
     _refuse_loops(readings)
     broken: dict[str, tuple[Mistake, ...]] = {}
@@ -269,11 +269,11 @@ def _refuse_loops(readings: list[_Reading]) -> None:
 
 def _sources(replication: Replication, known: dict[Prefix, _Reading]) -> list[Replication]:
     """All replications whose changes this one forwards, directly or not; itself if they form a circle."""
-    found: dict[Prefix, Replication] = {}
+    sources: dict[Prefix, Replication] = {}
     open_ends = list(replication.master.cascade)
     while open_ends:
         reading = known.get(prefix := open_ends.pop())
-        if reading is not None and reading.replication is not None and prefix not in found:
-            found[prefix] = reading.replication
+        if reading is not None and reading.replication is not None and prefix not in sources:
+            sources[prefix] = reading.replication
             open_ends.extend(reading.replication.master.cascade)
-    return list(found.values())
+    return list(sources.values())

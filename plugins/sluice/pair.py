@@ -64,13 +64,13 @@ class Pair:
                 raise ConnectionNotGiven(conn_id)
             return replace(connections[conn_id], mask=mask)
 
-        there = given(config.conn_id)
-        there = replace(there, mask=replication.placement(config).patterns(mask))
+        slave_info = given(config.conn_id)
+        slave_info = replace(slave_info, mask=replication.placement(config).patterns(mask))
         master, stream = replication.master, replication.master.stream
         if stream is None:
-            return Pair(replication, config, given(master.conn_id), there)
+            return Pair(replication, config, given(master.conn_id), slave_info)
         rows = replace(given(master.conn_id), stream=stream.database) if master.conn_id else None
-        return Pair(replication, config, stream, there, rows_info=rows)
+        return Pair(replication, config, stream, slave_info, rows_info=rows)
 
     def place_of_rows(self) -> ConnectionInfo:
         """The connection for the master's rows. Raises `NamesChanged`."""

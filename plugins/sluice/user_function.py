@@ -23,10 +23,10 @@ def imported(name: str) -> Callable[..., object]:
             f"the module {place} cannot be imported on {socket.gethostname()} ({in_one_line(error)}); put it where "
             "Python finds it on each machine that calls it, e.g. into the folder plugins"
         ) from error
-    found: object = getattr(module, function, None)
-    if not callable(found):
+    member: object = getattr(module, function, None)
+    if not callable(member):
         raise FunctionMissing(f"the module {place} has no function {function}")
-    return found
+    return member
 
 
 def in_one_line(error: BaseException) -> str:

@@ -180,9 +180,9 @@ class _Link:
     def _up(self) -> None:
         tail = b""
         while data := self._client.recv(CHUNK):
-            found = self._proxy.commit in tail + data
+            at_commit = self._proxy.commit in tail + data
             tail = data[-len(self._proxy.commit) :]
-            ambush = self._proxy.sprung() if found and self._proxy.lurking else None
+            ambush = self._proxy.sprung() if at_commit and self._proxy.lurking else None
             if ambush is None:
                 self._forward(data, self._server)
             elif ambush.moment is Moment.BEFORE_ANSWER:

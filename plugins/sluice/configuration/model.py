@@ -145,7 +145,7 @@ class SlaveConfig(Options):
     def conflict_rule(self, table: TableName) -> ConflictRule | None:
         """The rule that decides conflicts of `table`."""
         matching = [(pattern.precision, rule) for pattern, rule in self.conflict_rules if pattern.matches(table)]
-        return max(matching, key=lambda found: found[0])[1] if matching else None
+        return max(matching, key=lambda match: match[0])[1] if matching else None
 
     def checked(self, section: Section) -> Self:
         _need_connection(section)

@@ -59,10 +59,10 @@ class CheckpointStore(SlaveStore):
 
     def configured(self, *, lock: bool = False) -> Checkpoint:
         """The checkpoint. Raises `LookupError` where the slave was never configured."""
-        found = self.read(lock=lock)
-        if found is None:
+        checkpoint = self.read(lock=lock)
+        if checkpoint is None:
             raise LookupError(f"slave {self.slave} was never configured")
-        return found
+        return checkpoint
 
     def move(self, wanted: SlaveState, message: str = "") -> None:
         """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""

@@ -89,13 +89,13 @@ class RejectStore(SlaveStore):
         statuses, parameters = _of_status(before(wanted))
         chosen, more = one_of("id", "id", ids)
         movable = self._execute("rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more)
-        found = sorted(number for (number,) in movable)
-        if found:
-            chosen, more = one_of("id", "id", found)
+        moved = sorted(number for (number,) in movable)
+        if moved:
+            chosen, more = one_of("id", "id", moved)
             self._execute(
                 "rejects_move", {"ids": chosen}, status=str(wanted), person=person, force=force, answer=answer, **more
             )
-        return found
+        return moved
 
     def forget(self, days: int) -> int:
         """Deletes rejects that were settled more than `days` ago. Returns how many."""

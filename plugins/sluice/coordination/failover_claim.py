@@ -25,11 +25,11 @@ class FailoverClaim:
         """None if no failover is under way."""
         with classified():
             text = self.client.get(self.key)
-        found: dict[str, str] | None = json.loads(str(text)) if text else None
-        return found
+        claim: dict[str, str] | None = json.loads(str(text)) if text else None
+        return claim
 
     def give_back(self, failover_id: str) -> None:
         """Removes the claim if it is this failover's."""
-        if (found := self.read()) is not None and found["id"] == failover_id:
+        if (claim := self.read()) is not None and claim["id"] == failover_id:
             with classified():
                 self.client.delete(self.key)

@@ -30,8 +30,8 @@ class LoadStarted:
 
     def over(self, run: str) -> None:
         """Removes the load if it is of this run."""
-        found = self.read()
-        if found is not None and found.run == run:
+        load = self.read()
+        if load is not None and load.run == run:
             with classified():
                 self.client.delete(self.key)
 

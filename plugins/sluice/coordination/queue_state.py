@@ -51,13 +51,13 @@ class QueueState:
         with classified():
             if not self.client.set(self._turn, "", nx=True, ex=EVERY_SECONDS):
                 return
-        found = backlog()
+        waiting = backlog()
         values = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "changes": found.changes,
-            "bytes": found.bytes,
-            "held_by": found.held_by,
-            "held_since": found.held_since and found.held_since.isoformat(timespec="seconds"),
+            "changes": waiting.changes,
+            "bytes": waiting.bytes,
+            "held_by": waiting.held_by,
+            "held_since": waiting.held_since and waiting.held_since.isoformat(timespec="seconds"),
             "resources": version(),
         }
         with classified():

@@ -31,8 +31,8 @@ def located(url: str | None, vendor: str, variable: str) -> ConnectionInfo:
 
     Raises `BadAddress`, `PasswordShown`.
     """
-    found = parsed(url, vendor, os.environ.get("USER", ""), variable)
-    return replace(found, password=os.environ.get(variable, ""))
+    info = parsed(url, vendor, os.environ.get("USER", ""), variable)
+    return replace(info, password=os.environ.get(variable, ""))
 
 
 def parsed(url: str | None, vendor: str, user: str, sources: str) -> ConnectionInfo:

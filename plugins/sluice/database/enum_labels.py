@@ -12,7 +12,7 @@ from sluice.model.table_definition import TableDefinition
 def renamed(of_master: ColumnTypes, old: TableDefinition, new: TableDefinition) -> dict[str, Mapping[str, str]]:
     """For each column whose enum has other labels in `new`: the new name of each former label."""
     former = {number: label for enum in old.enums for number, label in enum.labels}
-    found: dict[tuple[str, ...], dict[str, str]] = {
+    renamed: dict[tuple[str, ...], dict[str, str]] = {
         (enum.schema, enum.name): {
             former[number]: label for number, label in enum.labels if former.get(number, label) != label
         }
@@ -22,7 +22,7 @@ def renamed(of_master: ColumnTypes, old: TableDefinition, new: TableDefinition) 
     columns: dict[str, Mapping[str, str]] = {}
     for column in new.shape.replicated:
         logical = of_master.logical(column.type, defined)
-        labels = found.get(tuple(split_qualified(logical.name))) if logical.kind is Kind.ENUM else None
+        labels = renamed.get(tuple(split_qualified(logical.name))) if logical.kind is Kind.ENUM else None
         if labels:
             columns[column.name] = labels
     return columns

@@ -38,7 +38,7 @@ class OfMaster:
         """Over a session on the master. Foreign keys count only to `replicated` tables: rows of others are not on
         slaves."""
         known = set(replicated)
-        found: list[Described] = [
+        followed: list[Described] = [
             *(one for one in schemas.indexes(connection, tables) if one.valid and not one.primary),
             *(
                 one
@@ -48,7 +48,7 @@ class OfMaster:
             *schemas.domain_checks(connection, tables),
             *schemas.comments(connection, tables),
         ]
-        return cls(tuple(tables), {defined(one): one for one in found})
+        return cls(tuple(tables), {defined(one): one for one in followed})
 
     def beside(
         self,
@@ -59,12 +59,12 @@ class OfMaster:
         kinds: Collection[DefinedKind],
     ) -> "OfMaster":
         """The same with definitions of these kinds that belong to no table."""
-        found: list[Described] = []
+        followed: list[Described] = []
         if DefinedKind.SEQUENCES in kinds:
-            found += schemas.free_sequences(connection, prefix, {table.schema for table in replicated_tables})
+            followed += schemas.free_sequences(connection, prefix, {table.schema for table in replicated_tables})
         if DefinedKind.VIEWS in kinds:
-            found += replicated(schemas.views(connection, prefix), replicated_tables)
-        return OfMaster(self.tables, {**self.made_from, **{defined(one): one for one in found}})
+            followed += replicated(schemas.views(connection, prefix), replicated_tables)
+        return OfMaster(self.tables, {**self.made_from, **{defined(one): one for one in followed}})
 
 
 def defined(one: Described) -> Defined:

@@ -60,8 +60,8 @@ class _PlacedVendor:
         self._to_slave = _Renaming(placement.slave_name, placement.master_name)
 
     def __getattr__(self, name: str) -> object:
-        found, part = getattr(self._vendor, name), part_given(Vendor, name)
-        return found if part is None else _PlacedPart(found, part, self._to_slave)
+        member, part = getattr(self._vendor, name), part_given(Vendor, name)
+        return member if part is None else _PlacedPart(member, part, self._to_slave)
 
 
 class _PlacedPart:
@@ -73,10 +73,10 @@ class _PlacedPart:
         self._to_slave = to_slave
 
     def __getattr__(self, name: str) -> object:
-        found = getattr(self._part, name)
-        if callable(found):
-            return lambda *given, **named: self._called(name, found, given, named)
-        return self._given_back(name, found)
+        member = getattr(self._part, name)
+        if callable(member):
+            return lambda *given, **named: self._called(name, member, given, named)
+        return self._given_back(name, member)
 
     def __getitem__(self, key: object) -> object:
         return self._called("__getitem__", getattr(self._part, "__getitem__"), (key,), {})  # noqa: B009
@@ -86,20 +86,20 @@ class _PlacedPart:
     ) -> object:
         renamed = self._to_slave.renamed
         try:
-            found = method(*map(renamed, given), **{label: renamed(value) for label, value in named.items()})
+            result = method(*map(renamed, given), **{label: renamed(value) for label, value in named.items()})
         except SluiceError as error:
             self._given_back(name, error)
             raise
-        return self._given_back(name, found)
+        return self._given_back(name, result)
 
-    def _given_back(self, name: str, found: object) -> object:
+    def _given_back(self, name: str, result: object) -> object:
         back = self._to_slave.back
-        if isinstance(found, SluiceError):
-            for label, value in vars(found).items():
-                setattr(found, label, back.renamed(value))
-            return found
+        if isinstance(result, SluiceError):
+            for label, value in vars(result).items():
+                setattr(result, label, back.renamed(value))
+            return result
         part = part_given(self._protocol, name)
-        return back.renamed(found) if part is None else _PlacedPart(found, part, self._to_slave)
+        return back.renamed(result) if part is None else _PlacedPart(result, part, self._to_slave)
 
 
 @cache

@@ -13,11 +13,11 @@ _ORDERS = frozenset({"", "DESC", "ASC", "DESC NULLS LAST", "NULLS FIRST"})
 
 def columns_of(index: Index) -> tuple[str, ...] | None:
     """The columns of a plain index of the master's; None for any other."""
-    found = _COLUMNS.fullmatch(index.rest.strip())
-    if found is None or index.constraint_kind == "x":
+    match = _COLUMNS.fullmatch(index.rest.strip())
+    if match is None or index.constraint_kind == "x":
         return None
     columns = []
-    for column in _COLUMN.finditer(found["columns"]):
+    for column in _COLUMN.finditer(match["columns"]):
         if not column[0].strip():
             continue
         if column["rest"].strip() not in _ORDERS:

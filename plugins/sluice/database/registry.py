@@ -50,16 +50,16 @@ def vendor_of(name: str) -> Vendor:
         raise NoDatabase(name)
     if name not in VENDORS:
         raise UnknownVendor(name)
-    found: Vendor = _member(VENDORS[name].member)
-    return found
+    vendor: Vendor = _member(VENDORS[name].member)
+    return vendor
 
 
 def source_of(name: str) -> Source:
     """The source of changes of this name: a vendor, or one of `SOURCES`. Raises `UnknownVendor`."""
     if name not in SOURCES:
         return vendor_of(name)
-    found: Source = _member(SOURCES[name])
-    return found
+    source: Source = _member(SOURCES[name])
+    return source
 
 
 def has_rows(name: str) -> bool:
@@ -69,8 +69,8 @@ def has_rows(name: str) -> bool:
 
 def recorded_source() -> RecordedSource:
     """The recorded streams."""
-    found: RecordedSource = _member(SOURCES[STREAM])
-    return found
+    source: RecordedSource = _member(SOURCES[STREAM])
+    return source
 
 
 def takeover_of(source: str) -> Takeover | None:

@@ -115,18 +115,18 @@ def _overlaid_by_pieces(
     lengths = np.asarray(pc.list_value_length(pieces))
     known = np.zeros(len(flat), dtype=bool)
     known[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
-    found: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+    of_columns: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
     for name in names:
         places = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
         known[places] = True
         value, odd = _values(flat.take(pa.array(places)), name)
         # A piece that only looks like the column's beginning (CDATA with `</col>` inside) unmasks the row.
         known[places[odd]] = False
-        found.append((value, places))
+        of_columns.append((value, places))
     slow = np.unique(rows[~known])
     slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
     result = []
-    for name, old, (value, places) in zip(names, values, found, strict=True):
+    for name, old, (value, places) in zip(names, values, of_columns, strict=True):
         if name in skip or not (len(places) or any(name in columns for columns in slow_rows.values())):
             result.append(old)
             continue

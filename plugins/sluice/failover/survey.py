@@ -211,79 +211,79 @@ def blockers(
     facts: Facts, action: Action, *, failover_id: str = "", reverse: bool = False, override: bool = False
 ) -> list[str]:
     """Why a failover of that kind cannot begin now, each reason with its remedy; empty where it can."""
-    found = []
+    reasons = []
     checkpoint = facts.checkpoint
     if facts.record is not None and facts.record.under_way and facts.record.id != failover_id:
-        found.append(
+        reasons.append(
             f"Failover {facts.record.id} of this slave is under way ({facts.record.phase}): clear its failed task, or "
             "trigger the DAG failover with the action abort."
         )
     if facts.claimed:
-        found.append(facts.claimed)
+        reasons.append(facts.claimed)
     if checkpoint is None or facts.position is None:
-        return [*found, "The slave was never loaded: trigger initial_update."]
+        return [*reasons, "The slave was never loaded: trigger initial_update."]
     if checkpoint.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
-        found.append(
+        reasons.append(
             f"An initial update of the slave runs (state {checkpoint.state}): wait until it is through, or mark its "
             "run as failed."
         )
     elif checkpoint.state is SlaveState.MASTER:
-        found.append(f"The slave is a master already: {checkpoint.message}")
+        reasons.append(f"The slave is a master already: {checkpoint.message}")
     elif checkpoint.state is SlaveState.SWITCHING and not (facts.record and facts.record.under_way):
-        found.append("An aborted failover is not taken back yet: trigger the DAG failover with the action abort.")
+        reasons.append("An aborted failover is not taken back yet: trigger the DAG failover with the action abort.")
     elif checkpoint.state is SlaveState.INCONSISTENT:
-        found.append(f"The slave is INCONSISTENT ({checkpoint.message}): trigger initial_update.")
+        reasons.append(f"The slave is INCONSISTENT ({checkpoint.message}): trigger initial_update.")
     if facts.transformed:
-        found.append(
+        reasons.append(
             "The slave has tables otherwise than the master (where, columns): as a master it would lack rows and "
             "values. Choose a slave that has all of them, or take these out and start an initial update."
         )
     if facts.elsewhere:
-        found.append(
+        reasons.append(
             "The slave has tables under other names (target): the application would not find them there. Choose a "
             "slave that has them as the master has, or take target out and start an initial update."
         )
     if facts.comparing:
-        found.append(
+        reasons.append(
             "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."
         )
     if facts.missing:
-        found.append(f"The slave lacks {listed(facts.missing)}: trigger initial_update with these tables.")
+        reasons.append(f"The slave lacks {listed(facts.missing)}: trigger initial_update with these tables.")
     if action is Action.PLANNED:
-        found += _of_planned(facts, reverse)
+        reasons += _of_planned(facts, reverse)
     elif (facts.refuses or not facts.silent) and not override:
         planned = f"is there, but: {facts.silent} Mend that" if facts.refuses else "answers"
-        found.append(
+        reasons.append(
             f"The master {facts.master} {planned}. Choose the action planned, which loses nothing; or, should its "
             "application be kept away from it for good, trigger this again with override."
         )
-    return found
+    return reasons
 
 
 def _of_planned(facts: Facts, reverse: bool) -> list[str]:
-    found = []
+    reasons = []
     if facts.silent:
-        found.append(f"The master {_silence(facts)} Bring it back, or choose the action forced.")
+        reasons.append(f"The master {_silence(facts)} Bring it back, or choose the action forced.")
     if not facts.applying:
-        found.append("No apply runs for the slave: trigger cdc_apply.")
+        reasons.append("No apply runs for the slave: trigger cdc_apply.")
     if facts.closures:
-        found.append(f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open.")
+        reasons.append(f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open.")
     if facts.rejects:
-        found.append(
+        reasons.append(
             f"In REJECTS: {counted(facts.rejects, 'change')}. Settle with the DAG rejects, or run resync with "
             "the action repair."
         )
     for table, fault in sorted(facts.faults.items()):
-        found.append(f"Changes of {table} are not captured ({fault}): run reconcile_tables.")
+        reasons.append(f"Changes of {table} are not captured ({fault}): run reconcile_tables.")
     if facts.sources:
-        found.append(
+        reasons.append(
             f"Changes of {', '.join(facts.sources)} are applied to the master: hold them back with the DAG gate, "
             "action close."
         )
     if reverse and (lacking := errors(facts.lacking_turned)):
         lines = "".join(f"\n    - {one}" for one in lacking)
-        found.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
-    return found
+        reasons.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
+    return reasons
 
 
 def _silence(facts: Facts) -> str:
@@ -343,16 +343,16 @@ def _definitions(facts: Facts) -> list[str]:
     source = "kept on the slave, read from the master" if facts.silent else "read from the master"
     lines = [f"definitions ({source} at {facts.sheet.time}): {counted(len(facts.different), 'difference')}"]
     for kind, treatment in TREATMENTS.items():
-        found = [one for one in facts.different if one.kind == kind]
-        if not found:
+        different = [one for one in facts.different if one.kind == kind]
+        if not different:
             continue
         done = "a failover makes them" if treatment.automatic else "a person makes them"
-        lines.append(f"  {kind}: {len(found)}; {done} ({treatment.why})")
-        for one in found[:SHOWN_DIFFERENCES]:
+        lines.append(f"  {kind}: {len(different)}; {done} ({treatment.why})")
+        for one in different[:SHOWN_DIFFERENCES]:
             lines.append(f"    {one}" + ("" if one.statements or one.stays else f": {one.definition.text}"))
             lines += [f"      {statement.strip(' ;')};" for statement in one.statements]
-        if len(found) > SHOWN_DIFFERENCES:
-            lines.append(f"    … and {len(found) - SHOWN_DIFFERENCES} more")
+        if len(different) > SHOWN_DIFFERENCES:
+            lines.append(f"    … and {len(different) - SHOWN_DIFFERENCES} more")
     return lines
 
 

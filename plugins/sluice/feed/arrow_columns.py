@@ -30,7 +30,7 @@ def arrow_type(logical: LogicalType) -> pa.DataType:
     if kind is Kind.INTEGER:
         bits = precision or 64
         sizes = ((16, pa.int16()), (32, pa.int32()), (64, pa.int64()))
-        return next((found for most, found in sizes if bits <= most), pa.decimal128(digits(logical), 0))
+        return next((arrow_type for most, arrow_type in sizes if bits <= most), pa.decimal128(digits(logical), 0))
     if kind is Kind.NUMBER and precision is not None and 0 <= scale <= precision <= MOST_DIGITS:
         return pa.decimal128(precision, scale)
     if kind is Kind.FLOAT:
@@ -80,5 +80,5 @@ def _converter(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 
 def _bytes(texts: pa.Array) -> pa.Array:
     r"""`\x00ff`, or the same without what is in front."""
-    found = [None if text is None else bytes.fromhex(text.removeprefix("\\x")) for text in texts.to_pylist()]
-    return pa.array(found, pa.binary())
+    values = [None if text is None else bytes.fromhex(text.removeprefix("\\x")) for text in texts.to_pylist()]
+    return pa.array(values, pa.binary())

@@ -61,8 +61,8 @@ def batches(items: pa.Table, wanted: ChangeSchema, images: RowImageCodec, positi
     Raises `UnknownColumn`, `ValueDoesNotFit`, `MalformedContent`.
     """
     if wanted.table is not None:
-        here = pc.and_(pc.equal(items["schema"], wanted.table.schema), pc.equal(items["table"], wanted.table.name))
-        items = items.filter(here)
+        of_table = pc.and_(pc.equal(items["schema"], wanted.table.schema), pc.equal(items["table"], wanted.table.name))
+        items = items.filter(of_table)
     made = []
     for at in range(0, items.num_rows, _BATCH):
         made.append(_batch(items.slice(at, _BATCH).combine_chunks(), wanted, images, position))

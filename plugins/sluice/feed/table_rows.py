@@ -83,16 +83,16 @@ class TableRead:
         ):
             if snapshot.shape != self.shape:
                 raise TableChanged(self.shape.table)
-            found = self._taken_back(session, number, snapshot.marker)
+            past = self._taken_back(session, number, snapshot.marker)
             # Where versions are left out, all columns say which.
-            needed = list(self.shape.replicated) if found.gone else [self.shape.column(name) for name in wanted.names]
+            needed = list(self.shape.replicated) if past.gone else [self.shape.column(name) for name in wanted.names]
             order = vendor.rows.key_order(session, self.shape)
             query = order.select(needed, lo, hi, canonical=True, where=conditions)
             rows = vendor.rows.stream(session, query, RowFormat.CSV)
             read = [column.name for column in needed]
             for table in csv_rows.tables(rows, read):
-                yield from _typed(_without(table, found, names) if found.gone else table, by_name, wanted)
-        yield from _typed(_as_table(found.back, names), by_name, wanted)
+                yield from _typed(_without(table, past, names) if past.gone else table, by_name, wanted)
+        yield from _typed(_as_table(past.back, names), by_name, wanted)
 
     def _taken_back(self, session: Session, number: int, marker: Position) -> TakenBack:
         """The corrections that undo the changes after the position, of this partition only if they bring rows back."""
@@ -108,14 +108,14 @@ class TableRead:
             raise Terminal(
                 f"{table} had more than {MOST_CHANGES:,} changes since {position}. Read it as of a later position."
             )
-        found = taken_back(changes, names, master.vendor.images, table)
-        if not self.bounds or not found.back:
-            return found
+        past = taken_back(changes, names, master.vendor.images, table)
+        if not self.bounds or not past.back:
+            return past
         places = [names.index(column.name) for column in self.shape.key]
-        keys: list[Key] = [tuple(version[place] or "" for place in places) for version in found.back]
+        keys: list[Key] = [tuple(version[place] or "" for place in places) for version in past.back]
         where = master.queue.locate(session, self.shape, self.bounds, keys)
-        versions = tuple(version for version, place in zip(found.back, where, strict=True) if place == number)
-        return TakenBack(found.gone, versions)
+        versions = tuple(version for version, place in zip(past.back, where, strict=True) if place == number)
+        return TakenBack(past.gone, versions)
 
 
 def plan(master: Master, session: Session, table: TableName, position: Position, partition_rows: int) -> TableRead:
@@ -130,12 +130,12 @@ def plan(master: Master, session: Session, table: TableName, position: Position,
     return TableRead(master, shape, master.columns(session, shape), position.text(), tuple(bounds))
 
 
-def _without(table: pa.Table, found: TakenBack, names: Sequence[str]) -> pa.Table:
+def _without(table: pa.Table, past: TakenBack, names: Sequence[str]) -> pa.Table:
     """The rows but for those versions that came later, each of which is left out once."""
     if not table.num_rows:
         return table
     # What can be among them, by one column; then row by row.
-    first = pa.array({version[0] for version in found.gone}, pa.large_string())
+    first = pa.array({version[0] for version in past.gone}, pa.large_string())
     suspects = pc.is_in(table.column(names[0]), first, skip_nulls=False)
     places = pc.indices_nonzero(suspects).to_pylist()
     if not places:
@@ -144,8 +144,8 @@ def _without(table: pa.Table, found: TakenBack, names: Sequence[str]) -> pa.Tabl
     out = set()
     versions = zip(*(some.column(name).to_pylist() for name in names), strict=True)
     for place, version in zip(places, versions, strict=True):
-        if found.gone[version] > 0:
-            found.gone[version] -= 1
+        if past.gone[version] > 0:
+            past.gone[version] -= 1
             out.add(place)
     return table.filter(pa.array([place not in out for place in range(table.num_rows)])) if out else table
 

@@ -267,10 +267,10 @@ class Loader(BlockWorker):
             row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows and claim.last_bytes is not None else None
         else:
             module = vendor_of(self.update.master_info.vendor).rows
-            found = module.estimates(self._linked(self._master), [claim.block.table]).get(claim.block.table)
-            if found:
-                rows = block_sizing.first_rows(options.block_rows, found.rows, found.bytes)
-                row_bytes = found.bytes / found.rows if found.rows else None
+            estimate = module.estimates(self._linked(self._master), [claim.block.table]).get(claim.block.table)
+            if estimate:
+                rows = block_sizing.first_rows(options.block_rows, estimate.rows, estimate.bytes)
+                row_bytes = estimate.bytes / estimate.rows if estimate.rows else None
         return block_sizing.after_tries(
             block_sizing.within_rate(rows, self._throttle_state, row_bytes), claim.block.tries
         )

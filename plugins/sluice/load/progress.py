@@ -188,13 +188,13 @@ def progress(
     connection = slave or update.connect_slave()
     try:
         owner = owner_of(update, connection)
-        found = BlockStore.of(update, connection).progress(RATE_SECONDS)
+        blocks = BlockStore.of(update, connection).progress(RATE_SECONDS)
         throttle = _throttle_state(update, connection)
     finally:
         if slave is None:
             connection.close()
     if expected is None:
-        expected = estimates(update, [entry.table for entry in found])
+        expected = estimates(update, [entry.table for entry in blocks])
     return Progress(
         owner.state if owner else SlaveState.UNCONFIGURED,
         owner.message if owner else "",
@@ -211,7 +211,7 @@ def progress(
                 expected[entry.table].bytes if entry.table in expected else None,
                 entry.exported,
             )
-            for entry in found
+            for entry in blocks
         ),
         throttle,
     )

@@ -240,7 +240,7 @@ class BlockMap:
         by_table: dict[TableName, list[Block]] = {}
         for block in blocks:
             by_table.setdefault(block.table, []).append(block)
-        return cls({table: TableBlocks.joined(table, found) for table, found in by_table.items()})
+        return cls({table: TableBlocks.joined(table, of_table) for table, of_table in by_table.items()})
 
     def undecided(self, applied: Position) -> dict[TableName, TableBlocks]:
         """The tables whose changes after `applied` need a decision, with their blocks joined. Changes of all other

@@ -46,9 +46,9 @@ def differences(master: TableShape, slave: TableShape, holds: Callable[[str, str
             )
     if not master.keyless and {column.name for column in master.key} != {column.name for column in slave.key}:
         wanted = ", ".join(column.name for column in master.key)
-        found = ", ".join(column.name for column in slave.key) or "none"
-        sentences.append(f"{table} has key ({found}), the master's is ({wanted}): add a primary key on it")
+        key = ", ".join(column.name for column in slave.key) or "none"
+        sentences.append(f"{table} has key ({key}), the master's is ({wanted}): add a primary key on it")
     if master.keyless and not slave.keyless:
-        found = ", ".join(column.name for column in slave.key)
-        sentences.append(f"{table} has key ({found}), on the master it has none: equal rows would collide")
+        key = ", ".join(column.name for column in slave.key)
+        sentences.append(f"{table} has key ({key}), on the master it has none: equal rows would collide")
     return sentences

@@ -143,10 +143,10 @@ def _instant(column: str, row: Row) -> Decimal | datetime | None:
     except InvalidOperation:
         pass
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise Undecidable(f"{column} is neither a time nor a number") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _ordered(value: str | None) -> tuple[bool, str]:

@@ -139,26 +139,26 @@ def steps(
     before = {one.place: one for one in known if one.table in tables}
     gone = [one for place, one in before.items() if place not in wanted]
     new = [one for place, one in wanted.items() if place not in before or before[place].making]
-    found: list[Step] = []
+    steps: list[Step] = []
     renamed: set[Place] = set()
     for one in gone:
         if one.place not in slave:
-            found.append(Forget(one))
+            steps.append(Forget(one))
             continue
         heir = _heir(one, new, slave, renamed)
         if heir is None:
-            found.append(Drop(one))
+            steps.append(Drop(one))
         else:
             renamed.add(heir.place)
-            found.append(Rename(one, heir.name))
+            steps.append(Rename(one, heir.name))
     # Views before those that they read.
     places = {place: number for number, place in enumerate(slave)}
     drops = sorted(
-        (step for step in found if isinstance(step, Drop)),
+        (step for step in steps if isinstance(step, Drop)),
         key=lambda step: (_ORDER.index(step.object.kind), -places[step.object.place]),
     )
-    renames = [step for step in found if isinstance(step, Rename)]
-    forgotten = [step for step in found if isinstance(step, Forget)]
+    renames = [step for step in steps if isinstance(step, Rename)]
+    forgotten = [step for step in steps if isinstance(step, Forget)]
     made: list[Step] = []
     # Indexes before the foreign keys that need them.
     for one in sorted(wanted.values(), key=lambda one: -_ORDER.index(one.kind)):

@@ -24,16 +24,16 @@ class Part:
 
     def blocks(self) -> list[tuple[Key | None, Key | None, bool]]:
         """The whole table as ranges of blocks, and whether each of them is chosen."""
-        found: list[tuple[Key | None, Key | None, bool]] = []
+        blocks: list[tuple[Key | None, Key | None, bool]] = []
         at: Key | None = None
         for number, (lo, hi) in enumerate(self.ranges):
             if lo != at or (number and lo is None):
-                found.append((at, lo, False))
-            found.append((lo, hi, True))
+                blocks.append((at, lo, False))
+            blocks.append((lo, hi, True))
             at = hi
         if not self.ranges or at is not None:
-            found.append((at, None, False))
-        return found
+            blocks.append((at, None, False))
+        return blocks
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,17 @@ def without_small_gaps(matches: Iterable[Match], most: int) -> Iterator[Range]:
 def joined(ranges: Iterable[Range], most: int) -> list[Range]:
     """Ranges in key order, with adjacent ones joined. If there are more than `most`, neighbours are joined with the
     rows between them."""
-    found: list[Range] = []
+    result: list[Range] = []
     for lo, hi in ranges:
-        if found and found[-1][1] == lo and lo is not None:
-            found[-1] = (found[-1][0], hi)
+        if result and result[-1][1] == lo and lo is not None:
+            result[-1] = (result[-1][0], hi)
         else:
-            found.append((lo, hi))
-        if len(found) >= 2 * most:
-            found = _halved(found)
-    while len(found) > most:
-        found = _halved(found)
-    return found
+            result.append((lo, hi))
+        if len(result) >= 2 * most:
+            result = _halved(result)
+    while len(result) > most:
+        result = _halved(result)
+    return result
 
 
 def _halved(ranges: Sequence[Range]) -> list[Range]:

@@ -62,8 +62,8 @@ class Location:
         parts = text.split("/")
         if ".." in parts or not text.isprintable():
             raise NoLocation(text)
-        if (found := _S3.match(text)) and "." not in parts:
-            return cls(found[1], (found[2] or "").strip("/"))
+        if (match := _S3.match(text)) and "." not in parts:
+            return cls(match[1], (match[2] or "").strip("/"))
         if not text.startswith("/"):
             raise NoLocation(text)
         return cls(None, "/" + "/".join(part for part in parts if part not in ("", ".")))

@@ -115,14 +115,14 @@ class Manifest:
         that `text` did not write."""
         try:
             values = json.loads(text)
-            found = values.pop("sha256")
+            digest = values.pop("sha256")
         except (ValueError, KeyError, AttributeError, RecursionError):
             raise ManifestDamaged(place, "it is cut or altered") from None
-        if not isinstance(found, str) or text != _rendered({**values, "sha256": found}):
+        if not isinstance(digest, str) or text != _rendered({**values, "sha256": digest}):
             raise ManifestDamaged(place, "it is altered")
         if values.get("format") != FORMAT:
             raise ManifestDamaged(place, f"its format is {values.get('format')!r}, known is {FORMAT!r}")
-        if found != hashlib.sha256(_rendered(values).encode()).hexdigest():
+        if digest != hashlib.sha256(_rendered(values).encode()).hexdigest():
             raise ManifestDamaged(place, "its SHA-256 is another one")
         try:
             manifest = cls._of(values, position)

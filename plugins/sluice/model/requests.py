@@ -129,8 +129,8 @@ def request_text(request: Request) -> str:
 def parse_request(text: str) -> Request:
     """Raises `RequestUnknown`."""
     try:
-        found = json.loads(text)
-        return KINDS[found["kind"]].read(found["values"])
+        request = json.loads(text)
+        return KINDS[request["kind"]].read(request["values"])
     except (KeyError, TypeError, ValueError) as error:
         raise RequestUnknown(f"The apply does not understand a request: {error!r}") from error
 

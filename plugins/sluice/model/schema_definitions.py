@@ -45,8 +45,8 @@ class Definition:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
         expressions = values.get("expressions")
-        found = None if expressions is None else tuple(expressions)
-        return cls(**{**values, "make": tuple(values["make"]), "remove": tuple(values["remove"]), "expressions": found})
+        known = None if expressions is None else tuple(expressions)
+        return cls(**{**values, "make": tuple(values["make"]), "remove": tuple(values["remove"]), "expressions": known})
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class Difference:
 
     @property
     def definition(self) -> Definition:
-        found = self.wanted or self.present
-        assert found is not None
-        return found
+        definition = self.wanted or self.present
+        assert definition is not None
+        return definition
 
     @property
     def automatic(self) -> bool:
@@ -147,16 +147,16 @@ def differences(master: Iterable[Definition], slave: Iterable[Definition]) -> li
     """In the order in which they have to be created."""
     wanted = {one.place: one for one in master}
     on_slave = {one.place: one for one in slave}
-    found = [
+    differences = [
         Difference(one, on_slave.get(place)) for place, one in wanted.items() if one.text != _text(on_slave.get(place))
     ]
-    found += [
+    differences += [
         Difference(None, one)
         for place, one in on_slave.items()
         if place not in wanted and TREATMENTS[one.kind].extra_matters
     ]
     order = {kind: number for number, kind in enumerate(TREATMENTS)}
-    return sorted(found, key=lambda one: (order[one.kind], one.definition.place))
+    return sorted(differences, key=lambda one: (order[one.kind], one.definition.place))
 
 
 def _text(definition: Definition | None) -> str | None:

@@ -112,20 +112,20 @@ def parse(text: str) -> TableDefinition:
         match = _COLUMN.match(text, at)
         if match is None:
             raise MalformedContent(text, at, "is no definition of a column")
-        name, found = unescape(match[2]), _attributes(match[1])
-        if "missing" in found:
-            missing[name] = found["missing"]
+        name, attributes = unescape(match[2]), _attributes(match[1])
+        if "missing" in attributes:
+            missing[name] = attributes["missing"]
         columns.append(
             Column(
                 name=name,
-                type=found["type"],
-                position=int(found["pos"]),
-                nullable=found["nullable"] == "true",
-                key=int(found.get("key", "0")),
-                default=found.get("expression", found.get("default")),
-                identity=found.get("identity", ""),
-                generated=found.get("generated", ""),
-                collation=found.get("collation"),
+                type=attributes["type"],
+                position=int(attributes["pos"]),
+                nullable=attributes["nullable"] == "true",
+                key=int(attributes.get("key", "0")),
+                default=attributes.get("expression", attributes.get("default")),
+                identity=attributes.get("identity", ""),
+                generated=attributes.get("generated", ""),
+                collation=attributes.get("collation"),
             )
         )
         at = match.end()

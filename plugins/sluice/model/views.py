@@ -40,10 +40,10 @@ def replicated(views: Iterable[View], tables: Collection[TableName]) -> list[Vie
     known = {table: frozenset([table]) for table in tables}
     ordered: list[View] = []
     while True:
-        found = [view for view in left.values() if all(read in known for read in view.reads)]
-        if not found:
+        ready = [view for view in left.values() if all(read in known for read in view.reads)]
+        if not ready:
             break
-        for view in found:
+        for view in ready:
             del left[view.name]
             known[view.name] = frozenset().union(*(known[read] for read in view.reads))
             ordered.append(replace(view, tables=known[view.name]))

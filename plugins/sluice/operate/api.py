@@ -61,9 +61,9 @@ def runs(api: Api, dag: str, prefix: str, slave: str, *, active: bool) -> Iterat
     """Runs of the DAG for a pair, newest first. `active`: only those that have not ended."""
     chosen = {"order_by": "-run_after", "conf_contains": slave, **({"state": list(ACTIVE)} if active else {})}
     for offset in count(0, LISTED):
-        found = api.get(f"dags/{dag}/dagRuns", limit=LISTED, offset=offset, **chosen)["dag_runs"]
-        yield from (run for run in found if _is_for(run.get("conf") or {}, prefix, slave))
-        if len(found) < LISTED:
+        page = api.get(f"dags/{dag}/dagRuns", limit=LISTED, offset=offset, **chosen)["dag_runs"]
+        yield from (run for run in page if _is_for(run.get("conf") or {}, prefix, slave))
+        if len(page) < LISTED:
             return
 
 
@@ -83,8 +83,8 @@ class Question:
 
 def questions(api: Api, dag: str, run_id: str) -> list[Question]:
     """The open questions of a run."""
-    found = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
-    return [Question(str(one["task_instance"]["task_id"]), str(one["subject"])) for one in found]
+    details = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
+    return [Question(str(one["task_instance"]["task_id"]), str(one["subject"])) for one in details]
 
 
 def detail_of(answer: str) -> str:

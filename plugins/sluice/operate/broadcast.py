@@ -1,7 +1,7 @@
 """Asks the master and its slaves one query at one position, and collects their answers.
 
     number = broadcast.ask(replication, info, Query("SELECT count(*) FROM public.orders", person="anna"))
-    found = broadcast.read(replication, info, number)         # Broadcast: .master, .slaves, .state(slave), .waiting
+    query = broadcast.read(replication, info, number)        # Broadcast: .master, .slaves, .state(slave), .waiting
     recent = broadcast.recent(replication, info)             # the last ones, newest first
 
 The query can only read, but with all rights of Sluice's accounts: the configuration must say `broadcast: true`.
@@ -88,20 +88,20 @@ def _answered(
             begun.append(queued.id)
 
         try:
-            found = vendor.queries.run(reading, query.statement, MOST_ROWS, entered, queued.snapshot)
+            result = vendor.queries.run(reading, query.statement, MOST_ROWS, entered, queued.snapshot)
         except SluiceError as error:
             if not begun:
                 raise
             return queued.id, Answer.failed(error, hidden=hidden)
-    return queued.id, Answer.of(*found, query.shown)
+    return queued.id, Answer.of(*result, query.shown)
 
 
 def read(replication: Replication, master: ConnectionInfo, id_: int) -> Broadcast:
     """The query `id_` with the answers so far. Raises `Terminal` if it does not exist."""
-    found = _read(replication, master, id_, 1)
-    if not found:
+    broadcasts = _read(replication, master, id_, 1)
+    if not broadcasts:
         raise Terminal(f"{replication.prefix}: no query has the number {id_}, or it is older than 90 days.")
-    return found[0]
+    return broadcasts[0]
 
 
 def recent(replication: Replication, master: ConnectionInfo, number: int = RECENT) -> list[Broadcast]:
@@ -112,9 +112,9 @@ def recent(replication: Replication, master: ConnectionInfo, number: int = RECEN
 def await_answers(replication: Replication, master: ConnectionInfo, id_: int, seconds: float) -> Broadcast:
     """As `read`, once all slaves have answered, or after `seconds`."""
     end = time.monotonic() + seconds
-    while (found := read(replication, master, id_)).waiting and time.monotonic() < end:
+    while (broadcast := read(replication, master, id_)).waiting and time.monotonic() < end:
         time.sleep(LOOK_SECONDS)
-    return found
+    return broadcast
 
 
 def _read(replication: Replication, master: ConnectionInfo, id_: int | None, number: int) -> list[Broadcast]:

@@ -32,12 +32,12 @@ def _start(to: Api, order: Order) -> Done:
 
 
 def _cancel(to: Api, order: Order) -> Done:
-    found = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
-    if not found:
+    cancelled = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
+    if not cancelled:
         raise NothingRuns(f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.")
-    for run in found:
+    for run in cancelled:
         to.call("PATCH", run_path(api.UPDATE, run), {"state": "failed", "note": order.why})
-    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in found), awaited=False)
+    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in cancelled), awaited=False)
 
 
 def _approve(to: Api, order: Order) -> Done:
@@ -58,12 +58,12 @@ def _approve(to: Api, order: Order) -> Done:
 
 
 def _restart(to: Api, order: Order) -> Done:
-    found = next(iter(runs(to, api.APPLY, order.prefix, order.slave, active=True)), None)
-    if found is None:
+    running = next(iter(runs(to, api.APPLY, order.prefix, order.slave, active=True)), None)
+    if running is None:
         # A run of the apply lasts for months: nobody waits for its end.
         return replace(_start(to, order), awaited=False)
     require_unpaused(to, api.APPLY)
-    run = str(found["dag_run_id"])
+    run = str(running["dag_run_id"])
     body = {"dry_run": False, "dag_run_id": run, "task_ids": [APPLY_TASK], "only_failed": False,
             "reset_dag_runs": True, "note": order.why or None}  # fmt: skip
     to.call("POST", f"dags/{api.APPLY}/clearTaskInstances", body)

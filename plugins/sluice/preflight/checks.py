@@ -46,10 +46,10 @@ def of_master(session: Session, replication: Replication, *, light: bool = False
 
     `light`: only what a running replication needs, in less time.
     """
-    found = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
+    lacks = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
     if not light:
-        found = found + _lines_without_tables(session, replication)
-    return [lack.at(MASTER) for lack in found]
+        lacks = lacks + _lines_without_tables(session, replication)
+    return [lack.at(MASTER) for lack in lacks]
 
 
 def of_slave(
@@ -74,16 +74,16 @@ def of_slave(
         wanted = replace(wanted, definitions=definitions)
     placement = replication.placement(slave)
     preflight = placed(vendor_of(slave.vendor), placement).preflight
-    found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
+    lacks = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
     if master is not None:
-        found += _transformations(master, replication, slave, covers or (lambda _: True))
+        lacks += _transformations(master, replication, slave, covers or (lambda _: True))
     if master is not None and not light:
-        found += _same_database(master, session, replication, slave)
+        lacks += _same_database(master, session, replication, slave)
         tables = _resolved(master, replication, covers or (lambda _: True))
-        found += _places_taken(placement, tables)
-        found += _losses(master, session, replication, slave, tables)
-    found += _conflict_exits(slave)
-    return [lack.at(slave_side(slave.name)) for lack in found]
+        lacks += _places_taken(placement, tables)
+        lacks += _losses(master, session, replication, slave, tables)
+    lacks += _conflict_exits(slave)
+    return [lack.at(slave_side(slave.name)) for lack in lacks]
 
 
 def of_transformations(master: Session, replication: Replication) -> list[Lack]:
@@ -131,14 +131,14 @@ def _transformations(
     rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
     tables = _resolved(master, replication, covers)
     changed = [table for table in tables if replication.transformation(table, slave) is not None]
-    found = []
+    lacks = []
     for shape in rows.shapes(master, changed).values():
         try:
             transforms.of(shape, master)
         except TransformationInvalid as invalid:
             why = "; ".join(invalid.problems)
-            found.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
-    return found
+            lacks.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+    return lacks
 
 
 def _losses(
@@ -151,8 +151,8 @@ def _losses(
     )
     if slave.vendor == replication.master.vendor:
         return []
-    there = of_slave.rows.shapes(session, tables)
-    on_master = of_master.schemas.tables(master, [table for table in tables if table not in there])
+    on_slave = of_slave.rows.shapes(session, tables)
+    on_master = of_master.schemas.tables(master, [table for table in tables if table not in on_slave])
     definitions, _ = Transforms(replication, slave).definitions(on_master, master)
     types = of_master.schemas.types(master, [definition.table for definition in definitions])
     translator = Translator(of_master, of_slave, master, session, types)
@@ -162,16 +162,16 @@ def _losses(
         made = translator.translate(definition.shape)
         refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in made.refused.items()]
         lossy |= made.lossy(slave.lossy_columns)
-    found = []
+    lacks = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
-        found.append(Lack("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
+        lacks.append(Lack("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
     if lossy:
         names = ", ".join(map(json.dumps, [*slave.lossy_columns, *lossy]))
         remedy = f"To have it so, write for the slave {slave.name}: lossy_columns: [{names}]"
         why = "; ".join(lossy.values())
-        found.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
-    return found
+        lacks.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
+    return lacks
 
 
 def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Lack]:
@@ -193,16 +193,16 @@ def _same_database(master: Session, session: Session, replication: Replication, 
 
 def _conflict_exits(slave: SlaveConfig) -> list[Lack]:
     """Functions of `conflict_rules` that cannot be imported here."""
-    found = []
+    lacks = []
     for pattern, rule in slave.conflict_rules:
         try:
             if rule.exit is not None:
                 imported(rule.exit)
         except FunctionMissing as missing:
-            found.append(
+            lacks.append(
                 Lack("", f"the function of conflict_rules for {pattern}", str(missing), None, remedy="Mend it.")
             )
-    return found
+    return lacks
 
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
@@ -212,11 +212,11 @@ def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
 
 def require_ready(subject: str, lacks: Iterable[Lack]) -> None:
     """Logs warnings and notes; raises `NotReady` with all errors. `subject`: names the replication."""
-    found = list(lacks)
-    for lack in found:
+    all_lacks = list(lacks)
+    for lack in all_lacks:
         if lack.severity is Severity.WARNING:
             log.warning("%s: %s", subject, lack)
         elif lack.severity is Severity.NOTE:
             log.info("%s: %s", subject, lack)
-    if wrong := errors(found):
+    if wrong := errors(all_lacks):
         raise NotReady(subject, wrong)

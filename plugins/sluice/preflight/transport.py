@@ -34,11 +34,11 @@ def of_redis(address: str) -> list[Lack]:
     """
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()
-        found = []
+        lacks = []
         way = redis_store.address_of(address)
         place = way.place
         if not way.secure and not stays_on_machine(way.host):
-            found.append(
+            lacks.append(
                 Lack(
                     REDIS,
                     "TLS",
@@ -50,7 +50,7 @@ def of_redis(address: str) -> list[Lack]:
                 )
             )
         if redis_store.serves_anonymous_clients(address):
-            found.append(
+            lacks.append(
                 Lack(
                     REDIS,
                     "a password",
@@ -61,7 +61,7 @@ def of_redis(address: str) -> list[Lack]:
                     place=place,
                 )
             )
-    return found
+    return lacks
 
 
 def no_redis(error: SluiceError) -> Lack:

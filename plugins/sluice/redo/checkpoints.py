@@ -74,7 +74,7 @@ def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
 
     The reader's newest checkpoint that is not behind the confirmed place, with the one that has its tables.
     """
-    readers = {int(found["scn"]): values for file, values in files.items() if (found := _READER.match(file))}
+    readers = {int(match["scn"]): values for file, values in files.items() if (match := _READER.match(file))}
     position = files.get(position_file(name))
     limit = int(position["scn"]) - 1 if position is not None else None  # see `lowered`
     for scn in sorted(readers, reverse=True):
@@ -91,12 +91,12 @@ def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
 
 def oldest_sequence(kept: Mapping[str, Values]) -> int:
     """The first log, by its sequence, that a program needs to continue from these checkpoints; 0 if unknown."""
-    found = []
+    sequences = []
     for file, values in kept.items():
         if _READER.match(file) and int(values.get("seq", 0)):
             oldest = values.get("min-tran", {})
-            found.append(min(int(values["seq"]), int(oldest.get("seq", values["seq"]))))
-    return min(found, default=0)
+            sequences.append(min(int(values["seq"]), int(oldest.get("seq", values["seq"]))))
+    return min(sequences, default=0)
 
 
 def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) -> Values:

@@ -295,8 +295,8 @@ class Keeper:
     def _lower(self) -> None:
         """See `checkpoints.lowered` and `checkpoints.with_beginning`."""
         files, first = checkpoints.read_folder(self.thread.state), self.thread.kept_first()
-        for file, found in files.items():
-            if (changed := checkpoints.with_beginning(found, first)) is not found:
+        for file, checkpoint in files.items():
+            if (changed := checkpoints.with_beginning(checkpoint, first)) is not checkpoint:
                 checkpoints.write(self.thread.state, file, changed)
         name = checkpoints.position_file(self.name)
         if name in files:
@@ -321,8 +321,8 @@ class Keeper:
 
     def _published(self) -> list[Values]:
         """The newest checkpoints with tables of all threads of this incarnation."""
-        found = self.thread.spool.parent.glob(f"{self.thread.resetlogs}_*")
-        return [values for folder in found for values in checkpoints.read_folder(folder).values()]
+        folders = self.thread.spool.parent.glob(f"{self.thread.resetlogs}_*")
+        return [values for folder in folders for values in checkpoints.read_folder(folder).values()]
 
     def _launch(self) -> None:
         self._lower()

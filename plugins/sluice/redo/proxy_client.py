@@ -93,18 +93,18 @@ class ProxyClient:
         raise AssertionError
 
     def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if found is None:
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
             if self._context is None:
-                found = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_SECONDS)
+                connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_SECONDS)
             else:
-                found = http.client.HTTPSConnection(
+                connection = http.client.HTTPSConnection(
                     self._host, self._port, timeout=CONNECT_SECONDS, context=self._context
                 )
-            found.connect()
-            found.sock.settimeout(READ_SECONDS)
-            self._own.connection = found
-        return found
+            connection.connect()
+            connection.sock.settimeout(READ_SECONDS)
+            self._own.connection = connection
+        return connection
 
 
 def _reason(body: bytes) -> str:

@@ -63,8 +63,8 @@ class Folders:
 
     def attributes(self, path: str) -> Attributes:
         with self._opened(path, stat.S_ISREG, "filePath is no file") as descriptor:
-            found = os.fstat(descriptor)
-            return Attributes(found.st_size, _block_size(descriptor), found.st_mtime)
+            status = os.fstat(descriptor)
+            return Attributes(status.st_size, _block_size(descriptor), status.st_mtime)
 
     def files(self, path: str) -> Iterator[Listed]:
         """Includes subfolders, as a fast recovery area has a folder for each day. Links are not followed."""
@@ -72,11 +72,11 @@ class Folders:
             for place, _, names, descriptor in os.fwalk(".", dir_fd=folder):
                 for name in names:
                     try:
-                        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # Deleted meanwhile.
-                    if stat.S_ISREG(found.st_mode):
-                        yield Listed(os.path.normpath(os.path.join(place, name)), found.st_size, found.st_mtime)
+                    if stat.S_ISREG(status.st_mode):
+                        yield Listed(os.path.normpath(os.path.join(place, name)), status.st_size, status.st_mtime)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         with self._opened(path, stat.S_ISREG, "filePath is no file") as descriptor:

@@ -65,7 +65,7 @@ class BucketPlace:
                 Bucket=self.location.bucket, Prefix=beginning, Delimiter="/"
             )
             for page in pages:
-                names += [found["Prefix"][len(beginning) :].rstrip("/") for found in page.get("CommonPrefixes", ())]
+                names += [common["Prefix"][len(beginning) :].rstrip("/") for common in page.get("CommonPrefixes", ())]
         return sorted(name for name in names if is_folder_name(name))
 
     def create(self, name: str, first: str, content: bytes) -> "BucketFolder | None":
@@ -89,16 +89,16 @@ class BucketFolder:
 
     def sizes(self) -> dict[str, int]:
         beginning = f"{self.location.path}/"
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         with _classified(self.location):
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.location.bucket, Prefix=beginning
             )
             for page in pages:
-                found |= {entry["Key"][len(beginning) :]: entry["Size"] for entry in page.get("Contents", ())}
-        if not found:
+                sizes |= {entry["Key"][len(beginning) :]: entry["Size"] for entry in page.get("Contents", ())}
+        if not sizes:
             raise FileGone(self.location, "is not there")
-        return {name: size for name, size in found.items() if _known(name)}
+        return {name: size for name, size in sizes.items() if _known(name)}
 
     def create(self, name: str) -> "_BucketSink":
         assert _known(name)

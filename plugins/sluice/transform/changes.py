@@ -145,13 +145,13 @@ def _written(
 
 def _differences(rows: Rows, before: Places, after: Places) -> list[Flags]:
     """For each column: which of the rows that stay differ in it."""
-    found = []
+    differences = []
     for column in rows.columns:
         one, other = _taken(column, before), _taken(column, after)
         equal = pc.fill_null(pc.equal(one, other), pa.scalar(False))
         neither = pc.and_(pc.is_null(one), pc.is_null(other))
-        found.append(~np.asarray(pc.or_(equal, neither)))
-    return found
+        differences.append(~np.asarray(pc.or_(equal, neither)))
+    return differences
 
 
 def _guids(items: pa.Table, transform: TableTransform, rows: _RowsOfChanges) -> pa.Array:

@@ -44,10 +44,10 @@ def _renamed(rule: Transformation, name: str) -> str:
 def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence[str]:
     """Columns with a line under `columns` that the master has renamed, where the new name has no such line."""
     places = {column.position: column.name for column in now.shape.columns}
-    found = []
+    renames = []
     for name, change in rule.columns:
         place = next((column.position for column in was.shape.columns if column.name == name), None)
         renamed = places.get(place) if place is not None else None
         if renamed is not None and renamed != name and rule.by_name.get(renamed) != change:
-            found.append(f"{name} is {renamed} now")
-    return found
+            renames.append(f"{name} is {renamed} now")
+    return renames

@@ -48,8 +48,8 @@ class Engine:
 
     def syntax(self, text: str) -> dict[str, object]:
         """The syntax tree of `SELECT text`. Raises `EngineRefused`."""
-        ((found,),) = self._connection.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}"]).fetchall()
-        tree: dict[str, object] = json.loads(found)
+        ((serialized,),) = self._connection.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}"]).fetchall()
+        tree: dict[str, object] = json.loads(serialized)
         if tree["error"]:
             raise EngineRefused(_line(str(tree["error_message"])))
         return tree
@@ -63,10 +63,10 @@ class Engine:
         self._connection.register("rows", pa.table(dict(rows)))
         try:
             with _refusals():
-                found = self._connection.sql(query).to_arrow_table()
+                result = self._connection.sql(query).to_arrow_table()
         finally:
             self._connection.unregister("rows")
-        return [_whole(column) for column in found.columns]
+        return [_whole(column) for column in result.columns]
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """The rows of a query that reads no table. Raises `EngineRefused`."""
@@ -89,13 +89,13 @@ class Function:
 @cache
 def functions() -> dict[str, tuple[Function, ...]]:
     """Lower-case name → the engine's functions of that name."""
-    found: dict[str, list[Function]] = {}
+    by_name: dict[str, list[Function]] = {}
     query = "SELECT function_name, function_type, stability, macro_definition FROM duckdb_functions()"
     for name, kind, stability, definition in Engine().rows(query):
         stable = None if stability is None else str(stability)
         text = None if definition is None else str(definition)
-        found.setdefault(str(name).lower(), []).append(Function(str(kind), stable, text))
-    return {name: tuple(functions) for name, functions in found.items()}
+        by_name.setdefault(str(name).lower(), []).append(Function(str(kind), stable, text))
+    return {name: tuple(functions) for name, functions in by_name.items()}
 
 
 @contextmanager

@@ -89,11 +89,11 @@ def _parts(node: object) -> Iterator[dict[str, object]]:
 def _check_function(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
     """Raises `ExpressionInvalid` where a function uses other rows, or gives other values at other times."""
     known = functions()
-    found = known.get(name.lower())
-    if found is None:
+    overloads = known.get(name.lower())
+    if overloads is None:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
         raise ExpressionInvalid(f"there is no function {name}" + (f"; did you mean {near[0]}?" if near else ""))
-    for function in found:
+    for function in overloads:
         if function.kind in ("macro", "table_macro") and function.definition is not None:
             if name not in within:
                 _check_macro(name, function.definition, engine, within)

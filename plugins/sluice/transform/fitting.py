@@ -52,24 +52,24 @@ def why_not(described: Described, pair: Pair) -> str:
 
 def indexes(master: Sequence[Index], pair: Pair) -> Fitting[Index]:
     """Which indexes the slave can have: those over untransformed columns."""
-    found: Fitting[Index] = Fitting()
+    fitting: Fitting[Index] = Fitting()
     for index in master:
         if why := why_not(index, pair):
-            found.left_out.append((f"{index.table}: index {index.name}", why))
+            fitting.left_out.append((f"{index.table}: index {index.name}", why))
         else:
-            found.kept.append(index)
-    return found
+            fitting.kept.append(index)
+    return fitting
 
 
 def constraints(master: Sequence[Constraint], pair: Pair) -> Fitting[Constraint]:
     """Which constraints the slave can have: those that its rows satisfy wherever the master's do."""
-    found: Fitting[Constraint] = Fitting()
+    fitting: Fitting[Constraint] = Fitting()
     for constraint in master:
         if why := why_not(constraint, pair):
-            found.left_out.append((f"{constraint.table}: constraint {constraint.name}", why))
+            fitting.left_out.append((f"{constraint.table}: constraint {constraint.name}", why))
         else:
-            found.kept.append(constraint)
-    return found
+            fitting.kept.append(constraint)
+    return fitting
 
 
 def _of_constraint(constraint: Constraint, pair: Pair) -> str:

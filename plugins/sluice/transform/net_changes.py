@@ -130,11 +130,11 @@ def _slice(column: pa.Array, place: int, count: int) -> pa.ChunkedArray:
 
 def _differing(one: _Image, other: _Image) -> Flags:
     """Which rows differ in any column."""
-    found = np.zeros(one.count, dtype=bool)
+    differing = np.zeros(one.count, dtype=bool)
     for name, column in one.columns.items():
         if not _same(column, other.columns[name]):
-            found |= _unequal(column, other.columns[name])
-    return found
+            differing |= _unequal(column, other.columns[name])
+    return differing
 
 
 def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:

@@ -30,11 +30,11 @@ class TransformedRows:
 
     def _written(self, rows: bytes) -> bytes:
         read = [column.combine_chunks() for column in csv_rows.parsed(rows, self._names).columns]
-        found = self._transform.rows(self._names, read)
-        columns = found.of_slave()
+        transformed = self._transform.rows(self._names, read)
+        columns = transformed.of_slave()
         self.rows += len(columns[0])
         labels = [f"c{place}" for place in range(len(self.columns))]
-        made = pa.table([columns[found.names.index(name)] for name in self.columns], names=labels)
+        made = pa.table([columns[transformed.names.index(name)] for name in self.columns], names=labels)
         out = io.BytesIO()
         csv.write_csv(made, out, csv.WriteOptions(include_header=False, quoting_style="all_valid"))
         return out.getvalue()

@@ -41,7 +41,7 @@ class Transforms:
         self, of_master: Sequence[TableDefinition], master: Session
     ) -> tuple[list[TableDefinition], list[str]]:
         """The slave's definitions of the tables, and the faults of the configuration."""
-        found: list[TableDefinition] = []
+        fitted: list[TableDefinition] = []
         problems: list[str] = []
         for definition in of_master:
             try:
@@ -49,5 +49,5 @@ class Transforms:
             except TransformationInvalid as invalid:
                 problems += invalid.problems
                 transform = None
-            found.append(definition if transform is None else definitions.of_slave(definition, transform))
-        return found, problems
+            fitted.append(definition if transform is None else definitions.of_slave(definition, transform))
+        return fitted, problems

@@ -104,7 +104,7 @@ def _text(name: str, column: pa.ChunkedArray) -> pa.Array:
     textual = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     if not any(check(kind) for check in textual):
         raise ExitRefused(f"{name} of its answer is {whole.type}, and must be text: cast it to pyarrow.string()")
-    found = whole.cast(TEXT)
-    if pc.any(pc.match_substring(found, "\x00")).as_py():
+    texts = whole.cast(TEXT)
+    if pc.any(pc.match_substring(texts, "\x00")).as_py():
         raise ExitRefused(f"{name} of its answer holds the character NUL, which no database stores")
-    return found
+    return texts

@@ -1,1 +1,1 @@
-"""The databases Sluice speaks to, one package a vendor: `sluice.database.registry` finds them by name."""
+"""The supported databases, one package a vendor: `sluice.database.registry` finds them by name."""

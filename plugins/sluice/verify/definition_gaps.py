@@ -45,9 +45,11 @@ def not_captured(
 
     Raises `TablesMissing`, `OwnTable`.
     """
-    there = set(existing)
-    found = {each.table: "it is not captured" for each in replication.resolve(there) if each.table not in captured}
-    return found | {table: fault for table, fault in captured.items() if fault and table in there}
+    on_master = set(existing)
+    uncaptured = {
+        each.table: "it is not captured" for each in replication.resolve(on_master) if each.table not in captured
+    }
+    return uncaptured | {table: fault for table, fault in captured.items() if fault and table in on_master}
 
 
 def of_slave(
@@ -71,7 +73,7 @@ def of_slave(
         names = {table for table in defined.tables if table in slave_shapes and checkpoint.tables.ready(table)}
         indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
         constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
-        found = schemas.lacking(slave, indexes, constrained, names)
-        found += schemas.surplus(slave, indexes, constrained, sorted(names))
-        found += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
-    return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in found]
+        lacks = schemas.lacking(slave, indexes, constrained, names)
+        lacks += schemas.surplus(slave, indexes, constrained, sorted(names))
+        lacks += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
+    return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in lacks]

@@ -87,15 +87,15 @@ class ByExecutors:
             for place, of_side in enumerate(parts)
             for start in range(parallel)
         ]
-        found: list[list[BlockSums]] = [[], []]
+        by_side: list[list[BlockSums]] = [[], []]
         try:
             for results in self._in_turns(partial(_digested, digests), queues, "verify"):
                 for (place, _), digested in results:
-                    found[place].append(digested)
+                    by_side[place].append(digested)
         except ExecutorsFailed as failure:
             self._tell(failure)
             return self._here.blocks(digests, parts)
-        master, slave = map(sums, found)
+        master, slave = map(sums, by_side)
         return master, slave
 
     def unequal(self, digests: Digests, groups: Sequence[Sequence[int]], without: Collection[Row]) -> Iterator[Unequal]:
@@ -105,8 +105,8 @@ class ByExecutors:
         try:
             work = partial(_unequal, digests, frozenset(without))
             for results in self._in_turns(work, [left[start::parallel] for start in range(parallel)], "differences of"):
-                for blocks, found in results:
-                    yield found
+                for blocks, of_part in results:
+                    yield of_part
                     left.remove(blocks)
         except ExecutorsFailed as failure:
             self._tell(failure)

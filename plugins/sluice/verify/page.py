@@ -28,11 +28,11 @@ def page(reports: Iterable[Report]) -> str:
 def clock(text: object) -> str:
     """An ISO 8601 time for people, in UTC, to the second."""
     try:
-        found = datetime.fromisoformat(str(text))
+        time = datetime.fromisoformat(str(text))
     except ValueError:
         return "–"
-    found = found.astimezone(UTC) if found.tzinfo else found
-    return found.strftime("%Y-%m-%d %H:%M:%S")
+    time = time.astimezone(UTC) if time.tzinfo else time
+    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def templates_in(folder: Path) -> Environment:

@@ -53,13 +53,13 @@ def add(
             known = gathered.known.slave(replication.prefix, slave)
             past = watch.past(replication.prefix, slave, minutes)
             looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
-            found = row(replication, slave, known, now)
+            slave_row = row(replication, slave, known, now)
             mask = Mask(replication.verify.mask)
             job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
             values: dict[str, Any] = {
-                "gathered": gathered, "one": found, "known": known, "looked": looked, "replication": replication,
+                "gathered": gathered, "one": slave_row, "known": known, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
-                "log": log_tail(job) if visible else [], "reports": latest(folder(), found.pair, PAST_SHOWN),
+                "log": log_tail(job) if visible else [], "reports": latest(folder(), slave_row.pair, PAST_SHOWN),
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
                 "redo": gathered.known.master(replication.prefix).redo,
@@ -77,8 +77,8 @@ def add(
         gathered, looked = hidden.shown_to(visitor, state_now), looked if visitor.sees_values else hidden.answer(looked)
         past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
         past = past if visitor.sees_values else hidden.past(past)
-        found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
-        return JSONResponse(as_data.whole_slave(gathered, found, looked, past), headers=HEADERS)
+        slave_row = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
+        return JSONResponse(as_data.whole_slave(gathered, slave_row, looked, past), headers=HEADERS)
 
 
 def can_take_over(replication: Replication, slave: str) -> bool:

@@ -7,7 +7,7 @@ from sluice.errors import Terminal
 
 
 class Absent:
-    """Stands for a part in the class of a vendor, or for a function of a part: asking for it raises."""
+    """Stands for a part, or a function of a part, that a vendor does not have: any use of it raises."""
 
     def __init__(self, error: Callable[[], Terminal]):
         self._error = error

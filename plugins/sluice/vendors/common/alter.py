@@ -65,7 +65,7 @@ class Alterer(ABC, Generic[T]):
 
     @abstractmethod
     def made_of(self, columns: Sequence[LogicalColumn]) -> Sequence[ColumnType]:
-        """The types of a table with these columns."""
+        """The column types of a table with these columns."""
 
     @abstractmethod
     def holds(self, wider: str, type_: str) -> bool:
@@ -92,24 +92,23 @@ class Alterer(ABC, Generic[T]):
 
     @abstractmethod
     def release(self, table: TableName) -> None:
-        """Drops the foreign keys between the table and others, where they act: its rows stay as they are while those
-        change."""
+        """Drops the acting foreign keys between the table and others, so that its rows are not changed by them."""
 
     @abstractmethod
     def literal(self, text: str) -> str: ...
 
     def label(self, column: str) -> str:
-        """A column as its labels are compared."""
+        """A column in the form in which its labels are compared."""
         return self.definitions.quoted(column)
 
     @abstractmethod
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
-        """Deletes the rows under these keys; how many."""
+        """Deletes the rows with these keys; returns their number."""
 
     # What all do alike
 
     def apply(self, item: DefinitionChange) -> None:
-        """Does what is missing. Raises `DefinitionRefused`."""
+        """Executes the missing changes. Raises `DefinitionRefused`."""
         if item.action is Action.CREATE:
             assert item.defined is not None
             self._create(item.defined)
@@ -131,7 +130,7 @@ class Alterer(ABC, Generic[T]):
         return ""
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
-        """Nothing: there are no types of the master's own."""
+        """Does nothing: there are no user-defined types."""
 
     def rename_labels(self, item: DefinitionChange) -> None:
         """See `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
@@ -150,15 +149,15 @@ class Alterer(ABC, Generic[T]):
             )
 
     def complete_columns(self, changed: Collection[TableName]) -> None:
-        """Nothing: a column whose values follow as changes may stay NULL here."""
+        """Does nothing: a column whose values follow as changes may stay NULL here."""
 
     def truncate(self, tables: Sequence[TableName]) -> None:
-        """Children first: their foreign keys may act."""
+        """Deletes children first, since their foreign keys may act."""
         for table in reversed(self.targets.order(dict.fromkeys(tables))):
             self.do(table, f"DELETE FROM {self.definitions.place(table)}")
 
     def delete_where(self, item: DefinitionChange) -> None:
-        """Raises `DefinitionRefused`: which rows went with a partition only the master's expressions say."""
+        """Raises `DefinitionRefused`: only the master's expressions can tell which rows a partition had."""
         raise DefinitionRefused(
             item.table, "a partition was dropped with its rows, and which those are, this server cannot tell", AGAIN
         )

@@ -36,7 +36,7 @@ class Catalog(Protocol):
     """Reads the catalogue over a session of the vendor."""
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
-        """The shape of each of `tables` that exists. Of views none."""
+        """The shapes of those of `tables` that exist, not of views."""
         ...
 
     def own_indexes(self, connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:

@@ -10,5 +10,5 @@ COLUMNS = "slave, epoch, position, target, slice_key, changes, tables"
 
 def digest(names: Iterable[str], rows: Callable[[str], Iterable[tuple[object, ...]]]) -> str:
     """A digest of the tables CHECKPOINT, whose `names` are sorted; `rows`: the `COLUMNS` of each."""
-    found = [[name, sorted(map(str, rows(name)))] for name in names]
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+    tables = [[name, sorted(map(str, rows(name)))] for name in names]
+    return hashlib.sha256(json.dumps(tables).encode()).hexdigest()

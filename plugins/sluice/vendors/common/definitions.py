@@ -53,7 +53,7 @@ class Definitions(ABC):
 
     @abstractmethod
     def index_statement(self, index: Index, columns: Sequence[str], shape: TableShape) -> str:
-        """Makes the index. Raises `Unindexable`."""
+        """The statement that creates the index. Raises `Unindexable`."""
 
     @abstractmethod
     def drop_index_statement(self, table: TableName, name: str) -> str: ...
@@ -78,7 +78,7 @@ class Definitions(ABC):
         *,
         trusted: bool = False,
     ) -> Completed:
-        """Makes the indexes that the slave lacks."""
+        """Creates the indexes that the slave lacks."""
         done = Completed()
         wanted, left_out = self._lacking_indexes(connection, master)
         done.left_out += left_out
@@ -97,7 +97,7 @@ class Definitions(ABC):
         *,
         trusted: bool = False,
     ) -> Completed:
-        """Makes the foreign keys between `replicated` tables that the slave lacks."""
+        """Creates the foreign keys between `replicated` tables that the slave lacks."""
         done = Completed()
         if self.foreign_key_settings:
             self.run(connection, self.foreign_key_settings)

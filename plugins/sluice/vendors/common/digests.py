@@ -24,7 +24,7 @@ DIGITS = 15
 
 @dataclass(frozen=True)
 class Digest(ABC):
-    """How a table is digested: the texts of its statements, and their answers."""
+    """The digest of a table: the texts of its statements, and their results."""
 
     shape: TableShape
     columns: tuple[Compared, ...]
@@ -56,7 +56,7 @@ class Digester:
         return "UTF8"
 
     def probe(self, connection: Session, method: Method) -> list[int] | None:
-        """Empty: there is no digest of the server's own."""
+        """Empty: Sluice uses no digest of the server."""
         return None
 
 

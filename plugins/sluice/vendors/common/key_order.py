@@ -1,4 +1,4 @@
-"""Ranges of keys: conditions, and where a range ends, where the server uses no index for a comparison of rows."""
+"""Ranges of keys: conditions, and the end of a range, for servers that use no index to compare rows of values."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class KeyOrder(ABC):
 
     @abstractmethod
     def one_after(self, rows: int) -> str:
-        """The end of a query for one row, the one after so many."""
+        """The end of a query for one row: the first after so many."""
 
     @abstractmethod
     def first_row(self, connection: Session, query: str) -> tuple[str | None, ...] | None: ...

@@ -14,22 +14,22 @@ from sluice.model.shape import Column, TableShape
 
 
 def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None: a user-defined type of the master is a text here."""
+    """Empty: a user-defined type of the master is a text here."""
     return []
 
 
 def type_extensions(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None, for the same reason."""
+    """Empty: a user-defined type of the master is a text here."""
     return []
 
 
 def extend_types(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
-    """None, for the same reason."""
+    """Does nothing: a user-defined type of the master is a text here."""
     return []
 
 
 def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
-    """None: created columns distinguish all texts."""
+    """Empty: created columns distinguish all texts."""
     return []
 
 
@@ -40,27 +40,27 @@ def create_types(
     *,
     trusted: bool = False,
 ) -> list[str]:
-    """None: they are texts here."""
+    """Does nothing: user-defined types are texts here."""
     return []
 
 
 def advance_sequences(connection: Session, master: Sequence[SequenceDefinition]) -> int:
-    """None: a slave draws no numbers."""
+    """Does nothing: a slave draws no numbers."""
     return 0
 
 
 def complete_columns(connection: Session, tables: Sequence[TableName]) -> None:
-    """Nothing: a column whose values follow may stay NULL here."""
+    """Does nothing: a column whose values follow as changes may stay NULL here."""
 
 
 def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
-    """CSV alone."""
+    """Only CSV."""
     return [RowFormat.CSV]
 
 
 def lacking_privileges(run: Callable[[str], object], places: Mapping[TableName, str]) -> dict[TableName, str]:
-    """The privileges that an account lacks on existing tables, whose quoted names are `places`; found by statements
-    that touch no row."""
+    """The privileges that an account lacks on existing tables, whose quoted names are `places`. They are found by
+    statements that change no row."""
     lacking: dict[TableName, list[str]] = {}
     for table, place in places.items():
         tried = {

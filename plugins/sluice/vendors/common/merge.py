@@ -32,7 +32,7 @@ class RowSet(Generic[T]):
 
     @property
     def changed(self) -> bool:
-        """Whether its rows are there before and afterwards."""
+        """Whether its rows exist before and afterwards."""
         return self.kind in ("updates", "moves")
 
     @property
@@ -48,7 +48,7 @@ class RowSet(Generic[T]):
 
     @property
     def images(self) -> list[tuple[str, str]]:
-        """The columns that are compared, and where their former values stand: what did not change has no `b`."""
+        """The columns that are compared, with the places of their old values: an unchanged column has no `b`."""
         if not self.compared or self.kind == "inserts":
             return []
         images = []
@@ -62,7 +62,7 @@ class RowSet(Generic[T]):
 
     @property
     def changes_unique_values(self) -> bool:
-        """Whether it may change a value that another row needs; without old images nobody knows."""
+        """Whether it may change a value that another row needs; without old images that is unknown."""
         watched = {name for index in self.target.uniques_beside(self.key) for name in index.columns}
         if self.kind == "moves":
             watched |= set(self.key)
@@ -81,11 +81,11 @@ class Merger(ABC, Generic[S]):
 
     @abstractmethod
     def delete(self, each: S, *, safe: bool) -> None:
-        """The rows of a table with a key; in normal mode all must be there, as they were on the master."""
+        """Deletes rows of a table with a key; in normal mode all must exist, as they were on the master."""
 
     @abstractmethod
     def remove(self, each: S) -> None:
-        """Copies of rows of a table without a key."""
+        """Deletes copies of rows of a table without a key."""
 
     @abstractmethod
     def update(self, each: S) -> None: ...

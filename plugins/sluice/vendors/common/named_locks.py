@@ -1,4 +1,4 @@
-"""A lock by name, held beyond transactions, for the time of a context."""
+"""A named lock that is held beyond transactions, for the time of a context."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,7 +12,8 @@ SECONDS = 5
 
 @contextmanager
 def locked(name: str, place: str, take: Callable[[float], bool], release: Callable[[], None]) -> Iterator[None]:
-    """Raises `LockNotAvailable`. `place` names the server, `take` waits so many seconds at most."""
+    """Holds the lock in the block. `place`: the server's name; `take` waits at most so many seconds. Raises
+    `LockNotAvailable`."""
     if not take(SECONDS):
         raise LockNotAvailable(f"{place}: another session holds the lock {name!r}")
     try:

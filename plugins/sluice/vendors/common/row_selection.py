@@ -12,7 +12,7 @@ _SOME = 5_000
 
 
 def condition(where: str) -> str:
-    """Raises `SelectionInvalid` for what could end the statement."""
+    """The condition unchanged. Raises `SelectionInvalid` if it could end the statement."""
     if ";" in where:
         raise SelectionInvalid(f"where: {where!r} holds a semicolon, which a condition needs none of")
     return where

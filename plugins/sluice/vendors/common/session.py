@@ -61,7 +61,7 @@ class OwnTransactions(ABC):
 
 
 def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
-    """How a server's certificate is verified, in the modes that want one, and which certificate is shown to it."""
+    """The verification of the server's certificate, as the mode requires, and the client's own certificate."""
     context = ssl.create_default_context(cafile=info.options.get("sslrootcert"))
     context.check_hostname = info.tls_mode == "verify-full"
     if info.tls_mode == "require":

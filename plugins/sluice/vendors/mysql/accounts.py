@@ -64,7 +64,7 @@ def database_exists(connection: Session, name: str) -> bool:
 
 
 def create_role(role: str) -> str:
-    """Locked until `set_password`: without a password everybody could log in."""
+    """Creates the account locked until `set_password`: without a password everybody could log in."""
     return f"CREATE USER {grants.account(role, ANYWHERE)} ACCOUNT LOCK"
 
 
@@ -98,7 +98,7 @@ def run(connection: Session, statements: Iterable[str]) -> None:
 
 
 def mended(connection: Session, role: str, made: bool, current_lacks: Callable[[], list[Lack]]) -> list[str]:
-    """Nothing can be tried, so the account's grants are read; one look finds all that is lacking."""
+    """Nothing can be tried, so the account's grants are read; one read finds all lacks."""
     session = native(connection)
     kept = [] if made else [create_role(role)]
     session.prepared_account = _account_of(session, role) if made else grants.account(role, ANYWHERE)
@@ -129,7 +129,7 @@ def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -
 
 
 def revokes(connection: Session, role: str) -> list[str]:
-    """On all databases: each schema of the master but one is a database of its own."""
+    """The privileges on all databases: each schema of the master but one is a database of its own."""
     session = native(connection)
     own = role == session.info.user
     return grants.revokes(session, grants.own_account(session) if own else _account_of(session, role))

@@ -36,7 +36,7 @@ def among(
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
-    """The shape of each of `tables` that exists. Of views none."""
+    """The shapes of those of `tables` that exist, not of views."""
     session, wanted = native(connection), list(dict.fromkeys(tables))
     if not wanted:
         return {}
@@ -48,7 +48,7 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
-    """The shape of one table, None when it does not exist."""
+    """The shape of one table; None if it does not exist."""
     return shapes(connection, [table]).get(table)
 
 

@@ -94,7 +94,7 @@ class ColumnTexts:
         return float_text(text) if text is not None and self.float else text
 
     def canonical(self, alias: str, kind: Kind) -> str:
-        """The text in which servers of every vendor have a value of this kind: docs/types.md."""
+        """The text that a value of this kind has on every vendor: docs/types.md."""
         place = f"{alias}.{self.quoted}"
         if kind is Kind.FLOAT:
             return float_digits(f"CAST({place} AS CHAR)")

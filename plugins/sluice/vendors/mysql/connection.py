@@ -103,7 +103,7 @@ class MySQLSession(OwnTransactions):
 
     @cached_property
     def mariadb(self) -> bool:
-        """Else it is MySQL."""
+        """Whether it is MariaDB; else it is MySQL."""
         return "mariadb" in self._server.lower()
 
     @cached_property
@@ -119,7 +119,7 @@ class MySQLSession(OwnTransactions):
 
     @property
     def collation(self) -> str:
-        """The one that tells every two texts apart, and orders them by their bytes."""
+        """The collation that distinguishes all texts, and orders them by their bytes."""
         return "utf8mb4_nopad_bin" if self.mariadb else "utf8mb4_0900_bin"
 
     def execute(
@@ -138,7 +138,8 @@ class MySQLSession(OwnTransactions):
             return Result(list(cursor.fetchall()), cursor.rowcount)
 
     def _require_room(self, text: str) -> None:
-        """Raises `StatementFailed` for more than the server takes, which would end the session as a crash does."""
+        """Raises `StatementFailed` for a statement longer than the server accepts, which would end the session like a
+        crash."""
         if len(text) > SHORT and (size := len(text.encode())) > self._most:
             raise StatementFailed(
                 f"{self.place}: a value needs a statement of {size:,} bytes, and the server takes {self._most:,}. As "
@@ -147,7 +148,7 @@ class MySQLSession(OwnTransactions):
 
     @cached_property
     def _most(self) -> int:
-        """Bytes of a statement."""
+        """The maximum length of a statement, in bytes."""
         row = self.run("SELECT @@max_allowed_packet").fetchone()
         assert row is not None
         return int(row[0])
@@ -193,7 +194,7 @@ class MySQLSession(OwnTransactions):
 
     @contextmanager
     def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
-        """When a commit is on the disk the server decides for all of its sessions."""
+        """The server decides for all of its sessions when a commit is on the disk."""
         del durable
         self._depth += 1
         name = f"sluice_{self._depth}"
@@ -347,7 +348,7 @@ _CONVERSIONS: Any = {**conversions, FIELD_TYPE.DATETIME: _time, FIELD_TYPE.TIMES
 
 
 def _arguments(params: Sequence[object] | Mapping[str, object] | None) -> Any:
-    """Times as the server's session has them: the driver would drop their zone."""
+    """Parameters with times in the session's time zone: the driver would drop their zone."""
     if params is None:
         return None
     if isinstance(params, Mapping):

@@ -1,4 +1,4 @@
-"""CSV as every vendor has it, turned into what LOAD DATA reads: there NULL is the word, and an empty field a text."""
+"""Converts the CSV of every vendor to that of LOAD DATA, where NULL is a word, and an empty field an empty text."""
 
 from collections.abc import Iterable, Iterator
 

@@ -146,17 +146,17 @@ class Digester(common.Digester):
         return Digest(shape, columns, key, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
-        """A transaction that has looked at a table keeps its definition."""
+        """Holds the table's definition: a transaction keeps the definition of a table that it has read."""
         native(connection).run(f"SELECT 1 FROM {names.place(table.table)} LIMIT 0")
 
     def ranged(self, type_name: str) -> bool:
         return ColumnTexts("", type_name).base in WHOLE
 
     def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
-        """They are the master's."""
+        """Empty: bounds are the master's."""
         return []
 
 
 def _number(text: str, first: int) -> str:
-    """The number that digits of the MD5 of a text are, from the `first` on."""
+    """The number in some digits of the MD5 of a text, from the `first` on."""
     return f"CAST(CONV(SUBSTRING(MD5({text}), {first}, {DIGITS}), 16, 10) AS SIGNED)"

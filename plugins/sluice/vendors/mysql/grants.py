@@ -16,14 +16,14 @@ def account(user: str, host: str) -> str:
 
 
 def own_account(session: MySQLSession) -> str:
-    """The one that the server took the session for."""
+    """The account as which the server runs the session."""
     row = session.run("SELECT CURRENT_USER()").fetchone()
     user, _, host = str(row[0] if row else "").rpartition("@")
     return account(user, host)
 
 
 def in_backticks(name: str) -> str:
-    """An identifier that clients of every sql_mode take."""
+    """An identifier in a form that clients of every sql_mode accept."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -74,7 +74,7 @@ def _covers(pattern: str, database: str) -> bool:
     """Whether `%` and `_` in a grant's pattern match the database's name at their places."""
     expression = re.sub(
         r"\\(.)|(.)",
-        lambda found: re.escape(found[1]) if found[1] else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2])),
+        lambda match: re.escape(match[1]) if match[1] else {"%": ".*", "_": "."}.get(match[2], re.escape(match[2])),
         pattern,
         flags=re.DOTALL,
     )

@@ -1,4 +1,4 @@
-"""Who may hold the lock that a session has waited for in vain."""
+"""Who may hold the lock for which a session's wait timed out."""
 
 from typing import Any
 

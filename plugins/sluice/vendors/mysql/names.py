@@ -30,7 +30,7 @@ def table_of(session: MySQLSession, database: str, name: str) -> TableName:
 
 
 def fault(session: MySQLSession, table: TableName) -> str | None:
-    """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
+    """Why the table cannot have its name here, for `the table is … on the slave`; None if it can."""
     if table.schema == session.info.database and table.schema != HERE:
         return f"in the database {table.schema}, as the schema {HERE} is: let the connection name another,"
     if table.schema.lower() in OF_SERVER:

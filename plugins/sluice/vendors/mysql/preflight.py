@@ -47,18 +47,18 @@ def of_slave(
 
 
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
-    """A server that refuses the account."""
+    """A lack for a refused account."""
     return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
 
 
 def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """None: a slave draws no numbers."""
+    """Empty: a slave draws no numbers."""
     return []
 
 
 @dataclass(frozen=True)
 class Server:
-    """The properties of a server that decide whether it can be a slave's."""
+    """The properties that decide whether a server can be a slave's."""
 
     mariadb: bool
     """Else it is MySQL."""
@@ -72,7 +72,7 @@ class Server:
 
 
 def of_server(server: Server) -> list[Lack]:
-    """A pure function."""
+    """The lacks of a server. Pure."""
     lacks = []
     oldest = OLDEST[server.mariadb]
     if server.version < oldest:
@@ -110,7 +110,7 @@ def _server(session: MySQLSession) -> Server:
 
 
 def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
-    """Privileges on the databases of replicated tables, the connection's among them."""
+    """The missing privileges on the databases of replicated tables, and on the connection's."""
     grantee = session.prepared_account or grants.own_account(session)
     lacks = []
     for database in databases:
@@ -129,7 +129,7 @@ def _of_account(session: MySQLSession, databases: Sequence[str]) -> list[Lack]:
 
 
 def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]:
-    """Triggers of replicated tables: nobody can switch them off."""
+    """Triggers of replicated tables, as warnings: nobody can disable them."""
     if not tables:
         return []
     condition, values = catalog.among(session, tables, catalog.OF_TRIGGERS)

@@ -1,4 +1,4 @@
-"""Reading what a person asks for (`sluice.database.broadcasts.Queries`): one statement that begins as queries do, in a
+"""Runs queries of people (`sluice.database.broadcasts.Queries`): one statement that begins like a query, in a
 transaction that can only read."""
 
 import re

@@ -20,10 +20,10 @@ lacking, surplus = DEFINITIONS.lacking, DEFINITIONS.surplus
 
 
 def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
-    """There are no domains."""
+    """Empty: there are no domains."""
     return []
 
 
 def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
-    """None: the master's checks hold there."""
+    """Empty: the master's checks hold there."""
     return []

@@ -12,23 +12,23 @@ SEE_LOCKS = "see SHOW FULL PROCESSLIST and information_schema.innodb_trx"
 
 
 def end_with_client(connection: Session) -> None:
-    """The server notices a client that has died when it answers; it has no setting that looks earlier."""
+    """Does nothing: the server notices a dead client only when it answers, and has no setting to look earlier."""
 
 
 def begin_applying(connection: Session, origin: str) -> bool:
-    """Foreign keys do not act in this session. Triggers do: nobody can switch them off."""
+    """Disables foreign keys for this session. Triggers act: nobody can disable them."""
     del origin
     native(connection).run("SET foreign_key_checks = 0")
     return True
 
 
 def may_silence(connection: Session) -> bool:
-    """Foreign keys need no privilege."""
+    """True: foreign keys need no privilege."""
     return True
 
 
 def allow_silence(connection: Session) -> str:
-    """Never needed, see `may_silence`."""
+    """The statement that disables foreign keys; no account needs a privilege for it."""
     return "SET foreign_key_checks = 0"
 
 
@@ -38,11 +38,11 @@ def limit_lock_waits(connection: Session, seconds: float) -> None:
 
 
 def be_durable(connection: Session) -> None:
-    """The server decides for all sessions; `CheckpointStore.secure` looks at it."""
+    """Does nothing: the server decides for all sessions, and `CheckpointStore.secure` checks its setting."""
 
 
 def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
-    """For a session that holds a snapshot: the server ends it when it is idle for so long."""
+    """Sets how long the server keeps an idle session that holds a snapshot."""
     del place
     end_when_idle(connection, idle_seconds)
 

@@ -1,4 +1,5 @@
-"""Tables, keys, indexes and foreign keys, from the views ALL_…, which show what the account has a privilege on."""
+"""Tables, keys, indexes and foreign keys, from the views ALL_…, which show objects on which the account has a
+privilege."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -57,7 +58,7 @@ def _rows(
 
 
 def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
-    """The shape of each of `tables` that exists. Of views none."""
+    """The shapes of those of `tables` that exist, not of views."""
     columns: dict[TableName, list[Column]] = {}
     for table, column in _rows(connection, "columns", list(tables), "c.OWNER", "c.TABLE_NAME"):
         columns.setdefault(table, []).append(_column(column))
@@ -71,12 +72,12 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:
-    """The shape of one table, None when it does not exist."""
+    """The shape of one table; None if it does not exist."""
     return shapes(connection, [table]).get(table)
 
 
 def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
-    """The indexes of `tables`, primary keys' first."""
+    """The indexes of `tables`, primary keys first."""
     indexes: dict[tuple[TableName, str], list[tuple[bool, bool, str, bool]]] = {}
     for table, row in _rows(connection, "indexes", tables, "c.TABLE_OWNER", "c.TABLE_NAME"):
         index, unique, kind, column, constraint = row
@@ -137,7 +138,7 @@ def relations(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
 
 
 def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
-    """One entry for each of `tables` that exists, from statistics: nothing is counted."""
+    """An estimate for each of `tables` that exists, from statistics: nothing is counted."""
     statistics = _rows(connection, "estimates", tables, "t.OWNER", "t.TABLE_NAME")
     return {table: Estimate(None if rows is None else int(rows), int(size)) for table, (rows, size) in statistics}
 

@@ -106,7 +106,7 @@ class DriverSession(OracleSession):
             self.driver.rollback()
 
     def limit_statements(self, seconds: float) -> None:
-        """A statement that takes longer is cancelled: of each message to the server that is."""
+        """Limits each statement, more exactly each message to the server; a longer one is cancelled."""
         self.driver.call_timeout = max(1, round(seconds * 1000))
 
     def cancel(self) -> None:
@@ -212,7 +212,7 @@ def opened(info: ConnectionInfo, mode: int = oracledb.AUTH_MODE_DEFAULT) -> orac
 
 
 def _close(opened: "Future[oracledb.Connection]") -> None:
-    """A connection that came too late."""
+    """Closes a connection that came too late."""
     with contextlib.suppress(oracledb.Error, OSError):
         opened.result().close()
 
@@ -228,7 +228,7 @@ def thick(info: ConnectionInfo) -> bool:
 
 
 def address(info: ConnectionInfo) -> dict[str, Any]:
-    """The driver's arguments for where the database is, and who must answer there."""
+    """The driver's arguments for the address of the database, and for its proof of identity."""
     return {
         "host": info.host,
         "port": info.port,

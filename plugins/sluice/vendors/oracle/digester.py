@@ -72,7 +72,7 @@ class Digest(common.Digest):
         return f"MOD({number}, {self.classes})"
 
     def _number(self, wanted: Sequence[str], first: int) -> str:
-        """The number that digits of the MD5 of these columns' text are, from the `first` on."""
+        """The number in some digits of the MD5 of these columns' text, from the `first` on."""
         digits = _md5(self.joined(wanted), long=self.long(wanted))
         return f"TO_NUMBER(SUBSTR({digits}, {first}, {DIGITS}), '{'X' * DIGITS}')"
 

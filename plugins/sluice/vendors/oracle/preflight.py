@@ -63,22 +63,22 @@ def of_slave(
 
 
 def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
-    """A server that refuses the account."""
+    """A lack for a refused account."""
     return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
 
 
 def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """None: sequences are not replicated."""
+    """Empty: sequences are not replicated."""
     return []
 
 
 def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
-    """None: a slave draws no numbers."""
+    """Empty: a slave draws no numbers."""
     return []
 
 
 def _of_tables(session: OracleSession, tables: Sequence[TableName]) -> list[Lack]:
-    """Triggers of replicated tables: a session cannot switch them off."""
+    """Triggers of replicated tables, as lacks: a session cannot disable them."""
     why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
     return [
         Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING)

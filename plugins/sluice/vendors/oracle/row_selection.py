@@ -82,7 +82,7 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
 
 
 def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
-    """`keys` as the server orders them."""
+    """`keys` in the server's order."""
     del connection
     return sorted(keys, key=partial(ordered, shape))
 

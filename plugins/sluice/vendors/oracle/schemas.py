@@ -38,17 +38,17 @@ def tables(connection: Session, tables: Sequence[TableName]) -> list[TableDefini
 
 
 def types(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
-    """None: a table with a user-defined type is not captured."""
+    """Empty: a table with a user-defined type is not captured."""
     return []
 
 
 def collations(connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
-    """None: texts are compared by their bytes."""
+    """Empty: texts are compared by their bytes."""
     return []
 
 
 def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
-    """The indexes of columns alone; others are not told of."""
+    """The indexes of plain columns; others are not reported."""
     return [
         Index(
             own.table, own.name, own.unique, True, f"USING btree ({', '.join(map(quoted, own.columns))})",
@@ -73,12 +73,12 @@ def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constr
 
 
 def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
-    """None are replicated."""
+    """Empty: none are replicated."""
     return []
 
 
 def sequences(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
-    """None: a slave draws no numbers."""
+    """Empty: a slave draws no numbers."""
     return []
 
 
@@ -89,20 +89,20 @@ def _definition(shape: TableShape, key: OwnIndex | None) -> TableDefinition:
 
 
 def domain_checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
-    """There are no domains."""
+    """Empty: there are no domains."""
     return []
 
 
 def domain_checks_lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
-    """None: checks are not replicated."""
+    """Empty: checks are not replicated."""
     return []
 
 
 def views(connection: Session, prefix: Prefix) -> list[View]:
-    """None are replicated."""
+    """Empty: none are replicated."""
     return []
 
 
 def free_sequences(connection: Session, prefix: Prefix, schemas: Collection[str]) -> list[FreeSequence]:
-    """None are replicated."""
+    """Empty: none are replicated."""
     return []

@@ -56,7 +56,7 @@ class OracleSession(OwnTransactions):
 
     @abstractmethod
     def _run(self, query: str, values: Mapping[str, Value], *, first: bool) -> Result:
-        """`first`: one row is fetched, and no more are looked at."""
+        """Runs a statement. `first`: only one row is fetched."""
 
     @abstractmethod
     def _run_many(self, query: str, rows: Sequence[Mapping[str, Value]]) -> list[int]:
@@ -142,7 +142,7 @@ class OracleSession(OwnTransactions):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Outside of a transaction a statement is one of its own."""
+        """Makes a statement outside of a transaction one of its own."""
         if self._depth or self._reading:
             yield
             return
@@ -170,7 +170,7 @@ class OracleSession(OwnTransactions):
         self._run("SET TRANSACTION READ ONLY", {}, first=False)
 
     def end_read_only(self) -> None:
-        """The end of what `begin_read_only` began."""
+        """Ends the transaction of `begin_read_only`."""
         self._reading = False
         self._undo(None)
 
@@ -181,7 +181,7 @@ class OracleSession(OwnTransactions):
         self.seen = scn
 
     def see_now(self) -> None:
-        """The end of what `see` began."""
+        """Ends `see`: queries see the present state again."""
         if self.seen is not None:
             self.seen = None
             self.call("DBMS_FLASHBACK.DISABLE", {})

@@ -12,7 +12,8 @@ SEE_LOCKS = "see V$SESSION, column BLOCKING_SESSION"
 
 
 def end_with_client(connection: Session) -> None:
-    """The server looks for dead clients as SQLNET.EXPIRE_TIME says, which is its administrator's."""
+    """Does nothing: SQLNET.EXPIRE_TIME, which the administrator sets, decides when the server looks for dead
+    clients."""
 
 
 def begin_applying(connection: Session, origin: str) -> bool:
@@ -26,7 +27,7 @@ def may_silence(connection: Session) -> bool:
 
 
 def allow_silence(connection: Session) -> str:
-    """Nobody may: each trigger is switched off by itself."""
+    """The statement that disables the triggers of one table; nobody can disable those of a session."""
     return "ALTER TABLE … DISABLE ALL TRIGGERS"
 
 
@@ -36,7 +37,7 @@ def limit_lock_waits(connection: Session, seconds: float) -> None:
 
 
 def be_durable(connection: Session) -> None:
-    """Every commit waits for the disk."""
+    """Does nothing: every commit waits for the disk."""
 
 
 def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
@@ -44,11 +45,11 @@ def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
 
 
 def end_when_idle(connection: Session, seconds: float) -> None:
-    """The account's profile decides (IDLE_TIME), which is its administrator's."""
+    """Does nothing: the account's profile decides (IDLE_TIME), which the administrator sets."""
 
 
 def waiters(connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
-    """None: readers lock nothing."""
+    """0: readers lock nothing."""
     del connection, holders, place, seconds
     return 0
 

@@ -32,7 +32,7 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
         partitioned[table] = is_partitioned
         # A table without columns gives one row with NULLs.
         columns.setdefault(table, []).extend([Column(*values)] if values[0] is not None else [])
-    return {table: TableShape(table, tuple(found), partitioned[table]) for table, found in columns.items()}
+    return {table: TableShape(table, tuple(of_table), partitioned[table]) for table, of_table in columns.items()}
 
 
 def shape(connection: Session, table: TableName) -> TableShape | None:

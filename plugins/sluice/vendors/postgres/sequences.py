@@ -92,9 +92,7 @@ def advance(connection: Session, master: Sequence[SequenceDefinition]) -> int:
     A moment's picture: replication does not carry sequences. Sequences that the slave lacks are passed over, and so are
     those that the account may not read on the master, or not read or set on the slave.
     """
-    on_slave = {
-        (found.table, found.column): found for found in read(connection, list(dict.fromkeys(s.table for s in master)))
-    }
+    on_slave = {(one.table, one.column): one for one in read(connection, list(dict.fromkeys(s.table for s in master)))}
     moved = 0
     for sequence in master:
         own_sequence = on_slave.get((sequence.table, sequence.column))

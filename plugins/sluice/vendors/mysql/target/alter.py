@@ -63,7 +63,7 @@ class Alterer(alter.Alterer[SlaveTable]):
         self.do(table, f"ALTER TABLE {names.place(table)} MODIFY COLUMN {column_clause(self.session, column)}")
 
     def release(self, table: TableName) -> None:
-        """Nothing: foreign keys do not act in the apply's session."""
+        """Does nothing: foreign keys do not act in the apply's session."""
 
     def literal(self, text: str) -> str:
         return literal(text)

@@ -21,13 +21,13 @@ transactional_ddl = False
 
 
 class Merger(merge.Merger):
-    """With what else applies changes over the same session."""
+    """The merger, with the other parts that apply changes over the same session."""
 
     def replayer(self) -> Replayer:
         return Replayer(self.connection, self.targets)
 
     def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
-        """`trusted` says nothing here: no expression of the master's is run."""
+        """`trusted` has no effect: no expression of the master's is run."""
         return Alterer(self.connection, self.targets, of_master, lossy)
 
 
@@ -48,17 +48,17 @@ class Stager:
 
 
 def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-    """Drops what was staged in epochs below this one; how much."""
+    """Drops stages of epochs below this one; returns their number."""
     return stage.drop(connection, prefix, below=below)
 
 
 def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> CommitRefused | None:
-    """None: nothing is checked as late as that."""
+    """None: nothing is checked at the commit."""
     return None
 
 
 def acting(connection: Session) -> list[Acting]:
-    """None: foreign keys do not act in these sessions."""
+    """Empty: foreign keys do not act in these sessions."""
     return []
 
 

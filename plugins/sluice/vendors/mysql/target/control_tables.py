@@ -63,7 +63,7 @@ class MySQLTables:
         return bool(rows)
 
     def expect_not_elsewhere(self) -> None:
-        """They are nowhere else."""
+        """Does nothing: the tables are nowhere else."""
 
     def make(self) -> None:
         if all(self.has(table) for table in TABLES):
@@ -85,7 +85,7 @@ class MySQLTables:
         what they are."""
 
     def complete_rejects(self) -> None:
-        """There was no earlier version."""
+        """Does nothing: there was no earlier version."""
 
     def await_durable(self) -> None:
         """Raises `NotDurable`."""

@@ -12,7 +12,7 @@ _ALONE, _TOGETHER = "FOR UPDATE", "LOCK IN SHARE MODE"
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
-    """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+    """Takes the right to load the slave, as long as this session lives. Raises `LoadRuns`."""
     wanted = f"load {prefix} {slave}"
     for claims in ("claims", "limits"):
         _ensure(connection, prefix, f"{claims} {slave}")
@@ -22,28 +22,28 @@ def lock(connection: Session, prefix: Prefix, slave: str) -> None:
 
 
 def hold(connection: Session, job: str) -> None:
-    """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+    """Marks the job as alive, so that its loaders may claim blocks, until `let_go` or the end of the session."""
     named_locks.take(connection, f"load job {job}", named_locks.FOR_EVER)
 
 
 def let_go(connection: Session, job: str) -> None:
-    """The job's loaders may claim no more."""
+    """Ends `hold`: the job's loaders may claim no more blocks."""
     named_locks.release(connection, f"load job {job}")
 
 
 def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
-    """In the transaction of a claim, first: False when the loader's job is over."""
+    """Begins the transaction of a claim; False if the loader's job is over."""
     _lock_row(connection, prefix, f"claims {slave}", _TOGETHER)
     return named_locks.holder(connection, f"load job {job}") is not None
 
 
 def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
-    """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+    """Makes other claims wait until the transaction of this claim ends, so that limits on reading hold."""
     _lock_row(connection, prefix, f"limits {slave}", _ALONE)
 
 
 def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
-    """In a transaction: no claim is under way from here to its end."""
+    """Waits for running claims, and allows none until the transaction ends."""
     _lock_row(connection, prefix, f"claims {slave}", _ALONE)
 
 
@@ -63,6 +63,6 @@ def _lock_row(connection: Session, prefix: Prefix, row: str, how: str) -> None:
     own = MySQLTables(connection, prefix).placeholders
     statement = sql_files.render("mysql", "locks_take", **own, how=how)
     if native(connection).execute(statement, {"name": row}).fetchone() is None:
-        # A loader that is older than the tables.
+        # The job is of an earlier release, which did not insert the row.
         _ensure(connection, prefix, row)
         connection.execute(statement, {"name": row})

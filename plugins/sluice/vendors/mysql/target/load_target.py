@@ -63,7 +63,7 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
 
 
 def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Tables that are there whose keys or unique values have a collation that takes different texts for one."""
+    """Existing tables whose keys or unique values have a collation in which different texts are equal."""
     merged: dict[TableName, str] = {}
     shapes = catalog.shapes(session, tables)
     for index in catalog.own_indexes(session, list(shapes)):
@@ -159,7 +159,8 @@ def write(
     pieces: Iterable[bytes | memoryview],
     row_format: RowFormat,
 ) -> int:
-    """Writes the rows of `pieces`, CSV with a header, in the caller's transaction; how many. Raises `ValueUnfit`."""
+    """Writes the rows of `pieces`, CSV with a header, in the caller's transaction; returns their number. Raises
+    `ValueUnfit`."""
     assert row_format is RowFormat.CSV, row_format
     session = native(connection)
     session.run("SET foreign_key_checks = 0")

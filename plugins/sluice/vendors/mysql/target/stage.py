@@ -1,4 +1,4 @@
-"""Net changes in tables beside the slave's own, whose columns have the types of those they are for."""
+"""Net changes in stage tables, whose columns have the types of the slave's own columns."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -41,14 +41,14 @@ class MysqlStaged(Staged):
 
 def typed(target: SlaveTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]) -> list[SlaveColumn]:
     """Stage columns as columns of a table. Raises `ColumnMissing`."""
-    found = []
+    typed_columns = []
     for name in names:
         if name == "copies":
-            found.append(SlaveColumn(name, "bigint"))
+            typed_columns.append(SlaveColumn(name, "bigint"))
         else:
             own = target.column((key if name[0] == "k" else columns)[int(name[1:]) - 1])
-            found.append(SlaveColumn(name, own.type, collation=own.collation))
-    return found
+            typed_columns.append(SlaveColumn(name, own.type, collation=own.collation))
+    return typed_columns
 
 
 def temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, target: SlaveTable) -> Rows:
@@ -77,7 +77,7 @@ def put(
 
 
 def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
-    """Drops the stage tables of epochs under `below`; how many."""
+    """Drops the stage tables of epochs below `below`; returns their number."""
     session = native(connection)
     begin = f"{prefix.lower}stage_"
     rows = session.read_schema(
@@ -86,7 +86,7 @@ def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
         {"here": session.info.database, "begin": begin},
     ).fetchall()
     pattern = re.compile(re.escape(begin) + r"(\d+)_")
-    names = [name for (name,) in rows if (found := pattern.match(name)) and int(found[1]) < below]
+    names = [name for (name,) in rows if (match := pattern.match(name)) and int(match[1]) < below]
     for name in names:
         session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
     return len(names)
@@ -113,13 +113,13 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
 
 
 def _named(unfit: ValueUnfit, changes: NetChanges, rows: pa.Table, target: SlaveTable) -> ValueUnfit:
-    """The same with the table's own column, and the value, where the server says which ones they are."""
-    found = _PLACE.search(unfit.reason)
-    if found is None or found["column"] == "copies":
+    """The error with the table's own column, and with the value, if the server names them."""
+    match = _PLACE.search(unfit.reason)
+    if match is None or match["column"] == "copies":
         return unfit
-    letter, number = found["column"][0], int(found["column"][1:])
+    letter, number = match["column"][0], int(match["column"][1:])
     name = (changes.key if letter == "k" else changes.columns)[number - 1]
-    value = rows.column(found["column"])[int(found["row"]) - 1].as_py() if int(found["row"]) <= rows.num_rows else None
+    value = rows.column(match["column"])[int(match["row"]) - 1].as_py() if int(match["row"]) <= rows.num_rows else None
     shown = None if name in target.hidden else value
     reason = "its text may hold values of masked columns" if target.hidden else unfit.reason
     return ValueUnfit(target.table, reason, column=name, value=shown)

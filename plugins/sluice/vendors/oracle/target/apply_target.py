@@ -28,7 +28,7 @@ class Merger(merge.Merger):
         return Replayer(self.connection, self.targets)
 
     def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
-        """`trusted` says nothing here: no expression of the master's is run."""
+        """`trusted` has no effect: no expression of the master's is run."""
         return Alterer(self.connection, self.targets, of_master, lossy)
 
 
@@ -50,7 +50,7 @@ class Stager:
 
 
 def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
-    """Drops what was staged in epochs below this one; how much."""
+    """Drops stages of epochs below this one; returns their number."""
     return stage.drop(connection, prefix, below=below)
 
 
@@ -62,8 +62,8 @@ def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -
 def acting(connection: Session) -> list[Acting]:
     """The foreign keys that delete rows, or set them to NULL, when others are deleted."""
     session = native(connection)
-    found = session.run(sql_files.render("oracle", "foreign_keys_acting")).fetchall()
-    keys = catalog.foreign_keys(connection, [TableName(names.HERE, name) for (name,) in found])
+    acting_tables = session.run(sql_files.render("oracle", "foreign_keys_acting")).fetchall()
+    keys = catalog.foreign_keys(connection, [TableName(names.HERE, name) for (name,) in acting_tables])
     return [Acting(own.name, definitions.clause(own.key), own.key) for own in keys if own.key.on_delete in ("c", "n")]
 
 

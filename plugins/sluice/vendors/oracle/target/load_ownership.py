@@ -10,7 +10,7 @@ from sluice.vendors.oracle.target.control_tables import OracleTables
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
-    """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+    """Takes the right to load the slave, as long as this session lives. Raises `LoadRuns`."""
     for row in ("claims", "limits"):
         _ensure(connection, prefix, f"{row} {slave}")
     if not named_locks.take(connection, f"load {prefix} {slave}"):
@@ -18,12 +18,12 @@ def lock(connection: Session, prefix: Prefix, slave: str) -> None:
 
 
 def hold(connection: Session, job: str) -> None:
-    """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+    """Marks the job as alive, so that its loaders may claim blocks, until `let_go` or the end of the session."""
     named_locks.take(connection, f"load job {job}", SECONDS)
 
 
 def let_go(connection: Session, job: str) -> None:
-    """The job's loaders may claim no more."""
+    """Ends `hold`: the job's loaders may claim no more blocks."""
     named_locks.release(connection, f"load job {job}")
 
 
@@ -58,6 +58,6 @@ def _lock_row(connection: Session, prefix: Prefix, row: str) -> None:
     own = OracleTables(connection, prefix).placeholders
     statement = sql_files.render("oracle", "locks_take", **own)
     if connection.execute(statement, {"name": row}).fetchone() is None:
-        # A loader that is older than the tables.
+        # The job is of an earlier release, which did not insert the row.
         _ensure(connection, prefix, row)
         connection.execute(statement, {"name": row})

@@ -50,20 +50,20 @@ class _Set(common.RowSet[SlaveTable]):
     @property
     def written(self) -> list[tuple[str, str]]:
         """Quoted columns of the table, and the expressions of their new values."""
-        found = []
+        columns = []
         for number, name in enumerate(self.columns, start=1):
             own = self.target.column(name)
             if not own.generated:
-                found.append((own.quoted, own.value(f":c{number}")))
-        return found
+                columns.append((own.quoted, own.value(f":c{number}")))
+        return columns
 
     def bound(self, row: Row, wanted: Collection[str]) -> dict[str, Value]:
         """The parameters `wanted` of a statement."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name in wanted:
             text = row[name]
-            found[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
-        return found
+            values[name] = text if name == "copies" or isinstance(text, int) else self.own(name).bind(text)
+        return values
 
     def key_of(self, row: Row, places: Sequence[str]) -> dict[str, str | None]:
         texts = [row[place] for place in places]
@@ -91,7 +91,7 @@ class Merger(common.Merger[_Set]):
             return
         self.targets.load(change.table for change in wanted)
         order = {table: place for place, table in enumerate(self.targets.order({each.table for each in wanted}))}
-        sets = [found for change in wanted for found in self._sets(change, safe)]
+        sets = [one for change in wanted for one in self._sets(change, safe)]
         sets.sort(key=lambda each: order[each.target.table])
         anew = self._anew(sets, safe)
         with self.session.transaction():

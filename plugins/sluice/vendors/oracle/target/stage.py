@@ -52,8 +52,8 @@ def staged_parts(session: OracleSession, staged: StageTable) -> Iterator[list[Ro
     selected = ", ".join(map(quoted, staged.columns))
     text = f"SELECT {selected} FROM {staged.place} WHERE row_no > :above AND row_no <= :through ORDER BY row_no"
     for above in range(0, staged.rows, ROWS):
-        found = session.run(text, {"above": above, "through": above + ROWS})
-        yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in found]
+        rows = session.run(text, {"above": above, "through": above + ROWS})
+        yield [dict(zip(staged.columns, map(_unmarked, row), strict=True)) for row in rows]
 
 
 def put(connection: Session, changes: NetChanges, *, prefix: Prefix, epoch: int, number: str) -> OracleStaged:
@@ -71,7 +71,7 @@ def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
     """Drops the stage tables of epochs under `below`; how many."""
     session, begin = native(connection), f"{prefix.lower}stage_"
     pattern = re.compile(re.escape(begin) + r"(\d+)_")
-    names = [name for name in _present(session, begin) if (found := pattern.match(name)) and int(found[1]) < below]
+    names = [name for name in _present(session, begin) if (match := pattern.match(name)) and int(match[1]) < below]
     _drop(session, names)
     return len(names)
 

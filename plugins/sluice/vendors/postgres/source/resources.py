@@ -118,7 +118,9 @@ def function_names() -> tuple[str, ...]:
     """The names, after the prefix, of all functions that the files make."""
     texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
     return tuple(
-        sorted({found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)})
+        sorted(
+            {function for text in texts for function in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)}
+        )
     )
 
 

@@ -338,13 +338,13 @@ def _update_or_insert(change: RowChange, target: SlaveTable) -> Statement:
         f"{column.quoted} = {value}" for column, value in zip(chosen, values, strict=True) if column.identity != "a"
     )
     where = _row_condition(change, parameters, change.old)
-    found = (
+    matching = (
         f"UPDATE {target.only} t SET {assignments} WHERE {where} RETURNING 1"
         if assignments
         else f"SELECT FROM {target.only} t WHERE {where}"
     )
     text = (
-        f"WITH found AS ({found}) INSERT INTO {target.quoted} ({', '.join(column.quoted for column in chosen)}) "
+        f"WITH found AS ({matching}) INSERT INTO {target.quoted} ({', '.join(column.quoted for column in chosen)}) "
         f"OVERRIDING SYSTEM VALUE SELECT {', '.join(values)} WHERE NOT EXISTS (SELECT FROM found)"
     )
     return parameters.done(text, counted=False)

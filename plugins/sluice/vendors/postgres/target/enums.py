@@ -68,22 +68,22 @@ class Names:
         tell; else the names do, of which no two labels share one.
         """
         numbers = [number for number, _ in enum.labels]
-        found = {number: _waiting(number) for number in numbers if _waiting(number) in present}
+        waiting = {number: _waiting(number) for number in numbers if _waiting(number) in present}
         others = [label for label in present if not label.startswith(_WAITING)]
-        rest = [number for number in numbers if number not in found]
+        rest = [number for number in numbers if number not in waiting]
         for candidates in (rest, [number for number in rest if number in before]):
             pairs = list(zip(candidates, others, strict=False))
             if len(candidates) == len(others) and all(self._may_be(enum, *pair, before) for pair in pairs):
-                return found | dict(pairs)
+                return waiting | dict(pairs)
         # In the order of their first mention, so that a label keeps its name before another one gets it.
         ordered = [number for number in self._labels if number in rest]
         for first_alone in (True, False):
             for number in ordered:
                 names = list(self._labels[number])[: 1 if first_alone else None]
-                free = (name for name in names if name in others and name not in found.values())
-                if number not in found and (name := next(free, None)) is not None:
-                    found[number] = name
-        return found
+                free = (name for name in names if name in others and name not in waiting.values())
+                if number not in waiting and (name := next(free, None)) is not None:
+                    waiting[number] = name
+        return waiting
 
     def _may_be(self, enum: EnumType, number: int, name: str, before: Collection[int]) -> bool:
         """Whether the slave's label of this name can be that of the number."""

@@ -252,14 +252,14 @@ class Replayer:
             return None
         parameters = change_statements.Parameters(target)
         texts = ", ".join(f"t.{target.column(name).quoted}::text" for name in shown)
-        found: list[Any] = []
+        rows: list[Any] = []
         for row in (change.old, change.new):
-            if row and not found:
+            if row and not rows:
                 parameters.values.clear()
                 match = parameters.equal(change.key_of(row))
                 text = f"SELECT ARRAY[{texts}]::text[] FROM {target.only} t WHERE {match} LIMIT 1"
-                found = self._read(text, parameters.values)
-        return dict(zip(shown, found[0][0], strict=True)) if found else None
+                rows = self._read(text, parameters.values)
+        return dict(zip(shown, rows[0][0], strict=True)) if rows else None
 
     def _read(self, text: str, parameters: Sequence[object]) -> list[Any]:
         """The rows; none where the values do not fit the columns."""
@@ -346,8 +346,8 @@ class Replayer:
         if len(rows) != 1 or change.action is Action.INSERT or not former:
             expected = "none" if change.action is Action.INSERT else "one"
             return Drift(change.table, change.shown, str(change.action), expected, rows_found(len(rows)))
-        found = zip(former, rows[0][0], rows[0][1], strict=True)
-        values = {name: (now, former[name]) for name, now, differs in found if differs}
+        compared = zip(former, rows[0][0], rows[0][1], strict=True)
+        values = {name: (now, former[name]) for name, now, differs in compared if differs}
         return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
 
 

@@ -71,16 +71,16 @@ class Head(NamedTuple):
 
 def head(raw: bytes) -> Head:
     """Reads a line. Raises `Unfit`."""
-    found = _HEAD.match(raw)
-    if found is None or _doubtful(raw):
+    match = _HEAD.match(raw)
+    if match is None or _doubtful(raw):
         # A line that was cut off has no line end. In texts, quotation marks are escaped.
         last = None
         for place in _BEGIN.finditer(raw, 1):
             last = _HEAD.match(raw, place.start()) or last
         if last is None:
             raise Unfit(_reason(raw))
-        found = last
-    commit, time, lwn, xid, op = found.groups()
+        match = last
+    commit, time, lwn, xid, op = match.groups()
     return Head(
         op.decode(),
         # With format.scn-type 3 `scn` is the commit's SCN. `c_scn` is that of the group of redo records in which the
@@ -88,7 +88,7 @@ def head(raw: bytes) -> Head:
         int(commit if commit is not None else lwn),
         xid.decode() if xid is not None else "",
         int(time) if time is not None else None,
-        found.start(),
+        match.start(),
     )
 
 
