@@ -2,7 +2,7 @@
 
 SlaveCheckpointWriter    writes the position to the slave, in the transaction of the data
 RedisCheckpointWriter    writes it to Redis, at an interval and at shutdown; the slave's row keeps an older position,
-           the anchor (`sluice.model.checkpoint_recovery`), and counts changes in the transaction of the data
+           the fallback position (`sluice.model.checkpoint_recovery`), and counts changes in the transaction of the data
 """
 
 import logging
@@ -18,7 +18,7 @@ from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError, Terminal
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
-from sluice.model.checkpoint_recovery import ANCHOR_INTERVALS, Stored, resume
+from sluice.model.checkpoint_recovery import FALLBACK_INTERVALS, Stored, resume
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
@@ -203,42 +203,44 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         super().__init__(sessions, gate)
         self.stored = stored
         self.interval = interval
-        self._anchor: Checkpoint | None = None
+        self._fallback: Checkpoint | None = None
         """The checkpoint in the slave's row."""
-        self._next_anchor: Checkpoint | None = None
+        self._next_fallback: Checkpoint | None = None
         """The checkpoint that the open transaction writes to the slave's row."""
-        self._saved_at = self._anchored_at = time.monotonic()
+        self._saved_at = self._fallback_at = time.monotonic()
         self._failing = False
 
     def claim(self) -> Checkpoint | None:
         claimed = super().claim()
         if claimed is not None:
-            self._anchored(claimed)
+            self._set_fallback(claimed)
             self.save(claimed)
         return claimed
 
     def read(self, expected: Checkpoint) -> Checkpoint:
         """The checkpoint as it is now: at `expected`'s position, unless the slave's row was moved by others."""
         now = super().read(expected)
-        return replace(expected, message=now.message) if now.same_place(self._row(expected)) else self._anchored(now)
+        return (
+            replace(expected, message=now.message) if now.same_place(self._row(expected)) else self._set_fallback(now)
+        )
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
-        # What must not be repeated, and what a repetition would show half done, is anchored with its data.
+        # Changes that must not come again, or not in part, advance the fallback position with their data.
         moved = after.state is not before.state or after.tables != before.tables
         rare = cut or moved or before.catching_up or after.catching_up
-        self._next_anchor = after if rare or self._anchor_due() else None
-        self._store().advance(before, self._next_anchor or self._row(after))
+        self._next_fallback = after if rare or self._fallback_due() else None
+        self._store().advance(before, self._next_fallback or self._row(after))
 
     def committed(self, after: Checkpoint) -> None:
-        anchored = self._next_anchor
-        if anchored is not None:
-            self._anchored(anchored)
-        if anchored is not None or self._save_due():
+        fallback = self._next_fallback
+        if fallback is not None:
+            self._set_fallback(fallback)
+        if fallback is not None or self._save_due():
             self.save(after)
 
     def idle(self, before: Checkpoint, after: Checkpoint) -> Checkpoint:
-        if self._anchor_due():
-            self._anchored(self._alone(before, after, durable=True))
+        if self._fallback_due():
+            self._set_fallback(self._alone(before, after, durable=True))
             self.save(after)
             return after
         now = super().read(before)
@@ -254,12 +256,12 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         return cleared
 
     def save(self, checkpoint: Checkpoint) -> None:
-        anchor = self._anchor.position if self._anchor is not None else None
-        if anchor is None or checkpoint.position is None or checkpoint.catching_up:
+        fallback = self._fallback.position if self._fallback is not None else None
+        if fallback is None or checkpoint.position is None or checkpoint.catching_up:
             return
         self._saved_at = time.monotonic()
         try:
-            written = self.stored.write(Stored(checkpoint.epoch, anchor, checkpoint.position, checkpoint.changes))
+            written = self.stored.write(Stored(checkpoint.epoch, fallback, checkpoint.position, checkpoint.changes))
         except StoreUnreachable as error:
             log.log(logging.DEBUG if self._failing else logging.WARNING, "%s: the checkpoint is not saved: %s Until it "
                     "is, a restart applies again what follows the last one saved.", self.pair, error)  # fmt: skip
@@ -287,19 +289,19 @@ class RedisCheckpointWriter(SlaveCheckpointWriter):
         return claimed
 
     def _row(self, checkpoint: Checkpoint) -> Checkpoint:
-        anchor = self._anchor or checkpoint
-        return replace(checkpoint, position=anchor.position, target=anchor.target, slice_key=anchor.slice_key)
+        fallback = self._fallback or checkpoint
+        return replace(checkpoint, position=fallback.position, target=fallback.target, slice_key=fallback.slice_key)
 
-    def _anchored(self, checkpoint: Checkpoint) -> Checkpoint:
-        self._anchor, self._next_anchor = checkpoint, None
-        self._anchored_at = time.monotonic()
+    def _set_fallback(self, checkpoint: Checkpoint) -> Checkpoint:
+        self._fallback, self._next_fallback = checkpoint, None
+        self._fallback_at = time.monotonic()
         return checkpoint
 
     def _save_due(self) -> bool:
         return time.monotonic() >= self._saved_at + self.interval
 
-    def _anchor_due(self) -> bool:
-        return time.monotonic() >= self._anchored_at + ANCHOR_INTERVALS * self.interval
+    def _fallback_due(self) -> bool:
+        return time.monotonic() >= self._fallback_at + FALLBACK_INTERVALS * self.interval
 
 
 def _moved(before: Checkpoint, now: Checkpoint) -> CheckpointMoved:

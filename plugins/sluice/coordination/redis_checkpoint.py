@@ -13,7 +13,10 @@ if old and tonumber(old) and tonumber(old) > tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'anchor', ARGV[2], 'position', ARGV[3], 'changes', ARGV[4])
 return 1
 """
-"""Does nothing if the stored epoch is later: a superseded apply must not overwrite its successor's checkpoint."""
+"""Does nothing if the stored epoch is later: a superseded apply must not overwrite its successor's checkpoint.
+
+The field `anchor` is the fallback position, under the name of earlier releases.
+"""
 
 
 class StoredCheckpoint:
@@ -25,7 +28,7 @@ class StoredCheckpoint:
 
     def write(self, stored: Stored) -> bool:
         """False if an apply with a later epoch has written."""
-        values = (str(stored.epoch), stored.anchor.text(), stored.position.text(), str(stored.changes))
+        values = (str(stored.epoch), stored.fallback.text(), stored.position.text(), str(stored.changes))
         with classified():
             return bool(self.client.eval(_WRITE, 1, self.key, *values))
 

@@ -1,10 +1,10 @@
 """Where an apply continues whose checkpoint is kept in Redis (`checkpoint: redis`). No I/O.
 
 The slave's own row has the epoch, the state and the number of changes, written in the transactions of the data, and an
-older position, the *anchor*. The anchor moves with rare events: a start, a change of the state, a slice, a TRUNCATE or
-a change of a definition, a change that is set aside or applied on request, and every `ANCHOR_INTERVALS`. Redis has the
-newer position. If that is wrong or missing, continuing from the anchor is right: the changes between come again, in
-safe mode, and ITEMS is purged only up to the anchor.
+older position, the *fallback position*. It advances with rare events: a start, a change of the state, a slice, a
+TRUNCATE or a change of a definition, a rejected change or one applied on request, and every `FALLBACK_INTERVALS`. Redis
+has the newer position. If that is wrong or missing, the apply continues from the fallback position: the changes in
+between come again, in safe mode, and ITEMS is purged only up to the fallback position.
 """
 
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from sluice.counted import counted
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.position import Position
 
-ANCHOR_INTERVALS = 20
-"""The highest number of checkpoint intervals between two anchors: ten minutes, if an interval is 30 s."""
+FALLBACK_INTERVALS = 20
+"""The highest number of checkpoint intervals between two fallback positions: ten minutes, if an interval is 30 s."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Stored:
 
     epoch: int
     """The epoch of the apply that wrote it."""
-    anchor: Position
+    fallback: Position
     """The position in the slave's row when it was written."""
     position: Position
     changes: int
@@ -55,6 +55,6 @@ def _doubt(row: Checkpoint, stored: Stored | None) -> str:
     if stored.epoch < row.epoch:
         return f"the checkpoint in Redis is of epoch {stored.epoch}, the slave's is {row.epoch}: an old one came back"
     # By their texts, clock included: a position taken anew may equal an old one on a quiet master.
-    if row.position is None or row.catching_up or stored.anchor.text() != row.position.text():
+    if row.position is None or row.catching_up or stored.fallback.text() != row.position.text():
         return "the slave's own row is newer than the checkpoint in Redis"
     return ""

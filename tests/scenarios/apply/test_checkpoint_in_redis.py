@@ -1,7 +1,7 @@
-"""`checkpoint: redis` on real servers: whatever becomes of the checkpoint in Redis, the slave ends right.
+"""`checkpoint: redis` on real servers: whatever happens to the checkpoint in Redis, the slave ends equal.
 
-The apply writes to Redis at its start, at its end and once a minute here, so that what a test takes from Redis and puts
-back is what a kill -9, a fail-over or an old dump would leave.
+The apply writes to Redis at its start, at its end and once a minute here. So a test can take the checkpoint from Redis
+and put it back to get the state after a kill -9, a fail-over or from an old dump.
 """
 
 import re
@@ -50,7 +50,7 @@ def stored(pair: Rig) -> StoredCheckpoint:
 
 
 def take(pair: Rig) -> dict[str, str]:
-    """All that Redis holds of the checkpoint."""
+    """What Redis has of the checkpoint."""
     return redis_store.connect(pair.redis_url).hgetall(KEY)  # type: ignore[return-value]
 
 
@@ -68,30 +68,30 @@ def position_in_redis(pair: Rig) -> Position:
 
 
 def waiting(pair: Rig) -> int:
-    """Changes of rows in ITEMS."""
+    """The number of row changes in ITEMS."""
     row = pair.master.execute("SELECT count(*) FROM public.demo_items WHERE tablename = 't' AND content IS NOT NULL")
     (number,) = row.fetchone()  # type: ignore[misc]
     return int(number)
 
 
 def current(pair: Rig) -> None:
-    """One life of an apply, up to where the master stands. It ends well."""
+    """Runs an apply from its start to a normal end at the master's current position."""
     with pair.apply() as running:
         pair.await_applied(running)
 
 
 def test_the_position_goes_to_redis_and_not_to_the_slave(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE)
-    anchor = pair.checkpoint.position
+    fallback = pair.checkpoint.position
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a'), (2, 'b')")
         pair.await_applied(running)
         assert pair.differences() == {}
-        assert (pair.checkpoint.position, pair.checkpoint.changes) == (anchor, 2)
-        assert position_in_redis(pair) == anchor, "the next write is due in a minute"
+        assert (pair.checkpoint.position, pair.checkpoint.changes) == (fallback, 2)
+        assert position_in_redis(pair) == fallback, "the next write is due in a minute"
         assert "in Redis, every 60 s" in running.loop.checkpoints.explain()
-    assert position_in_redis(pair) != anchor, "written at shutdown"
-    assert pair.checkpoint.position == anchor
+    assert position_in_redis(pair) != fallback, "written at shutdown"
+    assert pair.checkpoint.position == fallback
     current(pair)
     assert pair.checkpoint.changes == 2, "nothing comes again after a clean stop"
 
@@ -127,7 +127,7 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("shape", AGAIN)
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
-    """Each time the checkpoint falls back by one transaction, by two, or to the very first."""
+    """Each time the checkpoint falls back by one transaction, by two, or to the first one."""
     pair = kept(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
     left: list[dict[str, str]] = []
@@ -177,23 +177,23 @@ def test_an_emptied_redis_costs_time_and_nothing_else(
 
 
 def test_an_emptied_redis_after_a_purge_has_lost_nothing(kept: Callable[..., Rig]) -> None:
-    """ITEMS is purged behind the slave's own position: what may have to come again is still there."""
+    """ITEMS is purged behind the slave's own position: changes that may come again are kept."""
     pair = kept(TABLE)
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a'), (2, 'b')")
         pair.await_applied(running)
         applied = running.loop.seen
-    anchor = pair.checkpoint.position
-    assert anchor is not None
+    fallback = pair.checkpoint.position
+    assert fallback is not None
     assert applied is not None
-    purge.purge(pair.master, pair.pair.prefix, "public", [applied, anchor])
+    purge.purge(pair.master, pair.pair.prefix, "public", [applied, fallback])
     assert waiting(pair) == 2
     redis_store.connect(pair.redis_url).flushall()
     current(pair)
     current(pair)
-    anchor = pair.checkpoint.position
-    assert anchor is not None
-    assert purge.purge(pair.master, pair.pair.prefix, "public", [anchor]) == 2
+    fallback = pair.checkpoint.position
+    assert fallback is not None
+    assert purge.purge(pair.master, pair.pair.prefix, "public", [fallback]) == 2
     assert waiting(pair) == 0
     redis_store.connect(pair.redis_url).flushall()
     pair.master.execute("DELETE FROM public.t WHERE id = 1")
@@ -204,7 +204,7 @@ def test_an_emptied_redis_after_a_purge_has_lost_nothing(kept: Callable[..., Rig
 def test_a_redis_dump_of_an_earlier_life_is_recognised_by_its_epoch(
     kept: Callable[..., Rig], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A real dump file, put back under a stopped server."""
+    """A real dump file, restored into a stopped server."""
     server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
     server.start(die_with_parent=True)
     try:
@@ -233,7 +233,7 @@ def test_a_redis_dump_of_an_earlier_life_is_recognised_by_its_epoch(
 
 
 def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: Path) -> None:
-    """The apply stops, and goes on from what is known once Redis is back, empty."""
+    """The apply stops, and goes on from the slave's own position when Redis is back, empty."""
     server = RedisServer(tmp_path / "redis", settings={"appendonly": "no"})
     server.start(die_with_parent=True)
     try:
@@ -259,7 +259,7 @@ def test_redis_killed_under_a_running_apply(kept: Callable[..., Rig], tmp_path: 
 def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
     kept: Callable[..., Rig], epochs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis says what the slave no longer has: going on from there would lose it for ever."""
+    """Redis has a position whose changes the slave has lost; to go on from it would lose them for ever."""
     pair = kept(TABLE)
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
@@ -312,18 +312,18 @@ def test_an_overtaken_apply_does_not_overwrite_its_successors_checkpoint(kept: C
 
 
 def test_definitions_never_come_again(kept: Callable[..., Rig]) -> None:
-    """They move the slave's own position with them: names that changed places twice would end wrong."""
+    """The slave's own position moves with them: names that are exchanged twice would end wrong."""
     pair = kept("CREATE TABLE public.t (id int PRIMARY KEY, a text, b text)")
     with pair.apply() as running:
         before = take(pair)
         pair.master.execute("INSERT INTO public.t VALUES (1, 'text', '2')")
         pair.await_applied(running)
         assert pair.checkpoint.position is not None
-        anchor = pair.checkpoint.position
+        fallback = pair.checkpoint.position
         pair.master.execute("ALTER TABLE public.t RENAME COLUMN a TO c; ALTER TABLE public.t RENAME COLUMN b TO a")
         pair.master.execute("UPDATE public.t SET a = 3; ALTER TABLE public.t ALTER COLUMN a TYPE int USING a::int")
         pair.await_applied(running)
-        assert pair.checkpoint.position != anchor
+        assert pair.checkpoint.position != fallback
         pair.master.execute("UPDATE public.t SET a = a + 1")
         pair.master.execute("ALTER TABLE public.t DROP COLUMN c")
         pair.await_applied(running)
@@ -334,7 +334,7 @@ def test_definitions_never_come_again(kept: Callable[..., Rig]) -> None:
 
 
 def test_slices_are_on_the_slave(kept: Callable[..., Rig]) -> None:
-    """A reader is told that the slave is between two states of the master, and no slice comes again."""
+    """A reader learns from the slave that it is between two states of the master; no slice comes again."""
     pair = kept(TABLE, batch=21_000)
     pair.master.execute("INSERT INTO public.t SELECT g, 'a' FROM generate_series(1, 90000) g")
     before = None
@@ -372,8 +372,8 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("lost", ["an old one came back", "Redis was emptied"])
 @pytest.mark.parametrize("decision", ["none", "dropped", "applied by force"])
-def test_what_was_decided_about_a_change_set_aside_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:
-    """Row 2 belongs to another hand; row 7 was refused, is gone on the master, and is wanted all the same."""
+def test_a_decision_about_a_reject_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:
+    """Somebody else inserted row 2. Row 7 was refused and is deleted on the master; a person applies it anyway."""
     pair = kept("CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)", policy="reject", interval=0.3)
     pair.master.execute("INSERT INTO public.t SELECT g, 'a', g FROM generate_series(1, 5) g")
     rejects = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1")
@@ -449,7 +449,7 @@ def test_foreign_keys_that_act_are_refused(kept: Callable[..., Rig]) -> None:
 
 
 def test_an_initial_update_voids_the_checkpoint_in_redis(kept: Callable[..., Rig]) -> None:
-    """Also where it begins at the very transaction of the slave's former position."""
+    """Also if it begins exactly at the slave's former position."""
     pair = kept(TABLE)
     first = pair.checkpoint.position
     assert first is not None

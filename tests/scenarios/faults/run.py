@@ -18,7 +18,7 @@ from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.reload import Reload
 from tests.scenarios.faults.servers import Servers
-from tests.scenarios.faults.writer import ANCHORING, HistoryWriter, cast, events
+from tests.scenarios.faults.writer import MOVING_FALLBACK, HistoryWriter, cast, events
 
 DRAIN_SECONDS = 420.0
 LOADED_CHANGES = 5_000
@@ -26,7 +26,7 @@ LOADED_CHANGES = 5_000
 
 
 class RunFailed(AssertionError):
-    """A run found something. The message says what, what had struck, and how to do it again."""
+    """A run found something. The message has the finding, the strikes, and how to repeat the run."""
 
     def __init__(self, plan: Plan, happened: list[str], findings: list[str], folder: Path):
         shown = "\n  ".join(findings)
@@ -40,7 +40,7 @@ class RunFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Result:
-    """A run without findings, in figures."""
+    """The figures of a run without findings."""
 
     seed: int
     seconds: float
@@ -91,7 +91,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
 
         def calm() -> None:
             for writer in writers:
-                if writer.profile in ANCHORING:
+                if writer.profile in MOVING_FALLBACK:
                     writer.stop()
 
         def enough_rows() -> bool:
@@ -171,7 +171,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
 
 
 def _few(findings: list[str]) -> list[str]:
-    """The first ones: one mistake is often found in everything that comes after it."""
+    """The first findings: one mistake is often found in everything that comes after it."""
     return [*findings[:4], *([f"… and {len(findings) - 4} more like these"] if len(findings) > 4 else [])]
 
 

@@ -29,7 +29,7 @@ RARE_TABLE_DDL, RARE_PARTITION_DDL = replace(TABLE_DDL, pause=(2.0, 6.0)), repla
 RARE = (SHORT, SHORT, SHORT, SLOW, BULK, RARE_TABLE_DDL, RARE_PARTITION_DDL)
 """Where the checkpoint is kept in Redis: after TRUNCATE and a change of a definition it goes to the slave as well, and
 then little comes again."""
-ANCHORING = (RARE_TABLE_DDL, RARE_PARTITION_DDL, BULK)
+MOVING_FALLBACK = (RARE_TABLE_DDL, RARE_PARTITION_DDL, BULK)
 """Those, and who writes so much that it goes in slices."""
 RARE_BULK, LABELLER = replace(BULK, pause=(2.0, 5.0)), replace(PARTITION_DDL, operations=(label,), pause=(1.0, 3.0))
 FOR_MARIADB = (SHORT, SHORT, SLOW, RARE_BULK, RARE_TABLE_DDL, LABELLER)
@@ -37,19 +37,19 @@ FOR_MARIADB = (SHORT, SHORT, SLOW, RARE_BULK, RARE_TABLE_DDL, LABELLER)
 
 
 def cast(plan: Plan) -> tuple[Profile, ...]:
-    """Who writes in a run."""
+    """The writers of a run."""
     if plan.mariadb:
         return FOR_MARIADB
     return RARE if plan.kept == "redis" else CAST
 
 
 def events(plan: Plan) -> frozenset[str]:
-    """What must happen in a run."""
+    """The events that must happen in a run."""
     return EVENTS - {PARTITION_GONE} if plan.mariadb else EVENTS
 
 
 class DigestedWork(Work):
-    """Keeps account of what it changes of each table's digest."""
+    """Records its changes of each table's digest."""
 
     def __init__(self, connection: psycopg.Connection[Any], number: int, *, durable: bool):
         super().__init__(connection, number)
