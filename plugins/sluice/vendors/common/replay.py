@@ -7,19 +7,31 @@ the statements.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from sluice.database.apply import PLAIN_REPLAY, DisplacedRow, Replayed, ReplayOptions
-from sluice.database.conflicts import Conflict, Drift, RuleUndecidable, decide, rows_found
-from sluice.database.errors import StatementFailed
+from sluice.database.conflicts import Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
+from sluice.database.errors import StatementFailed, UniqueViolation
 from sluice.database.session import Session
-from sluice.model.change import RowChange
+from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import ConflictRule, Winner, already_applied
 from sluice.model.reject import Rejected
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 
 T = TypeVar("T", bound=SlaveTable)  # type: ignore[type-arg]
+
+
+@dataclass
+class Statement:
+    """A statement of a change, with its parameters."""
+
+    text: str
+    values: dict[str, Any] = field(default_factory=dict)
+    counted: bool = False
+    """Whether it must change one row."""
+    otherwise: "Statement | None" = None
+    """The statement that is run if it changed none."""
 
 
 class Replayer(ABC, Generic[T]):
@@ -32,12 +44,25 @@ class Replayer(ABC, Generic[T]):
     # What each vendor implements
 
     @abstractmethod
-    def execute(self, change: RowChange, target: T, *, safe: bool, images: bool) -> None:
-        """Applies one change. `images`: the slave's row must have the old image's values. Raises `Conflict`."""
+    def run(self, statement: Statement) -> int:
+        """Runs a statement; returns how many rows it changed. Raises `StatementFailed`."""
 
     @abstractmethod
-    def overwrite(self, change: RowChange, target: T) -> None:
-        """Gives the row the change's values, and deletes no other row. Raises `Conflict`."""
+    def strict(self, change: RowChange, target: T, *, images: bool) -> list[Statement]:
+        """The statements in normal mode. `images`: the slave's row must have the old image's values. Raises
+        `ColumnMissing`."""
+
+    @abstractmethod
+    def idempotent(self, change: RowChange, target: T) -> list[Statement]:
+        """The statements in safe mode, after which the row is as the change says. Raises `ColumnMissing`."""
+
+    def overwriting(self, change: RowChange, target: T) -> list[Statement]:
+        """The statements that give the row the change's values, and delete no other row."""
+        return self.idempotent(change, target)
+
+    @abstractmethod
+    def refused(self, change: RowChange, target: T, error: StatementFailed) -> Exception:
+        """The conflict that the server's error means, unless it is about a unique value; else the error."""
 
     @abstractmethod
     def displaced(self, change: RowChange, target: T) -> list[DisplacedRow]:
@@ -107,7 +132,25 @@ class Replayer(ABC, Generic[T]):
         if options.safe and change.key:
             for each in self.displaced(change, target):
                 done.displaced[each.table, each.key] = each
-        self.execute(change, target, safe=options.safe, images=change.table in options.images)
+        images = change.table in options.images
+        statements = self.idempotent(change, target) if options.safe else self.strict(change, target, images=images)
+        for statement in statements:
+            if self._run(statement, change, target) != 1 and statement.counted:
+                raise self.drift(change, target, images)
+
+    def _run(self, statement: Statement, change: RowChange, target: T) -> int:
+        """How many rows the statement changed. Raises `Conflict`."""
+        try:
+            rows = self.run(statement)
+            if rows == 0 and statement.otherwise is not None:
+                self.run(statement.otherwise)
+        except UniqueViolation as error:
+            if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
+                raise Drift(change.table, change.shown, str(change.action), "none", "one") from None
+            raise ValueTaken(change, target.reason_shown(error)) from None
+        except StatementFailed as error:
+            raise self.refused(change, target, error) from None
+        return rows
 
     def _resolve(self, change: RowChange, problem: Conflict, options: ReplayOptions) -> list[Rejected]:
         rule = options.rules.get(change.table)
@@ -118,7 +161,9 @@ class Replayer(ABC, Generic[T]):
         """Gives the slave's row the change's values, or returns why that is not possible."""
         try:
             with self.connection.transaction():
-                self.overwrite(change, self.targets[change.table])
+                target = self.targets[change.table]
+                for statement in self.overwriting(change, target):
+                    self._run(statement, change, target)
         except Conflict as refused:
             return refused
         return None

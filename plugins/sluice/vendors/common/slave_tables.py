@@ -1,4 +1,4 @@
-"""The slave's tables as changes are applied to them: read once a session and table."""
+"""The slave's tables, for applying changes to them: read once a session and table."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ C = TypeVar("C", bound=ReadColumn)
 
 
 @dataclass(frozen=True)
-class SlaveTable(ColumnsByName[C]):
+class SlaveTable(ColumnsByName[C], ABC):
     """A table of the slave."""
 
     shape: TableShape
@@ -86,6 +86,10 @@ class SlaveTable(ColumnsByName[C]):
     @property
     def table(self) -> TableName:
         return self.shape.table
+
+    @abstractmethod
+    def reason_shown(self, error: BaseException) -> str:
+        """The server's message, without masked values."""
 
     def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The part of a row that a statement may write: no generated columns. Raises `ColumnMissing`."""
@@ -119,7 +123,7 @@ class KnownTables(ABC, Generic[M]):
 
     @abstractmethod
     def load(self, tables: Iterable[TableName]) -> None:
-        """Reads those not known yet. Raises `SlaveTableMissing`."""
+        """Reads the tables that are not known yet. Raises `SlaveTableMissing`."""
 
     @abstractmethod
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
@@ -183,7 +187,7 @@ class SlaveTables(KnownTables[T]):
         return [own.key for own in keys if own.key.child in wanted]
 
     def connected(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
-        """The tables of `among` that foreign keys connect with `table`, also through other tables; with itself."""
+        """The table, and those of `among` that foreign keys connect with it, also through other tables."""
         wanted = list(among)
         links = [(key.child, key.parent) for key in self.foreign_keys(wanted)]
         connected, more = {table}, True

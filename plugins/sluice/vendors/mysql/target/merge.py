@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, ValueUnfit, rows_found
-from sluice.database.errors import DatabaseError, StatementFailed, UniqueViolation
+from sluice.database.errors import StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -46,7 +46,7 @@ class _Set(common.RowSet[SlaveTable]):
 
     @property
     def match(self) -> str:
-        """The row is under its key, and as it was."""
+        """The condition that the row has its key, and its old values."""
         images = "".join(f" AND t.{own.quoted} <=> s.{place}" for own, place in self.former)
         return self.same_key + images
 
@@ -79,7 +79,7 @@ class Merger(common.Merger[_Set]):
             return
         self.targets.load(change.table for change in wanted)
         # Staging outside of the savepoint: temporary tables come and go without a commit.
-        sets = [found for number, change in enumerate(wanted) for found in self._sets(change, number, safe)]
+        sets = [one for number, change in enumerate(wanted) for one in self._sets(change, number, safe)]
         try:
             with self.session.transaction():
                 self.apply(sets, safe, self._anew(sets, safe))
@@ -136,9 +136,9 @@ class Merger(common.Merger[_Set]):
             # A statement with a limit joins no tables; the values stay in the server.
             where = f"WHERE s.row_no = {number}"
             self.session.run(f"SELECT {places} INTO {variables} FROM {each.rows.place} s {where}")
-            found = self.session.run(f"DELETE FROM {each.target.place} WHERE {match} LIMIT {copies}")
-            if found.rowcount != copies:
-                raise _Trouble(each, None, found.rowcount)
+            deleted = self.session.run(f"DELETE FROM {each.target.place} WHERE {match} LIMIT {copies}")
+            if deleted.rowcount != copies:
+                raise _Trouble(each, None, deleted.rowcount)
 
     def update(self, each: _Set) -> None:
         sets = ", ".join(f"t.{name} = s.{place}" for name, place in each.values())
@@ -157,8 +157,10 @@ class Merger(common.Merger[_Set]):
         same = " AND ".join(f"t.{quoted(name)} = s.{place}" for name, place in key.items())
         for index in each.target.uniques_beside(each.key):
             equal = " AND ".join(f"t.{quoted(name)} = s.c{each.columns.index(name) + 1}" for name in index.columns)
-            look = f"SELECT 1 FROM {each.target.place} t JOIN {each.rows.place} s ON {equal} WHERE NOT ({same}) LIMIT 1"
-            if set(index.columns) <= set(each.columns) and self.session.run(look).fetchone():
+            query = (
+                f"SELECT 1 FROM {each.target.place} t JOIN {each.rows.place} s ON {equal} WHERE NOT ({same}) LIMIT 1"
+            )
+            if set(index.columns) <= set(each.columns) and self.session.run(query).fetchone():
                 raise Collision(each.target.table, f"another row has a unique value ({index.name})", unique=True)
         columns = ", ".join(name for name, _ in each.values())
         places = ", ".join(f"s.{place}" for _, place in each.values())
@@ -178,11 +180,11 @@ class Merger(common.Merger[_Set]):
 
     def _run(self, each: _Set, text: str, *, counted: bool = False) -> None:
         try:
-            found = self.session.run(text)
+            result = self.session.run(text)
         except StatementFailed as error:
             raise _Trouble(each, error) from None
-        if counted and found.rowcount != each.rows.expected:
-            raise _Trouble(each, None, found.rowcount)
+        if counted and result.rowcount != each.rows.expected:
+            raise _Trouble(each, None, result.rowcount)
 
     # When it went wrong
 
@@ -192,20 +194,14 @@ class Merger(common.Merger[_Set]):
         if error is None:
             return self._drift(each, trouble.count)
         if isinstance(error, UniqueViolation):
-            there = self._already_there(sets, each) if each.kind == "inserts" and each.key and not safe else None
-            return there or Collision(table, self._shown_reason(each, error), unique=True)
+            drift = self._already_there(sets, each) if each.kind == "inserts" and each.key and not safe else None
+            return drift or Collision(table, each.target.reason_shown(error), unique=True)
         if refusal(error).number in OF_ROWS:
-            return ValueUnfit(table, self._shown_reason(each, error))
+            return ValueUnfit(table, each.target.reason_shown(error))
         return error
 
-    def _shown_reason(self, each: _Set, error: DatabaseError) -> str:
-        refused = refusal(error)
-        if each.target.hidden:
-            return f"error {refused.number}; its text may hold values of masked columns"
-        return refused.text
-
     def _already_there(self, sets: Sequence[_Set], each: _Set) -> Drift | None:
-        """The row that an insert found in its place, which no earlier step would have taken."""
+        """The drift of an insert whose row exists already, unless an earlier step deletes that row."""
         goes = [other for other in sets if other.target is each.target and other.kind in ("deletes", "moves")]
         alone = ""
         for number, other in enumerate(goes):
@@ -216,7 +212,7 @@ class Merger(common.Merger[_Set]):
         return Drift(each.target.table, row, "INSERT", "none", "one") if row is not None else None
 
     def _drift(self, each: _Set, count: int) -> Drift:
-        """Which row it is that is not as it should be."""
+        """The row that is not as it should be."""
         table, action = each.target.table, common.ACTIONS[each.kind]
         if each.key:
             row = self._key_of(each, f"LEFT JOIN {each.target.place} t ON {each.same_key} WHERE {self._absent(each)}")
@@ -236,7 +232,7 @@ class Merger(common.Merger[_Set]):
         return f"t.{quoted(each.key[0])} IS NULL"
 
     def _key_of(self, each: _Set, rest: str) -> dict[str, str | None] | None:
-        """The key of the first staged row that meets a condition."""
+        """The key of the first staged row that satisfies a condition."""
         own = [
             ColumnTexts(place, each.target.column(name).type)
             for name, place in zip(each.key, each.key_places, strict=True)

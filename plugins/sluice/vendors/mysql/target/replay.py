@@ -1,46 +1,34 @@
-"""Changes applied one by one in REPL_KEY order, in the caller's transaction.
+"""The statements of MySQL and MariaDB that apply changes one by one, for `sluice.vendors.common.replay`.
 
-For windows whose net changes collide (`merge.Collision`), and for the policies of `on_conflict`: `reject` sets aside
-each change that does not fit, `overwrite` is safe mode.
-
-| change | normal mode, each must touch one row | safe mode |
+| change | normal mode, each must change one row | safe mode |
 |---|---|---|
 | INSERT | INSERT | REPLACE |
-| UPDATE | UPDATE by key and, where they are known, former values | DELETE by the old key, REPLACE |
-| DELETE | DELETE, likewise | DELETE by key |
+| UPDATE | UPDATE by key and by known old values | DELETE by the old key, REPLACE |
+| DELETE | DELETE by key and by known old values | DELETE by key |
 
-REPLACE deletes every row that holds a unique value of the new one. Those of another key are found before, and named in
-`displaced`: the caller restores those that the master has. A table with columns of its own gets UPDATE, and INSERT
-where no row is there, in place of REPLACE, which would forget them. A row without a key is named by all its columns,
-and one copy is meant.
+REPLACE deletes every row that has a unique value of the new one. Those of another key are deleted before, and
+returned as `displaced`: the caller restores those that the master has. A table with columns of its own gets UPDATE,
+or INSERT if there is no row, instead of REPLACE, which would lose the values of these columns. A row without a key is
+identified by all its columns, and one copy is changed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from sluice.database.apply import DisplacedRow
-from sluice.database.conflicts import ChangeRefused, Drift, ValueTaken, ValueUnfit
+from sluice.database.conflicts import ChangeRefused, ValueUnfit
 from sluice.database.digests import Texts
-from sluice.database.errors import StatementFailed, UniqueViolation
+from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
 from sluice.vendors.common import replay
+from sluice.vendors.common.replay import Statement
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.errors import OF_ROWS, refusal
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 
 _REFUSED = (1644, 3819, 4025, 1451, 1452)
 """By a trigger's signal, a check, a foreign key."""
-
-
-@dataclass
-class Statement:
-    """A text and its parameters."""
-
-    text: str
-    values: dict[str, str | None] = field(default_factory=dict)
-    counted: bool = False
-    """It must touch one row."""
 
 
 class _Words:
@@ -81,19 +69,63 @@ class Replayer(replay.Replayer[SlaveTable]):
         super().__init__(connection, targets)
         self.session = native(connection)
 
-    def execute(self, change: RowChange, target: SlaveTable, *, safe: bool, images: bool) -> None:
-        for statement in safe_statements(change, target) if safe else strict(change, target, images=images):
-            if self._do(statement, change, target) != 1 and statement.counted:
-                raise self.drift(change, target, images)
+    def run(self, statement: Statement) -> int:
+        return self.session.run(statement.text, statement.values).rowcount
 
-    def overwrite(self, change: RowChange, target: SlaveTable) -> None:
+    def strict(self, change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:
+        words = _Words(target)
+        if change.action is Action.INSERT:
+            return [Statement(f"INSERT INTO {_place(target)} {words.row(change.new)}", words.values, counted=True)]
+        old = change.old if images or not change.key else change.key_of(change.old)
+        old = {name: text for name, text in old.items() if not target.column(name).generated or name in change.key}
+        limit = "" if change.key else " LIMIT 1"
+        if change.action is Action.DELETE:
+            return [_delete(target, old, counted=True, limit=limit)]
+        text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(old)}{limit}"
+        return [Statement(text, words.values, counted=True)]
+
+    def idempotent(self, change: RowChange, target: SlaveTable) -> list[Statement]:
+        if not change.key:
+            return _safe_keyless(change, target)
+        if change.action is Action.DELETE:
+            return [_delete(target, change.key_of(change.old), counted=False)]
+        new_key = change.key_of(change.new)
+        moved = bool(change.old) and change.key_of(change.old) != new_key
+        if change.partial:
+            # Columns that the change omits keep their values; a missing row cannot be inserted.
+            renamed = [_rename(target, change.key_of(change.old), new_key)] if moved else []
+            words = _Words(target)
+            text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
+            return [*renamed, Statement(text, words.values, counted=True)]
+        if target.has_own(tuple(change.new)):
+            # The row with the old key, if any, gets the new key and keeps its own columns.
+            statements = [_rename(target, change.key_of(change.old), new_key)] if moved else []
+            words, more = _Words(target), _Words(target)
+            update = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
+            row = more.row(change.new)
+            names, values = row.split(" VALUES ", 1)
+            insert = (
+                f"INSERT INTO {_place(target)} {names} SELECT {values[1:-1]} FROM (SELECT 1 AS one) AS once "
+                f"WHERE NOT EXISTS (SELECT 1 FROM {_place(target)} WHERE {more.equal(new_key)})"
+            )
+            return [*statements, Statement(update, words.values), Statement(insert, more.values)]
+        words = _Words(target)
+        put = Statement(f"REPLACE INTO {_place(target)} {words.row(change.new)}", words.values)
+        if change.action is Action.UPDATE:
+            return [_delete(target, change.key_of(change.old), counted=False), put]
+        return [put]
+
+    def overwriting(self, change: RowChange, target: SlaveTable) -> list[Statement]:
         if target.has_own(tuple(change.new)) or not change.new:
-            statements = safe_statements(change, target)
-        else:
-            statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
-            statements += strict(replace(change, action=Action.INSERT), target, images=False)
-        for statement in statements:
-            self._do(statement, change, target)
+            return self.idempotent(change, target)
+        statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
+        return statements + self.strict(replace(change, action=Action.INSERT), target, images=False)
+
+    def refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
+        reason, number = target.reason_shown(error), refusal(error).number
+        if number in _REFUSED:
+            return ChangeRefused(change, reason)
+        return ValueUnfit(change.table, reason) if number in OF_ROWS else error
 
     def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
         if not change.new:
@@ -112,8 +144,7 @@ class Replayer(replay.Replayer[SlaveTable]):
                 shown = tuple(target.column(name).shown(text) for name, text in zip(change.key, row, strict=True))
                 displaced[shown] = DisplacedRow(change, shown)
         for each in displaced.values():
-            statement = _delete(target, each.row, counted=False)
-            self.session.run(statement.text, statement.values)
+            self.run(_delete(target, each.row, counted=False))
         return list(displaced.values())
 
     def count(self, target: SlaveTable, row: Mapping[str, str | None]) -> int:
@@ -146,73 +177,6 @@ class Replayer(replay.Replayer[SlaveTable]):
                 values[name] = (target.column(name).shown(now), former[name])
         return values
 
-    def _do(self, statement: Statement, change: RowChange, target: SlaveTable) -> int:
-        """How many rows the statement touched. Raises `Conflict`."""
-        try:
-            return self.session.run(statement.text, statement.values).rowcount
-        except StatementFailed as error:
-            raise self._refused(change, target, error) from None
-
-    def _refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
-        refused = refusal(error)
-        reason = (
-            f"error {refused.number}; its text may hold values of masked columns" if target.hidden else refused.text
-        )
-        if isinstance(error, UniqueViolation):
-            if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
-                return Drift(change.table, change.shown, str(change.action), "none", "one")
-            return ValueTaken(change, reason)
-        if refused.number in _REFUSED:
-            return ChangeRefused(change, reason)
-        return ValueUnfit(change.table, reason) if refused.number in OF_ROWS else error
-
-
-def strict(change: RowChange, target: SlaveTable, *, images: bool) -> list[Statement]:
-    """Normal mode. `images`: the row must also look as the master's did. Raises `ColumnMissing`."""
-    words = _Words(target)
-    if change.action is Action.INSERT:
-        return [Statement(f"INSERT INTO {_place(target)} {words.row(change.new)}", words.values, counted=True)]
-    old = change.old if images or not change.key else change.key_of(change.old)
-    old = {name: text for name, text in old.items() if not target.column(name).generated or name in change.key}
-    limit = "" if change.key else " LIMIT 1"
-    if change.action is Action.DELETE:
-        return [_delete(target, old, counted=True, limit=limit)]
-    text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(old)}{limit}"
-    return [Statement(text, words.values, counted=True)]
-
-
-def safe_statements(change: RowChange, target: SlaveTable) -> list[Statement]:
-    """Safe mode: afterwards the row is as the change says. Raises `ColumnMissing`."""
-    if not change.key:
-        return _safe_keyless(change, target)
-    if change.action is Action.DELETE:
-        return [_delete(target, change.key_of(change.old), counted=False)]
-    new_key = change.key_of(change.new)
-    moved = bool(change.old) and change.key_of(change.old) != new_key
-    if change.partial:
-        # What it does not name stays as it is; a row that is not there is not made up.
-        renamed = [_rename(target, change.key_of(change.old), new_key)] if moved else []
-        words = _Words(target)
-        text = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
-        return [*renamed, Statement(text, words.values, counted=True)]
-    if target.has_own(tuple(change.new)):
-        # Where the old key's row is there it takes the new key, with the columns of its own.
-        statements = [_rename(target, change.key_of(change.old), new_key)] if moved else []
-        words, more = _Words(target), _Words(target)
-        update = f"UPDATE {_place(target)} SET {words.sets(change.new)} WHERE {words.equal(new_key)}"
-        row = more.row(change.new)
-        names, values = row.split(" VALUES ", 1)
-        insert = (
-            f"INSERT INTO {_place(target)} {names} SELECT {values[1:-1]} FROM (SELECT 1 AS one) AS once "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {_place(target)} WHERE {more.equal(new_key)})"
-        )
-        return [*statements, Statement(update, words.values), Statement(insert, more.values)]
-    words = _Words(target)
-    put = Statement(f"REPLACE INTO {_place(target)} {words.row(change.new)}", words.values)
-    if change.action is Action.UPDATE:
-        return [_delete(target, change.key_of(change.old), counted=False), put]
-    return [put]
-
 
 def _safe_keyless(change: RowChange, target: SlaveTable) -> list[Statement]:
     statements = []
@@ -230,7 +194,7 @@ def _delete(target: SlaveTable, row: Mapping[str, str | None], *, counted: bool,
 
 
 def _rename(target: SlaveTable, old: Mapping[str, str | None], new: Mapping[str, str | None]) -> Statement:
-    """The row at the old key takes the new one, where that is free."""
+    """Gives the row with the old key the new one, if that is free."""
     words = _Words(target)
     taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {_place(target)}) AS other WHERE {words.equal(new)})"
     text = f"UPDATE {_place(target)} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}"

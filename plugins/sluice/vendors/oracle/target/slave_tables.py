@@ -49,7 +49,6 @@ class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
         return not self.watched and not self.referred
 
     def reason_shown(self, error: BaseException) -> str:
-        """The server's message, without masked values."""
         reason = refusal(error)
         return f"{reason.code}; its text may hold values of masked columns" if self.hidden else reason.text
 
