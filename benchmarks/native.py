@@ -33,7 +33,6 @@ class Native(Side):
             f"CREATE SUBSCRIPTION {NAME} CONNECTION {literal(conninfo)} PUBLICATION {NAME}"
             f" WITH (copy_data = false, create_slot = false, slot_name = {NAME}{given})".encode()
         )
-        self._origin = scalar(self.slave, "SELECT 'pg_' || oid FROM pg_subscription WHERE subname = %s", NAME)
         self.await_that(self._runs, "the subscription runs")
 
     def hold(self) -> None:

@@ -53,12 +53,12 @@ def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
     return _converted(connection, connection.extra_dejson, conn_id, vendor)
 
 
-async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
+async def info_async(conn_id: str, vendor: str) -> ConnectionInfo:
     """The same inside a trigger, without blocking the event loop."""
     try:
         connection = await BaseHook.aget_connection(conn_id)
     except (AirflowNotFoundException, AirflowRuntimeError) as error:
-        # A trigger asks again anyway, so it need not tell a missing connection from a restart of Airflow.
+        # A trigger repeats the query in any case: a missing connection is like a restart of Airflow.
         raise ConnectionsUnavailable(conn_id, str(error)) from error
     return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 

