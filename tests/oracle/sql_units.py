@@ -1,4 +1,4 @@
-"""The files of include/sql/oracle, taken apart into what a parser gets: statements, and those inside of them."""
+"""The statements in the files of include/sql/oracle, and the statements inside them, as texts for a parser."""
 
 import re
 
@@ -30,24 +30,25 @@ _INNER = re.compile(r"q'~(.*?)~'", re.DOTALL)
 
 
 def names() -> list[str]:
-    """The files, without their ending."""
+    """The names of the files, without extension."""
     return sorted(file.stem for file in (sql_files.folder() / FOLDER).glob("*.sql"))
 
 
 def text_of(name: str) -> str:
-    """A file as a person runs it, or as the driver gets it."""
-    text = (sql_files.folder() / FOLDER / f"{name}.sql").read_text(encoding="ascii")
+    """The text of a file as the server gets it: without header comments, with placeholders replaced."""
+    lines = (sql_files.folder() / FOLDER / f"{name}.sql").read_text(encoding="ascii").split("\n")
+    text = "\n".join(line for line in lines if not line.startswith("--"))
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(f"${{{placeholder}}}", value)
     if "%(" not in text:
         return text
-    statement = "\n".join(line for line in text.split("\n") if not line.startswith("--"))
-    names = dict.fromkeys(re.findall(r"%\((\w+)\)s", statement))
-    return native_parameters(statement, names)[0]
+    names = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
+    return native_parameters(text, names)[0]
 
 
 def units(name: str) -> dict[str, str]:
-    """What a parser gets of a file, by a name: the parts between lines with a slash, and the statements inside them."""
+    """The texts of a file for a parser, by a name: the parts between lines with a slash, and the statements inside
+    them."""
     text = NONEDITIONABLE.sub("", _COMMAND.sub("", text_of(name)))
     parts = re.split(r"^/$", text, flags=re.MULTILINE)
     found = [part for part in parts if re.sub(r"--.*", "", part).strip()]
@@ -56,6 +57,6 @@ def units(name: str) -> dict[str, str]:
         found = [f"{part.rstrip()} SELECT sluice_hex(NULL) FROM DUAL;" for part in found]
     if name == "queue_window":
         # A condition, in the shortest query.
-        found = [f"SELECT 1 FROM DEMO_ITEMS i WHERE {part.split(chr(10), 6)[-1].rstrip()};" for part in found]
+        found = [f"SELECT 1 FROM DEMO_ITEMS i WHERE {part.rstrip()};" for part in found]
     inner = [statement + ";" for part in found for statement in _INNER.findall(part)]
     return {f"{name} {number}": text for number, text in enumerate([*found, *inner], 1)}

@@ -1,5 +1,9 @@
--- The tables CHECKPOINT of a database: of those with such a name the ones with its columns. Parameter: here the database.
--- Result: their names, in order. Privileges: any on the tables.
+-- The CHECKPOINT tables of a database, of any prefix: their names end so, and they have all the columns.
+-- Called by: a comparison, on the slave.
+-- Parameter: here, the database.
+-- Result: their names, ordered.
+-- Privileges: any on the tables.
+-- Oldest version: MariaDB 10.6, MySQL 8.0.
 SELECT table_name FROM information_schema.columns
 WHERE table_schema = %(here)s AND table_name LIKE '%%checkpoint'
     AND column_name IN ('slave', 'epoch', 'position', 'target', 'slice_key', 'changes', 'tables')

@@ -1,7 +1,10 @@
--- The columns of tables. Called by: whatever looks at a slave's tables. Placeholder: ${tables} the condition on
--- table_schema and table_name. Parameters: those of ${tables}. Views have none here.
--- Result: database, table, column, type, position, YES where it may be NULL, default, extras, collation.
+-- The columns of tables, not of views.
+-- Called by: sluice.vendors.mysql.catalog.
+-- Placeholder: ${tables} the condition on table_schema and table_name.
+-- Parameters: those of ${tables}.
+-- Result: database, table, column, type, position, YES if it may be NULL, default, extras, collation.
 -- Privileges: any on the tables.
+-- Oldest version: MariaDB 10.6, MySQL 8.0.
 SELECT table_schema, table_name, column_name, column_type, ordinal_position, is_nullable, column_default, extra,
        collation_name
 FROM information_schema.columns

@@ -1,7 +1,11 @@
--- The indexes of tables, a row a column. Called by: whatever looks at a slave's tables. Placeholder: ${tables} the condition
--- on table_schema and table_name. Parameters: those of ${tables}.
--- Result: database, table, index, whether it is unique, column (NULL: an expression), how many characters of it
---   (NULL: all). Privileges: any on the tables.
+-- The indexes of tables, one row a column.
+-- Called by: sluice.vendors.mysql.catalog.
+-- Placeholder: ${tables} the condition on table_schema and table_name.
+-- Parameters: those of ${tables}.
+-- Result: database, table, index, unique bool, column (NULL: an expression), number of its indexed characters (NULL:
+--   all).
+-- Privileges: any on the tables.
+-- Oldest version: MariaDB 10.6, MySQL 8.0.
 SELECT table_schema, table_name, index_name, NOT non_unique, column_name, sub_part
 FROM information_schema.statistics
 WHERE ${tables}

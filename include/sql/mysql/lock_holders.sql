@@ -1,6 +1,9 @@
--- Which transactions are older than the wait for a lock that has just ended in vain: one of them may hold it.
--- Called by: a session whose wait is over. Result: number of the session, user, host, when it began (UTC); three at most.
--- Privileges: PROCESS. Oldest version: MariaDB 10.6, MySQL 8.0.
+-- The transactions that are older than a wait for a lock that has just timed out: one of them may hold the lock.
+-- Called by: a session whose wait timed out.
+-- Parameters: none.
+-- Result: number of the session, user, host, start (UTC); at most three rows.
+-- Privileges: PROCESS.
+-- Oldest version: MariaDB 10.6, MySQL 8.0.
 SELECT t.trx_mysql_thread_id, COALESCE(p.user, '?'), COALESCE(p.host, '?'), CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00')
 FROM information_schema.innodb_trx t
 LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id

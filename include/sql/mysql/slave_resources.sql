@@ -1,8 +1,11 @@
--- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, LOCKS. One statement after another, each ends
--- with a semicolon at the end of a line; all may be repeated.
+-- The tables that Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, LOCKS.
 -- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
--- gate. Placeholders: ${prefix} e.g. demo_; ${schema} the database, quoted; ${collation}: one that tells every two texts apart.
--- Privileges: CREATE. Oldest version: MariaDB 10.6, MySQL 8.0.
+--   gate.
+-- Placeholders: ${prefix} e.g. demo_; ${schema} the database, quoted; ${collation}: one in which two different texts are
+--   never equal.
+-- Result: none. A second run changes nothing. Each statement ends with a semicolon at the end of a line.
+-- Privileges: CREATE.
+-- Oldest version: MariaDB 10.6, MySQL 8.0.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     slave         varchar(128) PRIMARY KEY,
     state         varchar(20) NOT NULL,

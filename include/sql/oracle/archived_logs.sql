@@ -1,8 +1,10 @@
--- Copies of archived redo logs, of all threads and incarnations, also those that are gone: their name is NULL.
--- Whether a copy is in the fast recovery area is a column and no condition: copies elsewhere count as well.
--- Called by: sluice.vendors.oracle.source.archived_logs. Binds: none.
+-- The copies of archived redo logs, of all threads and incarnations; the name of a deleted copy is NULL.
+-- Called by: sluice.vendors.oracle.source.archived_logs.
+-- Binds: none.
 -- Result: resetlogs, thread, sequence, first SCN, next SCN, name, 1 in the fast recovery area or 0, backups.
--- Privileges: SELECT on SYS.V_$ARCHIVED_LOG, in the root of a container database. Oldest version: Oracle 12.2.
+-- Privileges: SELECT on SYS.V_$ARCHIVED_LOG, in the root of a container database.
+-- Oldest version: Oracle 12.2.
+-- IS_RECOVERY_DEST_FILE is a column of the result and no condition: copies outside of the fast recovery area count, too.
 SELECT
     l.RESETLOGS_ID,
     l.THREAD#,

@@ -1,7 +1,9 @@
--- The files of a disk group with the folders in which they are, of all levels.
--- Called by: sluice.vendors.oracle.source.asm.Disks. Binds: disk_group, without its plus sign.
--- Result: path from the disk group on, blocks, bytes of a block, seconds since 1970 of the last change.
--- Privileges: SYSDBA on the ASM instance. Oldest version: Oracle 12.2.
+-- The files of a disk group with their folders, at all levels.
+-- Called by: sluice.vendors.oracle.source.asm.Disks.
+-- Binds: disk_group, without its plus sign.
+-- Result: path below the disk group, blocks, bytes of a block, time of the last change in seconds since 1970.
+-- Privileges: SYSDBA on the ASM instance.
+-- Oldest version: Oracle 12.2.
 SELECT SYS_CONNECT_BY_PATH(t.NAME, '/') AS PATH, t.BLOCKS, t.BLOCK_SIZE,
        ROUND((t.MODIFICATION_DATE - DATE '1970-01-01') * 86400) AS MODIFIED
 FROM (SELECT a.NAME, a.PARENT_INDEX, a.REFERENCE_INDEX, a.ALIAS_DIRECTORY, f.BLOCKS, f.BLOCK_SIZE, f.MODIFICATION_DATE

@@ -1,6 +1,10 @@
--- Put in front of a query: the bytes of a BLOB as hexadecimal digits, for which SQL has no function of its own.
--- Called by: a comparison, for tables with BLOBs. Placeholders: none. Parameters: none.
--- Result: a function for that query alone. Privileges: EXECUTE on DBMS_LOB. Oldest version: Oracle 12.2.
+-- A function of one query that returns the bytes of a BLOB as hexadecimal digits, since SQL has none. It goes before
+-- SELECT.
+-- Called by: a comparison, for tables with BLOBs.
+-- Parameters: none.
+-- Result: the function sluice_hex.
+-- Privileges: EXECUTE on DBMS_LOB.
+-- Oldest version: Oracle 12.2.
 WITH FUNCTION sluice_hex(p_value BLOB) RETURN CLOB IS
     l_text CLOB;
     l_piece VARCHAR2(4000);

@@ -1,11 +1,14 @@
--- Package CAPTURE: the trigger of each registered table, written from COLS_VIEW, looked after, removed.
--- Called by: a person after code_body.sql; then, for each table:
+-- Package CAPTURE: creates, checks and removes the trigger of each registered table. Its code is generated from
+-- COLS_VIEW.
+-- Called by: sluice.vendors.oracle.source.resources; or a person after code_body.sql, and then for each table:
 --   INSERT INTO ${prefix}TABLES (SCHEMANAME, TABLENAME, ACTIONS, REPL_KEY, TRIGGER_NAME)
 --     VALUES ('SHOP', 'ORDERS', 'IUD', ${prefix}SEQ.NEXTVAL, 'TEST_TR01');
 --   EXECUTE ${prefix}CAPTURE.CREATE_TRIGGER('SHOP', 'ORDERS')
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: CREATE TRIGGER, for tables of others CREATE ANY TRIGGER and SELECT on each, granted to the account itself: in a package no role
---   counts. Oldest version: Oracle 12.2.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE TRIGGER; for tables of others CREATE ANY TRIGGER and SELECT on each. They are granted to the account
+--   itself: a package has no privileges from roles.
+-- Oldest version: Oracle 12.2.
 SET DEFINE OFF
 
 CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}CAPTURE AUTHID DEFINER AS

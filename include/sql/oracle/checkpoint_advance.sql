@@ -1,9 +1,11 @@
--- The slave has a new checkpoint. Called by: the apply, as the last statement of every transaction.
--- Placeholders: ${prefix}, ${schema}, ${clock}. Parameters: slave, epoch, state, message, position, time, target, slice_key,
---   safemode_exit, changes (to add).
--- Result: no row changes when another apply has claimed the slave.
--- An apply that has nothing to say leaves what the initial update says of its load.
--- Privileges: UPDATE. Oldest version: Oracle 12.2.
+-- Writes the checkpoint of a window.
+-- Called by: the apply, as the last statement of every transaction.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, epoch, state, message, position, time, target, slice_key, safemode_exit, changes (to add).
+-- Result: no row changes if another apply has claimed the slave. Without a message of the apply, the message of the
+--   initial update stays.
+-- Privileges: UPDATE.
+-- Oldest version: Oracle 12.2.
 UPDATE ${schema}.${prefix}checkpoint
 SET message = CASE WHEN %(message)s IS NULL AND %(state)s = 'TRANSITION' AND message LIKE 'Initial update %%'
                    THEN message ELSE TO_CLOB(%(message)s) END,

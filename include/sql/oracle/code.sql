@@ -1,7 +1,9 @@
--- Package CODE, its specification: values as texts, columns as XML, items. What the generated triggers call.
--- Called by: a person after resources_v1.sql and origin.sql; capture.sql writes the triggers.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: CREATE PROCEDURE. Oldest version: Oracle 12.2.
+-- Package CODE, its specification: values as texts, columns as XML, items. The generated triggers call it.
+-- Called by: sluice.vendors.oracle.source.resources; or a person after resources_v1.sql and origin.sql.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE PROCEDURE.
+-- Oldest version: Oracle 12.2.
 SET DEFINE OFF
 
 CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}CODE AUTHID DEFINER AS

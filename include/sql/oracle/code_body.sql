@@ -1,15 +1,17 @@
 -- Package CODE, its body.
--- Called by: a person after code.sql.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: CREATE PROCEDURE; EXECUTE on DBMS_LOB, DBMS_TRANSACTION, UTL_RAW, UTL_ENCODE. Oldest version: Oracle 12.2.
+-- Called by: sluice.vendors.oracle.source.resources; or a person after code.sql.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE PROCEDURE; EXECUTE on DBMS_LOB, DBMS_TRANSACTION, UTL_RAW, UTL_ENCODE.
+-- Oldest version: Oracle 12.2.
 --
--- The settings of the session that writes a row must not matter. Each conversion has its format, calendar and characters.
--- Texts are compared as bytes: with NLS_COMP = LINGUISTIC, = may say that 'a' is 'A' and that '.' is nothing, and so do INSTR and
--- REPLACE; TRANSLATE, and INSTR of DBMS_LOB, do not.
+-- The settings of the session that writes a row must not change the text of a value. Each conversion names its format,
+-- calendar and characters. Texts are compared as bytes, by TRANSLATE, UTL_RAW.COMPARE or INSTR of DBMS_LOB: with NLS_COMP =
+-- LINGUISTIC, =, INSTR and REPLACE may treat 'a' as 'A', and ignore '.'.
 SET DEFINE OFF
 
--- Nothing is kept in variables, and each constant is a literal: a session that has more than that gets ORA-04068 when a new
--- release compiles the package.
+-- The package has no variables, and its constants are literals: otherwise a session that has used it gets ORA-04068 when
+-- a new release compiles the package.
 CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}CODE AS
     c_gregorian CONSTANT VARCHAR2(30) := 'NLS_CALENDAR=GREGORIAN';
     c_point CONSTANT VARCHAR2(40) := 'NLS_NUMERIC_CHARACTERS=''.,''';

@@ -1,10 +1,13 @@
--- COLS_VIEW: the live structure of the replicated tables, one row a column that travels.
+-- COLS_VIEW: the current structure of the replicated tables, one row a replicated column.
 -- Called by: sluice.vendors.oracle.source.resources; or a person after resources_v1.sql. The packages read it.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: CREATE VIEW; ALL_TAB_COLS shows tables on which the account has a privilege. Oldest version: Oracle 12.2.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE VIEW; ALL_TAB_COLS shows only tables on which the account has a privilege.
+-- Oldest version: Oracle 12.2.
 
--- KEYPOS: place in the key, 0 outside of it. The key is what a unique index of columns alone holds, none of which may be NULL:
--- the primary key's, else the first by name. A deferrable constraint has no such index.
+-- KEYPOS: position in the key, 0 if the column is not part of it. The key has the columns of a unique index without
+-- expressions and without columns that may be NULL: the primary key's, else the first by name. A deferrable constraint has
+-- no such index.
 CREATE OR REPLACE NONEDITIONABLE VIEW ${prefix}COLS_VIEW AS
 WITH CANDIDATES AS (
     SELECT i.OWNER, i.INDEX_NAME, i.TABLE_OWNER, i.TABLE_NAME,
@@ -32,5 +35,5 @@ SELECT t.SCHEMANAME, t.TABLENAME, c.COLUMN_ID, c.INTERNAL_COLUMN_ID, c.COLUMN_NA
               AND k.COLUMN_NAME = c.COLUMN_NAME), 0) AS KEYPOS
 FROM ${prefix}TABLES t
 JOIN ALL_TAB_COLS c ON c.OWNER = t.SCHEMANAME AND c.TABLE_NAME = t.TABLENAME
--- An XMLTYPE, whose storage is a hidden column, may count as a virtual one.
+-- An XMLTYPE column may count as virtual, since its storage is a hidden column.
 WHERE (c.VIRTUAL_COLUMN = 'NO' OR c.DATA_TYPE = 'XMLTYPE') AND (c.HIDDEN_COLUMN = 'NO' OR c.USER_GENERATED = 'YES');

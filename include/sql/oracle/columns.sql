@@ -1,7 +1,11 @@
--- The columns of tables. Called by: whatever looks at tables. Placeholder: ${tables} the condition on c.OWNER and c.TABLE_NAME.
--- Parameters: those of ${tables}. Views have none here. Of hidden columns invisible ones alone are a user's.
--- Result: owner, table, column, type, bytes, characters, C or B: what its length counts, precision, scale, number, Y where it
---   may be NULL, YES where it is computed, YES for an identity. Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- The columns of tables, not of views, and of hidden ones only those that a user made invisible.
+-- Called by: sluice.vendors.oracle.catalog.
+-- Placeholder: ${tables} the condition on c.OWNER and c.TABLE_NAME.
+-- Parameters: those of ${tables}.
+-- Result: owner, table, column, type, bytes, characters, unit of its length (C or B), precision, scale, number, Y if it
+--   may be NULL, YES if it is computed, YES for an identity.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT c.OWNER, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE, c.DATA_LENGTH, c.CHAR_LENGTH, c.CHAR_USED, c.DATA_PRECISION,
        c.DATA_SCALE, c.INTERNAL_COLUMN_ID, c.NULLABLE,
        CASE WHEN c.DATA_TYPE = 'XMLTYPE' THEN 'NO' ELSE c.VIRTUAL_COLUMN END, c.IDENTITY_COLUMN

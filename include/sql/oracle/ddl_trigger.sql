@@ -1,12 +1,15 @@
--- The trigger that notices DDL in its own transaction: TRUNCATE and partitions, which nothing else shows, at once; changes
--- of definitions before the next comparison.
--- Called by: a person after structure.sql, where the account has the privilege. Without it TRUNCATE is not noticed.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: ADMINISTER DATABASE TRIGGER. Oldest version: Oracle 12.2.
+-- The trigger that records DDL in its own transaction: TRUNCATE and changes of partitions, which nothing else shows, and
+-- changes of definitions before the next comparison finds them.
+-- Called by: sluice.vendors.oracle.source.resources, or a person after structure.sql, if the account has the privilege.
+--   Without the trigger TRUNCATE is not captured.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: ADMINISTER DATABASE TRIGGER.
+-- Oldest version: Oracle 12.2.
 --
--- ON DATABASE, because a schema's trigger fires only for DDL of that schema's own user, not for an administrator's.
--- Dynamic, so that it depends on nothing that could make it invalid: it would fail every DDL of the database. As it is, only
--- DDL of a captured table fails where that cannot be noted.
+-- ON DATABASE, because a schema's trigger fires only for DDL of that schema's own user, not for an administrator's. It
+-- calls Sluice's objects by dynamic SQL, so that it depends on none: if it became invalid, every DDL of the database would
+-- fail. Only DDL of a captured table fails, if it cannot be recorded.
 CREATE OR REPLACE NONEDITIONABLE TRIGGER ${prefix}DDL
 AFTER CREATE OR ALTER OR DROP OR RENAME OR TRUNCATE ON DATABASE
 DECLARE

@@ -1,7 +1,11 @@
--- Changes with what the comparison of definitions looks at: the newest change of a captured table's definition. Of one that is
--- a moment old, time itself is part of it: another may come in the same second.
--- Called by: sluice.vendors.oracle.source.definitions. Binds: none. Placeholders: ${prefix} as in resources_v1.sql.
--- Result: a text. Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- A text that changes with every definition that the comparison of definitions reads: it holds the time of the newest
+-- DDL of a captured table. For three seconds after a DDL it changes each time, since another one may share its second.
+-- Called by: sluice.vendors.oracle.source.definitions.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Binds: none.
+-- Result: a text.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT COUNT(o.OBJECT_NAME) || ' ' || TO_CHAR(MAX(o.LAST_DDL_TIME), 'YYYY-MM-DD HH24:MI:SS')
        || CASE WHEN MAX(o.LAST_DDL_TIME) > SYSDATE - 3 / 86400 THEN TO_CHAR(SYSTIMESTAMP, ' HH24:MI:SS.FF3') END
 FROM ${prefix}TABLES t

@@ -1,7 +1,11 @@
--- Foreign keys that act, a row a column. Called by: whatever looks at a slave's tables. Placeholder: ${tables} the condition on
--- both ends. Parameters: those of ${tables}.
--- Result: owner, table, name, column; owner, table, column that it refers to; what it does when such a row is deleted;
---   DEFERRABLE or NOT DEFERRABLE. Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- The enabled foreign keys of tables, one row a column.
+-- Called by: sluice.vendors.oracle.catalog.
+-- Placeholder: ${tables} the condition on the referring or the referred table.
+-- Parameters: those of ${tables}.
+-- Result: owner, table, name, column; owner, table, column that it refers to; its action ON DELETE; DEFERRABLE or NOT
+--   DEFERRABLE.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT k.OWNER, k.TABLE_NAME, k.CONSTRAINT_NAME, c.COLUMN_NAME, p.OWNER, p.TABLE_NAME, p.COLUMN_NAME, k.DELETE_RULE,
        k.DEFERRABLE
 FROM ALL_CONSTRAINTS k

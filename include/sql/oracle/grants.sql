@@ -1,9 +1,11 @@
--- Grants an account all it needs to capture a master's tables. Roles do not count in its packages.
--- Called by: an administrator, after the account was made, in the pluggable database with the tables. For each table besides:
+-- Grants an account everything that it needs to capture a master's tables. Its packages have no privileges from roles.
+-- Called by: an administrator, after the account was made, in the pluggable database with the tables. For each table:
 --   GRANT SELECT, FLASHBACK ON SHOP.ORDERS TO ${account};
--- Where policies hide rows or values from accounts: GRANT EXEMPT ACCESS POLICY, EXEMPT REDACTION POLICY TO ${account};
+--   If policies hide rows or values from accounts: GRANT EXEMPT ACCESS POLICY, EXEMPT REDACTION POLICY TO ${account};
 -- Placeholders: ${account}.
--- Result: none. Privileges: SYSDBA for the views of SYS. Oldest version: Oracle 12.2.
+-- Result: none.
+-- Privileges: SYSDBA for the views of SYS.
+-- Oldest version: Oracle 12.2.
 
 -- Its own objects. It needs a quota as well: ALTER USER ... QUOTA ... ON ...
 GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE VIEW, CREATE PROCEDURE, CREATE TRIGGER TO ${account};

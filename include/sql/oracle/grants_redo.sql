@@ -1,6 +1,9 @@
--- Grants an account what the watch over archived redo logs asks (redo.conn_id); it changes nothing on the master.
+-- Grants an account what the watch over archived redo logs reads (redo.conn_id). The account can change nothing.
 -- Called by: an administrator, in the root of a container database, for a common account.
--- Placeholders: ${account}. Result: none. Privileges: SYSDBA. Oldest version: Oracle 12.2.
+-- Placeholders: ${account}.
+-- Result: none.
+-- Privileges: SYSDBA.
+-- Oldest version: Oracle 12.2.
 GRANT CREATE SESSION TO ${account};
 GRANT SELECT ON SYS.V_$ARCHIVED_LOG TO ${account};
 GRANT SELECT ON SYS.V_$DATABASE_INCARNATION TO ${account};

@@ -1,7 +1,10 @@
--- Grants an account all that an initial update reads of a master whose changes come from its redo (master.conn_id).
+-- Grants an account what an initial update reads of a master whose changes come from its redo (master.conn_id).
 -- Called by: an administrator, in the pluggable database with the tables. For each table besides:
 --   GRANT SELECT, FLASHBACK ON SHOP.ORDERS TO ${account};
--- Placeholders: ${account}. Result: none. Privileges: SYSDBA. Oldest version: Oracle 12.2.
+-- Placeholders: ${account}.
+-- Result: none.
+-- Privileges: SYSDBA.
+-- Oldest version: Oracle 12.2.
 GRANT CREATE SESSION TO ${account};
 -- Which database it is, and of which incarnation.
 GRANT SELECT ON SYS.V_$DATABASE TO ${account};

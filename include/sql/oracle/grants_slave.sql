@@ -1,8 +1,11 @@
--- Grants an account what a slave needs: its tables, and those that Sluice keeps there. REJECTS has an identity, which is a sequence.
--- Called by: an administrator, after the account was made, in the pluggable database. It needs a quota as well.
--- Tables in schemas of others besides: CREATE ANY TABLE and CREATE ANY INDEX make them; on each that is there SELECT, INSERT, UPDATE,
---   DELETE, ALTER, INDEX and REFERENCES. TRUNCATE and DROP of such a table need DROP ANY TABLE.
--- Placeholders: ${account}. Result: none. Privileges: SYSDBA for the packages of SYS. Oldest version: Oracle 12.2.
+-- Grants an account what it needs on a slave, in its own schema. CREATE SEQUENCE is for the identity column of REJECTS.
+-- Called by: an administrator, after the account was made, in the pluggable database. The account needs a quota as well.
+--   For tables in schemas of others: CREATE ANY TABLE and CREATE ANY INDEX to create them; on each existing table
+--   SELECT, INSERT, UPDATE, DELETE, ALTER, INDEX and REFERENCES. TRUNCATE and DROP of such a table need DROP ANY TABLE.
+-- Placeholders: ${account}.
+-- Result: none.
+-- Privileges: SYSDBA for the packages of SYS.
+-- Oldest version: Oracle 12.2.
 GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE TO ${account};
 -- Loads and applies keep out of one another's way; tables are compared by hashes.
 GRANT EXECUTE ON SYS.DBMS_LOCK TO ${account};

@@ -1,7 +1,11 @@
--- The indexes of tables, a row a column. Called by: whatever looks at tables. Placeholder: ${tables} the condition on
--- c.TABLE_OWNER and c.TABLE_NAME. Parameters: those of ${tables}.
--- Result: owner, table, index, UNIQUE or NONUNIQUE, NORMAL, NORMAL/REV or IOT - TOP where it holds columns alone, column, P where it
---   is the primary key's. Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- The indexes of tables, one row a column.
+-- Called by: sluice.vendors.oracle.catalog.
+-- Placeholder: ${tables} the condition on c.TABLE_OWNER and c.TABLE_NAME.
+-- Parameters: those of ${tables}.
+-- Result: owner, table, index, UNIQUE or NONUNIQUE, type (NORMAL, NORMAL/REV or IOT - TOP if it has columns only), column,
+--   P for the index of the primary key.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT c.TABLE_OWNER, c.TABLE_NAME, c.INDEX_NAME, i.UNIQUENESS, i.INDEX_TYPE, c.COLUMN_NAME, k.CONSTRAINT_TYPE
 FROM ALL_IND_COLUMNS c
 JOIN ALL_INDEXES i ON i.OWNER = c.INDEX_OWNER AND i.INDEX_NAME = c.INDEX_NAME

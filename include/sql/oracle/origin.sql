@@ -1,12 +1,15 @@
--- Whose changes are captured: those of the database's own sessions, and of replications that are passed on. What other
--- applies write is not, so that replication in both directions does not loop.
--- Called by: a person after resources_v1.sql; the triggers ask it. An apply says whose changes it makes, as any session may:
+-- Package ORIGIN: decides whether a session's changes are captured. Those of applications are; those that an apply of
+-- another replication writes are only captured if the configuration passes them on. So two-way replication does not loop.
+-- Called by: sluice.vendors.oracle.source.resources; or a person after resources_v1.sql. The triggers call it. An apply
+--   names the replication whose changes it writes, as any session may:
 --   EXECUTE DBMS_APPLICATION_INFO.SET_CLIENT_INFO('sluice AB_')
--- That counts for the account that has this package, and for those to which it grants:
+--   It has effect only for the account that owns this package, and for those to which it grants:
 --   GRANT EXECUTE ON ${prefix}ORIGIN TO SLUICE_APPLY;
--- Anybody else could hide his changes by it.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: CREATE PROCEDURE. Oldest version: Oracle 12.2.
+--   Otherwise any account could hide its changes in this way.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: CREATE PROCEDURE.
+-- Oldest version: Oracle 12.2.
 
 CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}ORIGIN AUTHID DEFINER AS
     -- The replication whose changes this session makes, such as AB_; NULL: they are its own.
@@ -16,7 +19,7 @@ CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}ORIGIN AUTHID DEFINER AS
 END ${prefix}ORIGIN;
 /
 
--- Nothing is kept in variables: a session that has any gets ORA-04068 when a new release compiles the package.
+-- The package has no variables: otherwise a session that has used it gets ORA-04068 when a new release compiles the package.
 CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}ORIGIN AS
     FUNCTION NAMED RETURN VARCHAR2 IS
         l_said VARCHAR2(64) := SYS_CONTEXT('USERENV', 'CLIENT_INFO');

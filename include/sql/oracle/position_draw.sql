@@ -1,5 +1,8 @@
 -- Draws a REPL_KEY, for the ends of a position.
--- Called by: sluice.vendors.oracle.source.server.Server.draw. Binds: none. Result: one number.
+-- Called by: sluice.vendors.oracle.source.server.Server.draw.
 -- Placeholders: ${prefix} as in resources_v1.sql.
--- Privileges: owner of the sequence. Oldest version: Oracle 12.2.
+-- Binds: none.
+-- Result: one number.
+-- Privileges: owner of the sequence.
+-- Oldest version: Oracle 12.2.
 SELECT ${prefix}SEQ.NEXTVAL FROM DUAL

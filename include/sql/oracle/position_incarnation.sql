@@ -1,7 +1,9 @@
--- Which history of which database this is, whether it may be a master, and its clock.
--- Called by: sluice.vendors.oracle.source.server.Server.incarnation and time. Binds: none.
+-- The identity of the database and of its incarnation, its role, and its clock.
+-- Called by: sluice.vendors.oracle.source.server.Server.incarnation and time.
+-- Binds: none.
 -- Result: DBID, GUID of the pluggable database, RESETLOGS_ID, PDB_INCARNATION#, role, open mode, time in UTC.
--- Privileges: SELECT on SYS.V_$DATABASE, V_$DATABASE_INCARNATION, V_$PDBS, V_$PDB_INCARNATION. Oldest version: Oracle 12.2.
+-- Privileges: SELECT on SYS.V_$DATABASE, V_$DATABASE_INCARNATION, V_$PDBS, V_$PDB_INCARNATION.
+-- Oldest version: Oracle 12.2.
 SELECT d.DBID,
        (SELECT RAWTOHEX(p.GUID) FROM V$PDBS p WHERE p.CON_ID = SYS_CONTEXT('USERENV', 'CON_ID')) AS PDB,
        (SELECT i.RESETLOGS_ID FROM V$DATABASE_INCARNATION i WHERE i.STATUS = 'CURRENT') AS RESETLOGS,

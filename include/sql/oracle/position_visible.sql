@@ -1,8 +1,10 @@
--- The transactions that have a change in ITEMS as of an SCN: one between two keys, or any if named in a JSON array.
+-- The transactions with a change in ITEMS as of an SCN: those with a key in a range, and those of a list with any key.
 -- Called by: sluice.vendors.oracle.source.server.Server.visible.
--- Binds: :scn, :above (exclusive), :up_to (inclusive), :among. Result: IDs.
 -- Placeholders: ${prefix} as in resources_v1.sql.
--- Privileges: owner of the tables. Oldest version: Oracle 12.2.
+-- Binds: scn; above (exclusive), up_to (inclusive); among, the list as a JSON array.
+-- Result: IDs.
+-- Privileges: owner of the tables.
+-- Oldest version: Oracle 12.2.
 SELECT i.TRANS_KEY FROM ${prefix}ITEMS AS OF SCN :scn i
 WHERE i.REPL_KEY > :above AND i.REPL_KEY <= :up_to
 UNION

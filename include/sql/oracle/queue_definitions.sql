@@ -1,7 +1,10 @@
--- The changes of definitions in ITEMS behind a key, and what each table was before.
--- Called by: sluice.vendors.oracle.source.definitions. Binds: :floor (exclusive).
--- Placeholders: ${prefix} as in resources_v1.sql. Result: REPL_KEY, TRANS_KEY, action, schema, table, OLDCONTENT.
--- Privileges: owner of the tables. Oldest version: Oracle 12.2.
+-- The changes of definitions in ITEMS above a key, with the definition before each.
+-- Called by: sluice.vendors.oracle.source.definitions.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Binds: floor (exclusive).
+-- Result: REPL_KEY, TRANS_KEY, action, schema, table, OLDCONTENT.
+-- Privileges: owner of the tables.
+-- Oldest version: Oracle 12.2.
 SELECT i.REPL_KEY, i.TRANS_KEY, i.DB_ACTION, i.DB_SCHEMA, i.TABLENAME, i.OLDCONTENT
 FROM ${prefix}ITEMS i
 WHERE i.REPL_KEY > :floor AND i.DB_ACTION IN ('CREATE', 'ALTER', 'DROP')

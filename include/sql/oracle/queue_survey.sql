@@ -1,8 +1,10 @@
--- What waits in a window, without reading its contents: a row a change, from the lowest key on.
--- Called by: sluice.vendors.oracle.source.queue. Binds: those of queue_window.sql and of ${selection}; :most, how many rows.
+-- Measures a window without reading its contents: one row a change, from the lowest key on.
+-- Called by: sluice.vendors.oracle.source.queue.
 -- Placeholders: as in queue_items.sql.
--- Result: REPL_KEY, characters of its contents, 1 where it is an UPDATE that changes a key.
--- Privileges: owner of the tables. Oldest version: Oracle 12.2.
+-- Binds: those of queue_window.sql and of ${selection}; most, the maximum number of rows.
+-- Result: REPL_KEY, characters of its contents, 1 if it is an UPDATE that changes a key, else 0.
+-- Privileges: owner of the tables.
+-- Oldest version: Oracle 12.2.
 SELECT s.REPL_KEY, s.LETTERS, s.KEY_CHANGE
 FROM (
     SELECT i.REPL_KEY, NVL(LENGTH(i.CONTENT), 0) + NVL(LENGTH(i.OLDCONTENT), 0) AS LETTERS,

@@ -1,8 +1,11 @@
--- Stores a reject (on_conflict: reject, conflict_rules), once however often the change comes. Called by: the apply, in its
--- transaction.
--- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, held, reason, key_columns, keys, newer, status,
--- settled_by, answer.
--- Placeholders: ${prefix}, ${schema}, ${clock}. Result: none. Privileges: SELECT, INSERT on REJECTS.
+-- Inserts a reject (on_conflict: reject), or a conflict that a rule decided (conflict_rules); once, even if the change
+-- is applied again.
+-- Called by: the apply, in its transaction.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, held, reason, key_columns, keys,
+--   newer, status, settled_by, answer.
+-- Result: none.
+-- Privileges: SELECT, INSERT on REJECTS.
 -- Oldest version: Oracle 12.2.
 INSERT INTO ${schema}.${prefix}rejects (
     slave, repl_key, "schema", tablename, action, content, oldcontent, held, reason, rejected_at, key_columns, "keys",

@@ -1,8 +1,10 @@
--- Rejects, oldest first.
+-- Reads rejects, oldest first.
 -- Called by: the apply (those still open, and the one it carries out), the DAG rejects (to show them).
 -- Placeholders: ${prefix}, ${schema}; ${ids}, ${statuses} which; ${lock}: FOR UPDATE or nothing.
--- Parameters: slave, number at most, and those of ${ids} and ${statuses}. Privileges: SELECT, UPDATE on REJECTS.
--- Result: a row a reject. No limit goes with FOR UPDATE, so that an inner query has it. Oldest version: Oracle 12.2.
+-- Parameters: slave, number at most, and those of ${ids} and ${statuses}.
+-- Result: one row a reject. The limit is in an inner query, since Oracle allows none with FOR UPDATE.
+-- Privileges: SELECT, UPDATE on REJECTS.
+-- Oldest version: Oracle 12.2.
 SELECT id, repl_key, "schema", tablename, action, content, oldcontent, held, reason, rejected_at, key_columns, "keys",
        newer, status, "force", asked_by, asked_at, settled_by, settled_at, answer
 FROM ${schema}.${prefix}rejects

@@ -1,12 +1,14 @@
 -- DbResources of one prefix on an Oracle master, step 1: sequence, tables, index.
--- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures, whose schema takes the objects:
+-- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures, whose schema gets the
+--   objects:
 --   for f in resources_v1 cols_view origin code code_body capture structure; do sed -e 's/${prefix}/DEMO_/g' $f.sql; done > demo.sql
 --   sqlplus USER@DATABASE @demo.sql
 --   SELECT * FROM USER_ERRORS
--- Not by a pipe: sqlplus would read the first line of it as the password. The last statement shows what does not compile.
+--   Not through a pipe: sqlplus would read its first line as the password. The last statement shows what does not compile.
 -- Placeholders: ${prefix} upper-case prefix, e.g. DEMO_.
--- Result: none. What exists stays as it is: a second run changes nothing.
--- Privileges: CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, a quota. Oldest version: Oracle 12.2.
+-- Result: none. Existing objects are not changed: a second run changes nothing.
+-- Privileges: CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, a quota.
+-- Oldest version: Oracle 12.2.
 WHENEVER SQLERROR EXIT FAILURE ROLLBACK
 
 DECLARE

@@ -1,9 +1,11 @@
--- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, LOCKS. One statement after another, each ends
--- with a semicolon at the end of a line; one whose table is there is passed over.
+-- The tables that Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, LOCKS. Times are in UTC.
+-- Texts of any length are CLOBs; an empty text is NULL.
 -- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
--- gate. Placeholders: ${prefix} e.g. demo_; ${schema} the account's schema, quoted.
--- Times are in UTC. Texts of any length are CLOBs; an empty text is NULL.
--- Result: none. Privileges: CREATE TABLE, a quota. Oldest version: Oracle 12.2.
+--   gate. A statement whose table exists is passed over.
+-- Placeholders: ${prefix} e.g. demo_; ${schema} the account's schema, quoted.
+-- Result: none. Each statement ends with a semicolon at the end of a line.
+-- Privileges: CREATE TABLE, a quota.
+-- Oldest version: Oracle 12.2.
 CREATE TABLE ${schema}.${prefix}checkpoint (
     slave         VARCHAR2(128 CHAR) NOT NULL PRIMARY KEY,
     state         VARCHAR2(20 CHAR) NOT NULL,

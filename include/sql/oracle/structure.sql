@@ -1,7 +1,10 @@
--- Package STRUCTURE: definitions as XML, their comparison, and what the DDL trigger notes.
--- Called by: a person after capture.sql; then the apply now and then: EXECUTE ${prefix}STRUCTURE.CHECK_STRUCTURE
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
--- Privileges: as capture.sql. Oldest version: Oracle 12.2.
+-- Package STRUCTURE: definitions of tables as XML, their comparison, and the items of the DDL trigger.
+-- Called by: sluice.vendors.oracle.source.resources; or a person after capture.sql. Regularly the apply executes
+--   ${prefix}STRUCTURE.CHECK_STRUCTURE.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none.
+-- Privileges: as capture.sql.
+-- Oldest version: Oracle 12.2.
 SET DEFINE OFF
 
 CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS

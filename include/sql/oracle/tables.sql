@@ -1,7 +1,10 @@
--- The tables that the account has a privilege on, without those that come with Oracle, parts of other tables, materialized views
--- and logs of these.
--- Called by: whatever resolves the tables of a master. Parameters: none. Result: owner, table.
--- Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- Tables that can be replicated: those on which the account has a privilege, without Oracle's own, parts of other tables,
+-- materialized views and their logs.
+-- Called by: the expansion of wildcards in the configuration.
+-- Parameters: none.
+-- Result: owner, table; ordered.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT t.OWNER, t.TABLE_NAME
 FROM ALL_TABLES t
 JOIN ALL_USERS u ON u.USERNAME = t.OWNER

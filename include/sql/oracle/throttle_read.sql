@@ -1,9 +1,12 @@
--- What the load of a slave is held to. Called by: a worker before each block, progress. Placeholders: ${prefix}, ${schema},
--- ${clock}. Parameter: slave.
+-- Reads the throttle of a slave's load.
+-- Called by: a worker before each block, progress.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameter: slave.
 -- Result: paused, reason, rows_per_second, bytes_per_second, loaders, ahead_seconds; or no row.
--- AHEAD_SECONDS is the level of a leaky bucket that each block fills when it is stored or exported, and that empties
--- at the rate: the greatest, over all moments, of what came since then less what the rate allows since then.
--- Privileges: SELECT on THROTTLE and BLOCKS. Oldest version: Oracle 12.2.
+-- Privileges: SELECT on THROTTLE and BLOCKS.
+-- Oldest version: Oracle 12.2.
+-- AHEAD_SECONDS is the level of a leaky bucket: each block adds to it when it is stored or exported, and it empties at
+-- the rate. It is the maximum, over all times, of what came since that time minus what the rate allows since then.
 SELECT t.paused, t.reason, t.rows_per_second, t.bytes_per_second, t.loaders,
        CASE WHEN t.rows_per_second IS NULL AND t.bytes_per_second IS NULL THEN 0
             ELSE COALESCE((

@@ -1,7 +1,11 @@
--- What the load of a slave is held to from now on. Called by: the throttle of a load job. Placeholders: ${prefix},
--- ${schema}, ${clock}. Parameters: slave, paused, reason, rows_per_second, bytes_per_second (NULL: no limit), loaders.
--- Result: none. Privileges: INSERT, UPDATE on THROTTLE. Oldest version: Oracle 12.2.
--- A rate counts from when it was set: what was loaded before must not be paid for under a lower one.
+-- Writes the throttle of a slave's load.
+-- Called by: the throttle of a load job.
+-- Placeholders: ${prefix}, ${schema}, ${clock}.
+-- Parameters: slave, paused, reason, rows_per_second, bytes_per_second (NULL: no limit), loaders.
+-- Result: none.
+-- Privileges: INSERT, UPDATE on THROTTLE.
+-- Oldest version: Oracle 12.2.
+-- A rate counts from the time when it was set, so that earlier blocks do not count for a lower rate.
 MERGE INTO ${schema}.${prefix}throttle t
 USING (SELECT %(slave)s AS slave FROM DUAL) w ON (t.slave = w.slave)
 WHEN MATCHED THEN UPDATE SET

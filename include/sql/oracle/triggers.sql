@@ -1,6 +1,10 @@
--- The triggers of tables that fire, but for those that capture: these are silent in an apply. Called by: what prepares a slave,
--- and its apply. Placeholder: ${tables} the condition on t.TABLE_OWNER and t.TABLE_NAME. Parameters: those of ${tables}.
--- Result: owner, table, trigger. Privileges: any on the tables. Oldest version: Oracle 12.2.
+-- The enabled triggers of tables, without those that capture, which do nothing for an apply.
+-- Called by: the preparation of a slave, and its apply.
+-- Placeholder: ${tables} the condition on t.TABLE_OWNER and t.TABLE_NAME.
+-- Parameters: those of ${tables}.
+-- Result: owner, table, trigger.
+-- Privileges: any on the tables.
+-- Oldest version: Oracle 12.2.
 SELECT t.TABLE_OWNER, t.TABLE_NAME, t.TRIGGER_NAME
 FROM ALL_TRIGGERS t
 WHERE ${tables} AND t.STATUS = 'ENABLED' AND NOT EXISTS (

@@ -1,7 +1,9 @@
--- Removes all objects of a prefix: triggers first, so that no statement meets one without its packages.
+-- Removes all objects of a prefix. Triggers first: one without its packages would fail its statements.
 -- Called by: sluice.vendors.oracle.source.resources; or a person, as the account that captures.
--- Placeholders: ${prefix} as in resources_v1.sql. Result: none. What is absent is passed over.
--- Privileges: none beyond the account's own. Oldest version: Oracle 12.2.
+-- Placeholders: ${prefix} as in resources_v1.sql.
+-- Result: none. Missing objects are passed over.
+-- Privileges: none beyond the account's own.
+-- Oldest version: Oracle 12.2.
 WHENEVER SQLERROR EXIT FAILURE ROLLBACK
 
 DECLARE
