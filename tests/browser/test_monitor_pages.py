@@ -394,7 +394,7 @@ def test_on_a_phone_the_list_of_events_has_the_width_of_the_page(monitor: Monito
 
 
 @pytest.mark.long
-def test_the_pictures_of_the_documentation_are_made_here(
+def test_the_pictures_of_the_documentation_can_be_made(
     monitor: Monitor,
     browser: Browser,
     tmp_path: Path,

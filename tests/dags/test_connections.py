@@ -28,7 +28,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
     return define
 
 
-def test_all_that_is_needed_is_taken_over(connection: Any) -> None:
+def test_all_fields_of_a_connection_are_converted(connection: Any) -> None:
     connection("one")
     info = connections.info("one", "postgres", "DEMO.yaml")
     assert (info.host, info.port, info.database, info.user, info.password) == ("db", 5433, "shop", "anna", "p@ss/w:rd")
@@ -62,14 +62,14 @@ def test_a_missing_connection_is_named_with_the_place_to_add_it() -> None:
         ({"extra": {"connect_timeout": "soon"}}, "has connect_timeout 'soon'; it must be whole seconds"),
     ],
 )
-def test_a_connection_that_cannot_do_is_explained(connection: Any, values: dict[str, Any], said: str) -> None:
+def test_an_unsuitable_connection_is_explained(connection: Any, values: dict[str, Any], said: str) -> None:
     connection("odd", **values)
     with pytest.raises(ConnectionUnusable, match=said) as raised:
         connections.info("odd", "postgres", "DEMO.yaml")
     assert "p@ss" not in str(raised.value)
 
 
-def test_a_vendor_nobody_knows_is_refused(connection: Any) -> None:
+def test_an_unknown_vendor_is_refused(connection: Any) -> None:
     connection("one")
     with pytest.raises(UnknownVendor):
         connections.info("one", "dbase", "DEMO.yaml")
@@ -86,7 +86,7 @@ def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> 
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://head:6443", "local[2]"])
-def test_no_master_is_refused(connection: Any, master: str) -> None:
+def test_every_spark_master_is_accepted(connection: Any, master: str) -> None:
     connection("spark_default", conn_type="spark", host=master, port=None, password=None, extra={})
     assert connections.spark() == {"master": master, "conf": {}}
 
@@ -125,7 +125,7 @@ def test_spark_settings_that_are_no_mapping_are_refused(connection: Any) -> None
         connections.spark()
 
 
-def test_redis_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_redis_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_REDIS_URL", raising=False)
     with pytest.raises(StoreNotConfigured, match="SLUICE_REDIS_URL"):
         connections.redis_url()

@@ -165,7 +165,7 @@ def test_e_mail_needs_only_addresses_in_the_configuration(told: Told, monkeypatc
     assert body is not None and "&lt;qty&gt; &amp; 7. Mend that" in body.get_content()
 
 
-def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:
+def test_reports_are_deleted_after_the_configured_days(told: Told) -> None:
     def report(name: str, days: float, *prefixes: str) -> Path:
         folder = state_paths.report_folder(name)
         (folder / "report.json").write_text(json.dumps([{"prefix": prefix} for prefix in prefixes]))

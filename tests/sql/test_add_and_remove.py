@@ -273,7 +273,7 @@ def test_a_refused_administrator_is_named_with_what_to_do(shop: Shop, monkeypatc
     assert "Airflow" not in text and "is not there yet" not in text
 
 
-def test_one_slave_goes_and_the_others_stay(shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
+def test_one_slave_is_removed_and_the_others_stay(shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
     added(shop, monkeypatch)
     with shop.administrator("postgres") as connection:
         connection.execute(f"CREATE DATABASE other OWNER {quoted(shop.account)}")

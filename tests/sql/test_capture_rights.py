@@ -204,7 +204,7 @@ def test_a_policy_does_not_run_when_a_trigger_changed_a_row_meanwhile(intruder: 
     assert [item.action for item in intruder.master.items()].count("DIFFER") >= 1
 
 
-def test_rows_that_triggers_changed_meanwhile_come_out_right(intruder: Intruder) -> None:
+def test_rows_that_triggers_changed_meanwhile_are_captured_correctly(intruder: Intruder) -> None:
     intruder.run(
         TABLE,
         "CREATE FUNCTION app.others() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF pg_trigger_depth() = 1 THEN "

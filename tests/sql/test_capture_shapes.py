@@ -237,7 +237,7 @@ def test_changes_of_triggers_beside_an_inheriting_table_are_replicated(master: M
     assert ([] if last is None else [last]) == [v for (v,) in master.rows("SELECT v FROM ONLY t")]
 
 
-def test_a_key_over_a_generated_column_is_none(master: Master) -> None:
+def test_a_unique_index_over_a_generated_column_is_no_key(master: Master) -> None:
     master.sql("CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a * 2) STORED PRIMARY KEY)")
     master.register("g")
     master.sql("INSERT INTO g VALUES (1)")

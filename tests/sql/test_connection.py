@@ -29,7 +29,7 @@ REFUSED = [{"password": "wrong"}, {"password": ""}, {"database": "none such"}, {
 
 
 @pytest.mark.parametrize("change", REFUSED)
-def test_a_refused_log_in_is_a_matter_for_a_person(info: ConnectionInfo, change: dict[str, str]) -> None:
+def test_a_refused_login_needs_a_person(info: ConnectionInfo, change: dict[str, str]) -> None:
     with pytest.raises(DatabaseRefused, match="Check user, password and database of the connection") as caught:
         connect(replace(info, **change), application="test")  # type: ignore[arg-type]
     assert info.password not in str(caught.value)
@@ -147,7 +147,7 @@ def test_a_server_that_is_down_is_an_outage(info: ConnectionInfo) -> None:
         connect(replace(info, port=1), application="test")
 
 
-def test_a_server_without_a_free_place_is_an_outage(postgres: PostgresServer, info: ConnectionInfo) -> None:
+def test_a_server_with_too_many_connections_is_an_outage(postgres: PostgresServer, info: ConnectionInfo) -> None:
     with postgres.connect() as admin:
         admin.execute("CREATE ROLE crowded LOGIN PASSWORD 'x' CONNECTION LIMIT 0")
     try:
@@ -171,9 +171,7 @@ def test_a_database_that_takes_no_connections_for_a_while_is_an_outage(
     connect(info, application="test").close()
 
 
-def test_a_host_that_pg_hba_conf_does_not_know_is_a_matter_for_a_person(
-    postgres: PostgresServer, info: ConnectionInfo
-) -> None:
+def test_a_host_that_is_not_in_pg_hba_conf_needs_a_person(postgres: PostgresServer, info: ConnectionInfo) -> None:
     rules = postgres.data / "pg_hba.conf"
     before = rules.read_text()
     with postgres.connect() as admin:
@@ -225,7 +223,7 @@ def test_an_error_at_a_login_is_an_outage_unless_it_is_known_as_permanent(said: 
         "no such database: d",
     ],
 )
-def test_a_refusal_that_stays_is_a_matter_for_a_person(said: str) -> None:
+def test_a_permanent_refusal_needs_a_person(said: str) -> None:
     text = f'connection failed: connection to server at "127.0.0.1", port 5432 failed: FATAL:  {said}'
     assert isinstance(classify(psycopg.OperationalError(text), "s"), DatabaseRefused)
 
@@ -266,7 +264,7 @@ def test_a_quota_of_the_servers_disk_is_an_outage(info: ConnectionInfo) -> None:
         connection.execute("INSERT INTO public.t SELECT repeat('x', 8000) FROM generate_series(1, 3000)")
 
 
-def test_a_roles_own_time_outs_do_not_count(postgres: PostgresServer, info: ConnectionInfo) -> None:
+def test_timeouts_of_the_role_are_ignored(postgres: PostgresServer, info: ConnectionInfo) -> None:
     with postgres.connect() as admin:
         admin.execute("CREATE ROLE hasty LOGIN PASSWORD 'x'")
         admin.execute("ALTER ROLE hasty SET statement_timeout = '1ms'")

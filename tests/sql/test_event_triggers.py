@@ -31,9 +31,7 @@ def columns(master: Master) -> list[str]:
 @pytest.mark.releases
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("drop", TAKEN_ALONG)
-def test_a_column_that_goes_along_with_something_else_is_noticed_and_no_statement_fails(
-    any_master: Master, drop: str
-) -> None:
+def test_a_column_dropped_by_cascade_is_noticed_and_no_statement_fails(any_master: Master, drop: str) -> None:
     make, column = TAKEN_ALONG[drop]
     any_master.sql(make, f"ALTER TABLE orders {column}", "SELECT demo_check_structure()")
     after = any_master.last_key()
@@ -44,7 +42,7 @@ def test_a_column_that_goes_along_with_something_else_is_noticed_and_no_statemen
     assert any_master.value("SELECT demo_check_structure()") == 0
 
 
-def test_a_default_that_goes_along_with_its_sequence_is_noticed(any_master: Master) -> None:
+def test_a_default_dropped_with_its_sequence_is_noticed(any_master: Master) -> None:
     any_master.sql("CREATE SEQUENCE numbers", "ALTER TABLE orders ALTER n SET DEFAULT nextval('numbers')")
     any_master.sql("SELECT demo_check_structure()")
     after = any_master.last_key()
@@ -74,7 +72,7 @@ def test_ddl_of_other_tables_queues_nothing(any_master: Master) -> None:
 
 
 @pytest.mark.parametrize("schema", ["public", "Odd Schema", "select"])
-def test_the_apply_knows_whether_they_tell_of_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
+def test_the_apply_knows_whether_event_triggers_report_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
     master = Master(database(), schema=schema)
     master.sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     assert not schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema), "nothing is installed"
@@ -136,7 +134,7 @@ def test_disabling_our_triggers_gives_a_warning(master: Master) -> None:
     assert heard == [] and [item.action for item in master.items(0, ddl=True)][-1] == "INSERT"
 
 
-def test_an_attribute_that_a_composite_type_gets_is_written_exactly(any_master: Master) -> None:
+def test_an_added_attribute_of_a_composite_type_is_captured_exactly(any_master: Master) -> None:
     any_master.sql("CREATE TYPE pair AS (a int, b int)", "ALTER TABLE orders ADD p pair")
     any_master.sql("SELECT demo_check_structure()")
     any_master.sql("ALTER TYPE pair ADD ATTRIBUTE t text", "ALTER TYPE pair ADD ATTRIBUTE d date")
@@ -158,7 +156,7 @@ def test_values_that_come_from_a_domain_are_queued(any_master: Master) -> None:
 
 
 @pytest.mark.parametrize("change", ["ALTER TYPE mood RENAME TO humour", "ALTER TYPE mood SET SCHEMA other"])
-def test_a_type_that_goes_by_another_name_fails_no_statement(any_master: Master, change: str) -> None:
+def test_a_renamed_type_fails_no_statement(any_master: Master, change: str) -> None:
     any_master.sql("CREATE SCHEMA other", "CREATE TYPE mood AS ENUM ('a', 'b')", "ALTER TABLE orders ADD m mood")
     any_master.sql("SELECT demo_check_structure()", "INSERT INTO orders VALUES (2, 'b', 20, 'a'), (3, 'c', 30, 'b')")
     after = any_master.last_key()

@@ -139,7 +139,7 @@ def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[.
         take(master, seen)
 
 
-def test_files_put_back_are_noticed(master: PostgresServer, tmp_path: Path) -> None:
+def test_restored_files_of_the_master_are_noticed(master: PostgresServer, tmp_path: Path) -> None:
     early = commit(master)
     master.stop()
     subprocess.run(["cp", "-a", str(master.data), str(tmp_path / "copy")], check=True)

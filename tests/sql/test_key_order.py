@@ -75,7 +75,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
 @pytest.mark.parametrize("name", KEYS)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connection[Any], name: str, data: Any) -> None:
+def test_keys_are_located_as_the_master_compares_them(master: psycopg.Connection[Any], name: str, data: Any) -> None:
     shape = shape_of(master, name)
     row = st.tuples(*KEYS[name][1])
     keys = data.draw(st.lists(row, min_size=1, max_size=8))

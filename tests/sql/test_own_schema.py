@@ -271,7 +271,7 @@ def test_a_schema_in_which_others_may_create_is_refused_and_the_statement_closes
     ground.configure()
 
 
-def test_those_who_may_do_all_that_the_account_may_are_no_reason(ground: Ground, postgres: PostgresServer) -> None:
+def test_roles_with_all_rights_of_the_account_are_no_lack(ground: Ground, postgres: PostgresServer) -> None:
     if ground.info.user != "postgres":
         ground.admin.execute(f"GRANT {ground.account} TO {MEMBER}".encode())
         ground.admin.execute(f"GRANT CREATE ON SCHEMA {PLACE} TO {MEMBER}".encode())

@@ -219,7 +219,7 @@ def test_half_of_a_key_change(slave: Any) -> None:
         ("EXCLUDE USING hash (lower(v) WITH =) WHERE (id > 0)", ("a", "B")),
     ],
 )
-def test_a_row_in_the_way_goes_and_its_own_change_brings_it_back(
+def test_a_displaced_row_is_restored_by_its_own_change(
     slave: Any, constraint: str, values: tuple[str | None, str]
 ) -> None:
     """The slave is ahead: row 2 already has the value that row 1 had in this window."""

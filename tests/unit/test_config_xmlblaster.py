@@ -252,7 +252,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_mistake_in_a_file_that_is_pointed_at_names_that_file(folder: Path, case: str) -> None:
+def test_a_mistake_in_a_referenced_file_names_that_file(folder: Path, case: str) -> None:
     name, old, new, told = FILES[case]
     without(folder, "xmlBlasterPlugins.xml")
     (folder / "TEST.yaml").write_text(CONNECTIONS)
@@ -289,7 +289,7 @@ def test_a_broken_yaml_does_not_make_replications_of_the_files_that_it_points_at
         config.load("TEST")
 
 
-def test_a_change_of_a_file_that_is_pointed_at_is_noticed(folder: Path) -> None:
+def test_a_change_of_a_referenced_file_is_noticed(folder: Path) -> None:
     without(folder, "xmlBlasterPlugins.xml")
     (folder / "TEST.yaml").write_text(CONNECTIONS)
     watched = WatchedFile(config.load("TEST"))

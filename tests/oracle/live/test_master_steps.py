@@ -83,7 +83,7 @@ def test_lacks_are_reported_with_the_remedy(master: OracleSession, configured: C
     fails(TablesMissing, "has no table", reconcile.body, configured("HERE.X: {}"))
 
 
-def test_tables_join_and_leave_and_housekeeping_goes_over_them(master: OracleSession, configured: Configure) -> None:
+def test_tables_join_and_leave_and_housekeeping_handles_them(master: OracleSession, configured: Configure) -> None:
     master.run("CREATE TABLE ORDERS (ID NUMBER(10) PRIMARY KEY)")
     master.run('CREATE TABLE "Mixed case" ("a b" NUMBER(10) PRIMARY KEY, "select" VARCHAR2(10))')
     task = configured("HERE.ORDERS: {trigger: TEST_TR01, actions: IU}\n  HERE.Mixed case: {}")

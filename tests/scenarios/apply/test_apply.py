@@ -224,7 +224,7 @@ def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> Non
     assert past.changed.keys() == {"public.account", "public.history"}
 
 
-def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Rig]) -> None:
+def test_a_slave_restored_to_before_the_purge_is_inconsistent(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES)
     before = pair.checkpoint.position
     assert before is not None

@@ -107,7 +107,7 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
     pair.assert_equal()
 
 
-def test_a_table_that_goes_during_the_export_ends_it_and_says_why(pair_of: MakePair, tmp_path: Path) -> None:
+def test_a_table_dropped_during_the_export_ends_it_with_the_reason(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     update = pair.update()
     prepare(pair, update)
@@ -184,7 +184,7 @@ def test_a_folder_is_what_the_documents_say(zoo: Rig, tmp_path: Path) -> None:
     assert [column["name"] for column in tables["public", 'Odd "name", x']["columns"]][:3] == ["id", "a,b", 'q"']
 
 
-def test_a_kept_table_stays_readable_and_its_old_rows_go(pair_of: MakePair, tmp_path: Path) -> None:
+def test_a_kept_table_stays_readable_and_its_old_rows_are_deleted(pair_of: MakePair, tmp_path: Path) -> None:
     pair = pair_of(policy="keep", block_rows=10)
     for side in (pair.master, pair.slave):
         side.execute("CREATE TABLE public.k (id int PRIMARY KEY, v text)")

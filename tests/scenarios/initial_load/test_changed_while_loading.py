@@ -117,7 +117,7 @@ def test_a_table_that_gets_another_key_while_all_is_loaded_is_left_out_alone(pai
     ["DROP TABLE public.orders", pytest.param("ALTER TABLE public.orders RENAME TO o", marks=pytest.mark.long)],
     ids=["dropped", "renamed"],
 )
-def test_a_block_that_is_claimed_while_its_table_goes_leaves_no_block_behind(pair_of: MakePair, statement: str) -> None:
+def test_a_block_claimed_while_its_table_is_dropped_leaves_no_block(pair_of: MakePair, statement: str) -> None:
     pair = normal(pair_of)
     pair.prepare(update := pair.update(tables=["public.orders", "public.parents"]))
     store = BlockStore(pair.slave, update.prefix, "public", update.slave.name)

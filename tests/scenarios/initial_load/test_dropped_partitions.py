@@ -48,7 +48,7 @@ def loading(pair: Rig) -> bool:
         pytest.param(False, "locked", "", id="comparison, no key"),
     ],
 )
-def test_partitions_that_go_while_blocks_load_end_equal(pair_of: MakePair, told: bool, read: str, key: str) -> None:
+def test_partitions_dropped_while_blocks_load_end_equal(pair_of: MakePair, told: bool, read: str, key: str) -> None:
     pair = pair_of(block_rows=40, seconds=0.02, role=not told)
     make(pair, key)
     pair.capture()

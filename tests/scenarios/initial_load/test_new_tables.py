@@ -292,7 +292,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
         assert absent(pair) == [JOINING]
 
 
-def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_behind(pair_of: MakePair) -> None:
+def test_a_block_claimed_while_its_load_is_cancelled_leaves_no_block(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     filled(pair, COUPONS.name)
     update = pair.update(tables=[COUPONS.name])

@@ -138,7 +138,7 @@ def test_a_table_under_a_new_name_stops_the_apply_and_the_same_line_lets_it_go_o
 
 
 @pytest.mark.long
-def test_a_column_that_an_expression_uses_goes_and_the_apply_says_which(shop: MakeShop) -> None:
+def test_the_apply_names_a_dropped_column_that_an_expression_uses(shop: MakeShop) -> None:
     here = shop(DDL, TABLES)
     loaded(here)
     with pytest.raises(TransformationInvalid, match="where `n > 5` uses n, which is no column"), here.apply():

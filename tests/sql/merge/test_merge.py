@@ -35,7 +35,7 @@ def test_the_slave_becomes_equal_and_the_rows_are_counted(slave: Any, size: str)
     same(slave, history)
 
 
-def test_nothing_to_do_is_fine(slave: Any) -> None:
+def test_an_empty_window_can_be_merged(slave: Any) -> None:
     assert merger(slave).merge([]) == Merged()
     history = History()
     history.insert("1", "a")
