@@ -168,9 +168,9 @@ def wanted(name: str | TableName, actions: str = "IUD", **options: Any) -> Resol
 
 
 class Model:
-    """What a slave would hold after replaying items one by one, in REPL_KEY order, strictly.
+    """The slave's rows after replaying items one by one, strictly, in REPL_KEY order.
 
-    A row that should be there and is not, or should not and is, fails the replay.
+    The replay fails at a row that is missing, or that exists although it should not.
     """
 
     def __init__(self) -> None:

@@ -21,9 +21,9 @@ def changes(stream: Path) -> list[Change]:
 
 
 def assert_ends_show_what_they_say(stream: Path, commits: Iterable[int]) -> None:
-    """An end of a transaction shows an SCN exactly when all changes up to it are in front of it, and no other one.
+    """Checks that the end of a transaction shows an SCN exactly when all changes up to it, and no others, precede it.
 
-    `commits`: of each change of the master the SCN of its commit.
+    `commits`: the SCN of the commit of each of the master's changes.
     """
     scns, said = list(commits), 0
     for file in Files(stream).names():

@@ -29,9 +29,9 @@ Attach = Callable[..., SparkExecutor]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server as a cluster's is, each session with files of its own.
+    """Starts a server like a cluster's, each session with files of its own.
 
-    Its executors import from `paths` alone, and run `python`.
+    Its executors import only from `paths`, and run `python`.
     """
     with ExitStack() as stack:
 

@@ -175,9 +175,10 @@ def read(commit: Commit, line: str) -> None:
 
 
 def note(commit: Commit, name: str, action: str, values: Values, former: Values) -> None:
-    """Adds a change of a row. `values`: those that it leaves, of a deleted row its key's; without NULLs.
+    """Adds a change of a row.
 
-    `former`: what an update found there, where that is known.
+    `values`: the values after it, of a deleted row those of its key; without NULLs. `former`: the values that an update
+    found, if they are known.
     """
     name = "parted" if name in PARTITIONS else name
     if name == "demo_checkpoint":

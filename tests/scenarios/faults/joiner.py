@@ -67,7 +67,7 @@ class Steps(threading.Thread):
         raise NotImplementedError
 
     def _of_update(self, update: Update) -> Iterator[Callable[[], object]]:
-        """As in the DAG `initial_update`."""
+        """The steps of the DAG `initial_update` for this update."""
         yield partial(steps.begin, update, self._store)
         yield partial(steps.create_tables, update)
         yield partial(steps.plan, update, self._store)

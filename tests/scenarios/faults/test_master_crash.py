@@ -1,8 +1,8 @@
-"""What the master forgets when it loses its power, no slave has shown.
+"""No slave shows what the master forgets in a power failure.
 
-A commit with `synchronous_commit = off`, and any rollback, is seen before it is on the disk. A master that loses its
-power forgets it, and gives its transaction ID out again: a slave that had gone by it would keep a change that never
-was, or take the next transaction of that ID for one it has.
+A commit with `synchronous_commit = off`, and any rollback, is visible before it is on the disk. A master that loses its
+power forgets it, and uses its transaction ID again: a slave that had applied it would keep a change that never was, or
+skip the next transaction of that ID.
 """
 
 from collections.abc import Iterator

@@ -30,9 +30,9 @@ def covered(history: History, position: SnapshotPosition) -> dict[int, int]:
 
 
 def of_looks(looks: Sequence[Look], history: History, *, lags: bool = False) -> list[str]:
-    """Each look must show a state that the master had, and the one its checkpoint names.
+    """Each look must show a state that the master had, and the one of its checkpoint.
 
-    `lags`: that checkpoint is an older one; the state must be no older.
+    `lags`: the checkpoint may be older; then the state must be no older.
     """
     findings = []
     for look in looks:

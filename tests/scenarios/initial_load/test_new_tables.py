@@ -44,7 +44,7 @@ def filled(pair: Rig, table: str, rows: int = 1_000) -> None:
 
 
 def reconcile(pair: Rig) -> reconciling.ReconcileReport:
-    """What the DAG's tasks install_resources and reconcile do."""
+    """Runs the DAG's tasks install_resources and reconcile."""
     prefix, schema = pair.replication.prefix, pair.replication.master.schema
     resources.install(pair.master, prefix, schema)
     return reconciling.reconcile(pair.master, prefix, schema, pair.replication.resolve(catalog.tables(pair.master)))

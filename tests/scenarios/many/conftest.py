@@ -16,7 +16,7 @@ from tests.rig.net import Net
 
 @pytest.fixture
 def net(database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path) -> Iterator[Net]:
-    """No database yet: see `Net.configure`."""
+    """A net without databases: see `Net.configure`."""
     made = Net.of(database, redis_url, tmp_path / "replications")
     yield made
     made.close()
@@ -24,7 +24,7 @@ def net(database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path)
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How many blocks of each table were read from the master."""
+    """The number of blocks of each table that were read from the master."""
     counted: Counter[str] = Counter()
     reading = snapshot.reading
 
@@ -51,7 +51,7 @@ initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
 
 
 def of_three_slaves(net: Net, third: str = "") -> Net:
-    """A replication whose second slave has rows already. `third`: more options of that slave."""
+    """A replication whose second slave has rows already. `third`: more options of the third slave."""
     net.configure(OF_THREE % third)
     net.at("m", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     net.at("m", "INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 3000) g")

@@ -1,4 +1,4 @@
-"""What happens to tables and slaves, drawn by chance, and a model of what each slave must be like."""
+"""Random histories of tables and slaves, and a model of each slave."""
 
 import random
 import signal
@@ -42,7 +42,7 @@ READY, ABSENT, INCONSISTENT = TableState.READY, TableState.ABSENT, TableState.IN
 
 @dataclass
 class Watched:
-    """What a slave must be like: the states of registered tables, and the rows of those that left and were kept."""
+    """The expected state of a slave: the states of registered tables, and the rows of removed tables that were kept."""
 
     rig: Rig
     by_schema: Mapping[str, Otherwise]
@@ -88,7 +88,7 @@ class Watched:
         assert Gate(self.rig.store, self.rig.replication.prefix, self.rig.name).closures() == []
 
     def check(self) -> None:
-        """All that is committed is applied, and everything is as the model says."""
+        """Waits until everything committed is applied, and compares with the model."""
         rig = self.rig
         rig.await_current()
         self.undisturbed()
@@ -144,7 +144,7 @@ class History:
             self.pair.master.execute(statement.encode())
 
     def begin(self) -> None:
-        """One table of each schema, with which both slaves are NORMAL."""
+        """Starts with one table of each schema; both slaves are NORMAL."""
         self.run("CREATE TYPE public.feeling AS ENUM ('first')")
         for schema in BY_SCHEMA:
             self.run(f"CREATE SCHEMA {quoted(schema)}")
@@ -238,7 +238,7 @@ class History:
         self.done["join"] += 1
 
     def register(self) -> None:
-        """All tables of the master; those that were not before join."""
+        """Registers all tables of the master; new ones join."""
         registered = set(self.mine.states)
         joining = {table: not rows(self.pair.master, table) for table in self.tables if table not in registered}
         self.pair.capture()
@@ -277,7 +277,7 @@ class History:
         self.done["load"] += 1
 
     def load_killed(self, _: ApplyProcess) -> None:
-        """The same, its process killed while it stores rows."""
+        """Loads a table, with the process killed while it stores rows."""
         table, update = self._part()
         self._killed(table, partial(load_process.load, update))
         self._load(table, update)
@@ -291,7 +291,7 @@ class History:
         self.done["load cancelled"] += 1
 
     def carried(self, _: ApplyProcess) -> None:
-        """A table by files, the process that imports them killed; under changes all the time."""
+        """Loads a table by files under changes; the importing process is killed."""
         table, update = self._part(by_files=True)
         files, self.carrying = self._exported(update), table
         for change in (self.change, partial(self.change_of, table)):
@@ -305,7 +305,7 @@ class History:
         self.done["carried"] += 1
 
     def carried_in_vain(self, _: ApplyProcess) -> None:
-        """A table that is emptied or altered while its rows are on their way, or its update is cancelled."""
+        """Empties or alters a table while its files travel, or cancels its update."""
         table, update = self._part(by_files=True)
         files = self._exported(update)
         spoilt = self.chance.choice([f"TRUNCATE {sql(table)}", f"ALTER TABLE {sql(table)} ADD e{self.made} int", ""])
@@ -320,7 +320,7 @@ class History:
         self.done["carried in vain"] += 1
 
     def checkpoint_lost(self, apply: ApplyProcess) -> None:
-        """What follows the place that the slave itself knows comes again."""
+        """Deletes the checkpoint in Redis: changes after the slave's own position come again."""
         table = self.chance.choice(self.mine.ready)
         while not self.done["checkpoint lost"]:
             self._fill(table)
@@ -335,7 +335,7 @@ class History:
         self.done["checkpoint lost"] += not left.covers_all_of(applied)
 
     def apply_killed(self, apply: ApplyProcess) -> None:
-        """In the middle of the transaction that carries a change."""
+        """Kills the apply in the middle of the transaction of a change."""
         table = self.chance.choice(self.mine.ready)
         self._fill(table)
         self.pair.await_current()
@@ -353,7 +353,7 @@ class History:
         self.done["sessions cut"] += 1
 
     def _part(self, *, by_files: bool = False) -> tuple[TableName, Update]:
-        """A load that has begun, of a table that has rows."""
+        """A started load of a table with rows."""
         self.pair.await_current()
         table = self.chance.choice(sorted(self.mine.states))
         self._fill(table)
@@ -366,7 +366,7 @@ class History:
         return table, update
 
     def _exported(self, update: Update) -> tuple[TransferFolder, Manifest]:
-        """Its files, where the slave finds them."""
+        """The files of a load, where the slave finds them."""
         folder = transfer_steps.folder_of(update, carrying.location(self.folder / "out"), S3Access(), None)
         carrying.export(update, folder)
         manifest = transfer_steps.seal(update, folder)
@@ -402,7 +402,7 @@ class History:
         self.mine.loaded(table)
 
     def load_what_is_left(self) -> None:
-        """So that all tables are ready on both slaves."""
+        """Loads until all tables are ready on both slaves."""
         for slave in self.slaves:
             left = [table for table in slave.states if table not in slave.ready]
             if left:
@@ -415,7 +415,7 @@ class History:
     # What must hold
 
     def unnoticed(self) -> None:
-        """The other slave's apply is the one that began, and has all that happened."""
+        """Checks that the other slave's apply is still the first one, and has applied everything."""
         other = self.other.rig
         other.await_current()
         self.other.undisturbed()
@@ -429,7 +429,7 @@ class History:
 
     @property
     def all(self) -> list[Callable[[ApplyProcess], None]]:
-        """Everything that may happen between two changes."""
+        """All events that may happen between two changes."""
         return [
             self.alter,
             self.define,

@@ -1,4 +1,4 @@
-"""Schemas of a master, each with another way in which a slave gets its tables."""
+"""Schemas of a master; a slave gets the tables of each in another way."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Otherwise:
-    """How a slave gets the tables of a schema: by its lines of the configuration, and as SQL on the master."""
+    """How a slave gets the tables of a schema: by lines of the configuration, and as SQL on the master."""
 
     line: Mapping[str, Any] = field(default_factory=dict)
     row: str = "to_jsonb(t)"

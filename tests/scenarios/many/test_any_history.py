@@ -1,6 +1,6 @@
-"""Tables join, leave, are loaded in part, by files, altered and renamed in any order, under kills, as a model says.
+"""Tables join, leave, are loaded in part and by files, altered and renamed in any order, under kills, as in a model.
 
-Of each way in which a slave may get a table otherwise there are some. Another slave watches.
+Some tables are transformed in each possible way. Another slave must not notice anything.
 """
 
 from pathlib import Path

@@ -32,14 +32,14 @@ ROOM = 100 * MB
 
 
 def resident() -> int:
-    """Bytes of memory that this process has now."""
+    """The memory of this process, in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """How far this process grew beyond what it had at the beginning, in bytes."""
+    """How far the memory of this process grew since the beginning, in bytes."""
     before, peak, ended = resident(), [0], threading.Event()
 
     def watch() -> None:
@@ -135,7 +135,7 @@ def test_a_table_of_1600_columns_goes_through_everything(net: Net, tmp_path: Pat
 
 
 def test_a_plan_costs_the_same_however_many_rows_there_are(net: Net) -> None:
-    """The statistics speak of a hundred million rows, the keys are as sparse as those of so many."""
+    """The statistics say a hundred million rows, and the keys are as sparse as theirs."""
     net.configure(CONFIG)
     net.at("m", "CREATE TABLE public.huge (id bigint PRIMARY KEY, v text) WITH (autovacuum_enabled = off)")
     net.at("m", "INSERT INTO public.huge SELECT g * 50000, 'x' FROM pg_catalog.generate_series(1, 2000) g")

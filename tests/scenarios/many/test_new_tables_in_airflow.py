@@ -72,7 +72,7 @@ def equal(stack: Stack, slave: str, table: str) -> bool:
 
 
 def started(stack: Stack, slave: str) -> list[str]:
-    """Runs that load new tables of a slave."""
+    """The runs that load new tables of a slave."""
     runs = stack.airflow.api().get(f"dags/{DAG}/dagRuns", limit=100)["dag_runs"]
     return [run["dag_run_id"] for run in runs if run["dag_run_id"].startswith(f"new_tables_DEMO__{slave}_")]
 

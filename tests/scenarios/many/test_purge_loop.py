@@ -56,7 +56,7 @@ class Purging(AbstractContextManager["Purging"]):
             raise self._failure
 
     def says(self, word: str, times: int = 2) -> bool:
-        """Whether its last answers all have that word: the first one may come from before something changed."""
+        """Whether its last results all contain that word: the first one may be from before something changed."""
         if self._failure is not None:
             raise self._failure
         return len(self.said) >= times and all(word in said for said in self.said[-times:])
@@ -70,7 +70,7 @@ class Purging(AbstractContextManager["Purging"]):
 
 
 def begin(net: Net, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
-    """Both slaves are NORMAL, and known to the task."""
+    """Makes both slaves NORMAL, and known to the task."""
     net.configure(CONFIG)
     net.at("m", f"CREATE TABLE {ORDERS.name} (id int PRIMARY KEY, v text)")
     net.at("m", "CREATE TABLE public.other (id int PRIMARY KEY)")

@@ -46,12 +46,12 @@ def prepared(net: Net, *names: str) -> list[Update]:
 
 
 def together(updates: list[Update]) -> None:
-    """What the load job does."""
+    """Runs the load job of all slaves."""
     load_together(updates, ThreadExecutor(4), threading.Event())
 
 
 def left(net: Net, number: int) -> int:
-    """Blocks that a slave lacks."""
+    """The blocks that a slave lacks."""
     schema = "own" if number == 2 else "public"
     return int(net.at(f"s{number}", f"SELECT count(*) FROM {schema}.demo_blocks WHERE state <> 'stored'")[0][0])
 
@@ -89,7 +89,7 @@ def test_the_master_is_read_once_for_three_slaves_under_traffic(three: Net, read
 
 
 def broken(update: Update) -> Update:
-    """Its slave is not reached any more."""
+    """A stand-in for an unreachable slave."""
     return replace(update, slave_info=replace(update.slave_info, port=1))
 
 

@@ -69,7 +69,7 @@ def current(net: Net, running: Any) -> None:
 
 
 def leave(net: Net, how: str) -> list[Any]:
-    """The table's last rows."""
+    """Removes the table; returns its last rows."""
     net.at("m", "UPDATE public.children SET v = 'last' WHERE id <= 10")
     last = net.at("m", "SELECT * FROM public.children ORDER BY id")
     if how == "configuration":
@@ -83,7 +83,7 @@ def leave(net: Net, how: str) -> list[Any]:
 
 
 def load(net: Net, slave: str, running: Any) -> None:
-    """What is loaded of a table that joins."""
+    """Loads a table that joins."""
     update = Update.named(net.pair("DEMO_", slave), f"join {slave}", Selection(tables=("public.children",)))
     steps.begin(update, net.store)
     steps.create_tables(update)

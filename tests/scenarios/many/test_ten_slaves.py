@@ -75,7 +75,7 @@ def test_ten_slaves_together_and_one_after_another(ten: Net) -> None:
 
 
 def purged(net: Net) -> str:
-    """What housekeeping says."""
+    """Runs the purge; returns the message of housekeeping."""
     context: dict[str, Any] = {"dag": SimpleNamespace(dag_id="housekeeping")}
     return str(purge_items.body(TaskContext(net.replications["DEMO_"], None, context)))
 
@@ -122,7 +122,7 @@ def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_nee
 
 
 def steps_to_normal(net: Net, name: str) -> None:
-    """The slave has the master's rows and follows from here on."""
+    """Makes the slave NORMAL with the master's rows."""
     net.at(f"s_{name}", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     rows = net.at("m", "SELECT id, v FROM public.orders")
     with net.sessions[f"s_{name}"].cursor() as cursor, cursor.copy("COPY public.orders FROM STDIN") as copy:

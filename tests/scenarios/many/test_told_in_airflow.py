@@ -1,4 +1,4 @@
-"""What no change says is told by the run that applies, long before housekeeping looks."""
+"""The run that applies reports differences of definitions, long before housekeeping looks."""
 
 import json
 import time

@@ -42,7 +42,7 @@ ROWS = 40
 
 
 def two_ways(net: Net, rules: tuple[str, str]) -> None:
-    """The same rows on both sides; from here on each follows the other."""
+    """Two databases with the same rows; from now on each follows the other."""
     net.configure(FORTH.replace("RULE", rules[0]), BACK.replace("RULE", rules[1]))
     for side in ("a", "b"):
         net.at(side, "CREATE TABLE public.t (id int PRIMARY KEY, at timestamptz, v text, w text)")

@@ -126,7 +126,7 @@ def drop_table(connection: Session, table: TableName) -> None:
 
 
 def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
-    """Drops the secondary indexes that `complete_indexes` creates again. Returns what it dropped.
+    """Drops the secondary indexes that `complete_indexes` creates again; returns them.
 
     Foreign keys do not act while rows are loaded, and stay.
     """
