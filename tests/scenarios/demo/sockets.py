@@ -139,11 +139,17 @@ def status_of(port: int, path: str, method: str = "GET", headers: dict[str, str]
         f"http://{HOST}:{port}{path}", body, {"Content-Type": "application/json", **(headers or {})}, method=method
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=60) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
+    for tries_left in (2, 1, 0):
+        try:
+            with opener.open(request, timeout=60) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except ConnectionResetError:
+            # A server that answers and closes before the body of the request has arrived resets the connection.
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
 
 
 def of_airflow(listener: Listener) -> str:
