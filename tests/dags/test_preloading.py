@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = sorted(path.stem for path in (ROOT / "dags").glob("*.py"))
 COMPONENT, TASK = "object()", "TaskRunnerMarker()"
@@ -43,6 +45,7 @@ def test_a_component_that_forks_has_imported_all_that_dags_import(tmp_path: Path
     assert "numpy" in started and not {"grpc", "pyspark"} & everything, "gRPC does not survive a fork"
 
 
+@pytest.mark.long
 def test_a_task_imports_only_what_its_dag_needs(tmp_path: Path) -> None:
     started, everything = imported(TASK, tmp_path)
     assert {"sluice.airflow.job_operator", "numpy"} <= everything - started

@@ -40,7 +40,7 @@ def texts(intruder: Intruder, column: str) -> list[str | None]:
     return [item.new[column] for item in intruder.master.items() if column in item.new]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("silent", ["SET sluice.capturing = 'demo_'", "SELECT 1"], ids=["capturing", "plain"])
 @pytest.mark.parametrize("column", ["flag", "v", "ip", "n"])
 @pytest.mark.parametrize("shape", ["statement", "row"])
@@ -303,7 +303,7 @@ def test_a_function_of_the_same_name_in_a_schema_that_all_may_write_to_is_not_ca
         assert [item.action for item in intruder.master.items()] == ["INSERT", "UPDATE", "INSERT", "DELETE", "DELETE"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "setting", ["sluice.origin = 'OTHER_'", "sluice.truncating = '{}'", "sluice.capturing = 'demo_'"]
 )

@@ -77,7 +77,7 @@ def templates(postgres: PostgresServer) -> Iterator[Templates]:
 Outcome = tuple[str, tuple[str, ...]]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("compared", [False, True], ids=["never compared", "compared after each statement"])
 @pytest.mark.parametrize("scenario", list(SCENARIOS))
 def test_by_comparison_every_statement_ends_as_without_capture(

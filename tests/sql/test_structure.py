@@ -26,7 +26,7 @@ def columns(text: str | None) -> dict[str, str]:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -168,7 +168,7 @@ def test_a_default_for_old_rows_is_named(orders: Master) -> None:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -203,7 +203,7 @@ def test_rewritten_rows_of_a_keyless_table_are_replaced(any_master: Master) -> N
     assert Model().replay(any_master.items()).contents("log") == any_master.contents("log")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -322,7 +322,7 @@ def test_a_registered_table_takes_the_name_of_a_dropped_one(any_master: Master) 
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "drop",
     ["", "DROP TABLE orders_old before", "DROP TABLE orders_old"],

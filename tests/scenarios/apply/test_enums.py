@@ -78,7 +78,7 @@ CASES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
 @pytest.mark.parametrize("when", ["while applying", "before applying", "in a large window"])
 @pytest.mark.parametrize("case", CASES)

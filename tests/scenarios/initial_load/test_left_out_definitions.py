@@ -210,7 +210,7 @@ def labels(pair: Rig) -> list[list[tuple[str, list[str]]]]:
     return [connection.execute(query.encode()).fetchall() for connection in (pair.master, pair.slave)]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("how", ["inconsistent", "left and came back"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: MakePair, change: str, how: str) -> None:
@@ -282,7 +282,7 @@ def test_labels_that_the_account_may_not_add_are_reported_with_the_statement(
         pair.assert_equal()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "change", ["labels", "a domain without its check", "a domain that may be null", "no check", "no unique constraint"]
 )

@@ -14,12 +14,14 @@ from tests.scenarios.many.histories import History
 @pytest.mark.parametrize(
     ("seed", "part"),
     [
-        pytest.param(1, slice(0, None, 2), id="half of 1"),
-        pytest.param(6, slice(1, None, 2), id="half of 6"),
+        *(
+            pytest.param(seed, slice(first, None, 4), id=f"quarter of {seed}")
+            for first, seed in enumerate((1, 6, 3, 8))
+        ),
         *(pytest.param(seed, slice(None), id=str(seed), marks=pytest.mark.long) for seed in range(10)),
     ],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_any_history_is_as_the_model_says_and_another_slave_never_notices(
     pair_of: MakePair, seed: int, part: slice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
