@@ -53,13 +53,13 @@ def test_the_newer_of_two_rows_stays(theirs: str | None, ours: str | None, winne
 
 def test_both_sides_keep_the_same_of_two_rows_with_one_time() -> None:
     for one, other in ((row("5", "a"), row("5", "b")), (row(None, "a"), row(None, "b"))):
-        here = NEWEST.decide(change(row("0"), one), other).winner
-        there = NEWEST.decide(change(row("0"), other), one).winner
-        assert {here, there} == {Winner.MASTER, Winner.SLAVE}
+        winner = NEWEST.decide(change(row("0"), one), other).winner
+        winner_on_other_side = NEWEST.decide(change(row("0"), other), one).winner
+        assert {winner, winner_on_other_side} == {Winner.MASTER, Winner.SLAVE}
 
 
 @pytest.mark.parametrize(
-    ("misfit", "held", "reason"),
+    ("conflicting", "slave_row", "reason"),
     [
         (change({}, row("1")), None, "unique values"),
         (change(row("0"), row("1"), key=()), row("2"), "no key"),
@@ -69,9 +69,11 @@ def test_both_sides_keep_the_same_of_two_rows_with_one_time() -> None:
         (change({"id": "1"}, {"id": "1"}), {"id": "1"}, "no column at"),
     ],
 )
-def test_a_rule_reports_what_it_cannot_decide(misfit: RowChange, held: Row | None, reason: str) -> None:
+def test_a_conflict_that_the_newest_row_does_not_decide_raises_undecidable(
+    conflicting: RowChange, slave_row: Row | None, reason: str
+) -> None:
     with pytest.raises(Undecidable, match=reason):
-        NEWEST.decide(misfit, held)
+        NEWEST.decide(conflicting, slave_row)
 
 
 def test_a_repair_brings_back_what_one_side_lacks() -> None:

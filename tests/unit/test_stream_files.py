@@ -1,4 +1,4 @@
-"""Reads a recorded stream from files: every change once, from any place, and errors for whatever is wrong."""
+"""A recorded stream is read from files: each change comes once, from any position, and defects raise errors."""
 
 import json
 from collections.abc import Sequence

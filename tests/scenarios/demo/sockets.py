@@ -133,23 +133,24 @@ def of_postgres(listener: Listener) -> str:
     return said
 
 
-def status_of(port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+def status_of(
+    port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None, tries: int = 3
+) -> tuple[int, bytes]:
     body = b"{}" if method in ("POST", "PUT", "PATCH") else None
     request = urllib.request.Request(
         f"http://{HOST}:{port}{path}", body, {"Content-Type": "application/json", **(headers or {})}, method=method
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for tries_left in (2, 1, 0):
-        try:
-            with opener.open(request, timeout=60) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except ConnectionResetError:
-            # A server that answers and closes before the body of the request has arrived resets the connection.
-            if not tries_left:
-                raise
-    raise AssertionError("unreachable")
+    try:
+        with opener.open(request, timeout=60) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except ConnectionResetError:
+        # A server that answers and closes before the body of the request has arrived resets the connection.
+        if tries == 1:
+            raise
+        return status_of(port, path, method, headers, tries - 1)
 
 
 def of_airflow(listener: Listener) -> str:
