@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.task_runner import TaskRunnerMarker
 
 @hookimpl
 def on_starting(component: object) -> None:
-    """Airflow calls this when a component starts, before it forks, and when a task starts; a task needs only its DAG."""
+    """Airflow calls this when a component starts, before it forks, and when a task starts, which needs only its DAG."""
     if not isinstance(component, TaskRunnerMarker):
         from sluice.airflow import (  # noqa: F401
             apply_start,
