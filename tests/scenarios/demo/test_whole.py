@@ -47,7 +47,18 @@ def demo(home: Path, *options: str) -> "subprocess.Popen[str]":
     )
 
 
+HANGS_AFTER = 840
+"""Seconds, fewer than pytest's own guard has: the output is shown. A slow machine that does other work needs 600."""
 REPAIR = ("--repair", "--why", "to see that nothing is done")
+
+
+def output_of(running: "subprocess.Popen[str]") -> str:
+    """Waits for the end of a demo. One that hangs is interrupted, and fails the test with its output."""
+    try:
+        return running.communicate(timeout=HANGS_AFTER)[0]
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGINT)
+        pytest.fail(f"not done after {HANGS_AFTER} s:\n{running.communicate()[0]}")
 
 
 def run(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -79,7 +90,7 @@ def ran() -> Iterator[Ran]:
     with new_home() as home:
         running = demo(home, "--once", "--scale", "1", "--seconds", "5", "--rate", "500", "--seed", "1")
         with Watch(Home(home), running.pid) as watch, Processes() as processes:
-            output, _ = running.communicate(timeout=540)
+            output = output_of(running)
         yield Ran(home, running.returncode, output, watch, processes)
 
 
@@ -121,7 +132,7 @@ def test_no_password_of_a_demo_is_shown_by_a_process_or_in_a_log_or_in_a_file_th
 def test_a_demo_with_a_mariadb_and_a_postgres_behind_one_master_proves_both_equal_and_resync_agrees() -> None:
     with new_home() as home:
         running = demo(home, "--slave", "mariadb", "--slaves", "2", "--scale", "1", "--seconds", "5", "--seed", "1")
-        output, _ = running.communicate(timeout=540)
+        output = output_of(running)
         assert running.returncode == 0, output
         assert "tables are equal, row for row: master, mariadb, dr1." in output
         assert "half transactions seen on mariadb  0 of" in output

@@ -6,7 +6,7 @@ after a restart is recognised by thread and xid, and ignored.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -122,9 +122,6 @@ class Merge:
     def close(self, thread: ThreadId) -> None:
         """Closes a thread: nothing more will come from it."""
         self._threads[thread].closed = True
-
-    def watermarks(self) -> Mapping[ThreadId, int]:
-        return {thread: each.watermark for thread, each in self._threads.items()}
 
     def checkpoint(self, thread: ThreadId, scn: int) -> None:
         """Records that all commits of the thread below `scn` were offered."""
