@@ -3,17 +3,23 @@ reduce and stage.
 
 `steady` is beside the same drain by one process (`local[*]`). In `killed`, one worker and its executor get SIGKILL in
 the middle of every drain, and come back for the next; the slave must be equal to the master all the same. `executors`
-is the CPU that executors spend on a change, two and four of them beside one.
+is the CPU that executors spend on a change, and on a row of a load, two and four of them beside one.
 """
 
 import argparse
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
+from pyspark import cloudpickle
+
+import spark_jobs.load
 from benchmarks import machine
 from benchmarks.drain import drain
+from benchmarks.load import Table, by_executor, started
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
@@ -21,6 +27,7 @@ from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
 from devstack.spark_cluster import CONF, SparkCluster
 from sluice.counted import counted
+from spark_jobs.session import SparkExecutor
 from workload import mixes
 from workload.mixes import Mix
 
@@ -52,7 +59,7 @@ class Side:
     """Our side over a cluster of so many workers."""
 
     def __init__(self, servers: Servers, args: argparse.Namespace, mix: Mix, workers: int, stack: ExitStack) -> None:
-        self.servers, self.mix = servers, mix
+        self.servers, self.mix, self.count = servers, mix, workers
         folder = servers.folder / f"spark {workers}"
         folder.mkdir()
         self.cluster = stack.enter_context(SparkCluster(folder, workers))
@@ -113,23 +120,48 @@ def _of_two(servers: Servers, args: argparse.Namespace, mix: Mix, wanted: Sequen
 
 
 def _of_executors(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Figure]:
-    """The CPU of one, two and four executors for a change."""
-    runs: dict[int, list[Run]] = {}
+    """The CPU of one, two and four executors for a change, and for a row of a load."""
+    drains: dict[int, list[Run]] = {}
+    loads: dict[int, list[Run]] = {}
     for count in EXECUTORS:
         with ExitStack() as stack:
             side = Side(servers, args, mix, count, stack)
-            found = alternate(f"{count} executors", {"ours": side.measured}, args.rounds, args.warm_up)["ours"]
-        runs[count] = [replace(run, value=1e6 * _of_workers(run) / mix.changes) for run in found]
-    title = f"{mix.title}, CPU of "
-    unit, one = "µs/change", runs[EXECUTORS[0]]
+            runs = alternate(f"drain, {count} executors", {"ours": side.measured}, args.rounds, args.warm_up)["ours"]
+            drains[count] = [_of_workers(run, mix.changes) for run in runs]
+            side.ours.close()
+            table = Table(servers, mix.changes)
+            runs = _loads(table, side, args)
+            loads[count] = [_of_workers(run, table.rows) for run in runs]
     return [
-        Figure(f"{title}{counted(count, 'executor')}", unit, runs[count], one, "one executor", True, goal=0.8)
+        *_beside_one(f"{mix.title}, CPU of", "µs/change", drains),
+        *_beside_one(f"load of {table.title}, CPU of", "µs/row", loads),
+    ]
+
+
+def _loads(table: Table, side: Side, args: argparse.Namespace) -> list[Run]:
+    # Executors have the library, but not the module of the job, which is the main one elsewhere.
+    cloudpickle.register_pickle_by_value(spark_jobs.load)  # type: ignore[no-untyped-call]
+    executor = SparkExecutor("sluice bench: load", side.ours.endpoint)
+    try:
+        started(executor)
+        measured = partial(by_executor, table, executor, lambda: {"driver": os.getpid(), **side.cluster.roots()})
+        return alternate(f"load, {side.count} executors", {"ours": measured}, args.rounds, args.warm_up)["ours"]
+    finally:
+        executor.stop()
+
+
+def _beside_one(title: str, unit: str, runs: dict[int, list[Run]]) -> list[Figure]:
+    one = runs[EXECUTORS[0]]
+    return [
+        Figure(f"{title} {counted(count, 'executor')}", unit, runs[count], one, "one executor", True, goal=0.8)
         for count in EXECUTORS[1:]
     ]
 
 
-def _of_workers(run: Run) -> float:
-    return sum(seconds for part, seconds in run.cpu.items() if part.startswith("worker"))
+def _of_workers(run: Run, units: int) -> Run:
+    """The CPU of the workers alone as the value of the run: microseconds for each unit of work."""
+    seconds = sum(seconds for part, seconds in run.cpu.items() if part.startswith("worker"))
+    return replace(run, value=1e6 * seconds / units)
 
 
 def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:

@@ -89,6 +89,10 @@ class Table:
         self.replication = configure(servers.folder / "replications")
         capture(self.master, self.replication)
 
+    @property
+    def title(self) -> str:
+        return f"{self.rows:,} rows of seven columns"
+
     def measure(self, load: Callable[[Any], None], prepare: Callable[[Any], Any], roots: cpu.Roots) -> Run:
         """One run: an empty database, `prepare` untimed, `load` timed, the rows compared."""
         slave_info = self.servers.database("slave", DATABASES[0])
@@ -111,19 +115,9 @@ class Table:
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
-    from spark_jobs.load import load_through_outages, stores
     from spark_jobs.session import SparkExecutor
 
     table = Table(servers, max(1000, int(2_000_000 * args.scale)))
-    store = redis.from_url(servers.redis_url, decode_responses=True)
-    never = threading.Event()
-
-    def prepared(slave_info: Any) -> Update:
-        update = table.update(slave_info)
-        steps.begin(update, store)
-        steps.create_tables(update)
-        steps.plan(update, store)
-        return update
 
     def empty(slave_info: Any) -> Any:
         with connect(slave_info) as slave:
@@ -136,19 +130,32 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
             executor = SparkExecutor("sluice bench: load", servers.spark(args.spark_master))
             stack.callback(executor.stop)
             started(executor)
-            sides["ours"] = lambda: table.measure(
-                lambda update: load_through_outages(update, executor, never, stores(update)),
-                prepared,
-                lambda: {"driver": os.getpid()},
-            )
+            sides["ours"] = lambda: by_executor(table, executor, lambda: {"driver": os.getpid()})
         if args.side != "ours":
             sides["reference"] = lambda: table.measure(
                 lambda info: pipes(table.master_info, info, table.rows, servers), empty, lambda: {"pipes": os.getpid()}
             )
         runs = alternate("load warm", sides, args.rounds, args.warm_up)
-    title = f"{table.rows:,} rows of seven columns, everything up"
+    title = f"{table.title}, everything up"
     ours, reference = runs.get("ours", []), runs.get("reference", [])
     return Figure(title, "rows/s", ours, reference, "two COPY pipes", goal=GOAL)
+
+
+def by_executor(table: Table, executor: Executor, roots: cpu.Roots) -> Run:
+    """One run of the loaders of an initial update, in a session of Spark that is up."""
+    from spark_jobs.load import load_through_outages, stores
+
+    store = redis.from_url(table.servers.redis_url, decode_responses=True)
+    never = threading.Event()
+
+    def prepared(slave_info: Any) -> Update:
+        update = table.update(slave_info)
+        steps.begin(update, store)
+        steps.create_tables(update)
+        steps.plan(update, store)
+        return update
+
+    return table.measure(lambda update: load_through_outages(update, executor, never, stores(update)), prepared, roots)
 
 
 def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
@@ -179,7 +186,7 @@ def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
             lambda info: pgcopydb(program, table.master_info, info, servers), as_it_is, this_process
         )
     runs = alternate("load cold", sides, args.rounds, args.warm_up)
-    title = f"{table.rows:,} rows of seven columns, every start counted"
+    title = f"{table.title}, every start counted"
     note = "" if program else "pgcopydb is not on the PATH: nothing to compare with"
     return Figure(title, "rows/s", runs.get("ours", []), runs.get("reference", []), "pgcopydb", goal=1.0, note=note)
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from sluice import library
 from sluice.counted import counted
 from sluice.errors import Terminal
-from sluice.executor import ExecutorsFailed
+from sluice.executor import ExecutorsFailed, never
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import (
     ExecutorReport,
@@ -98,7 +98,7 @@ class SparkExecutor:
     @property
     def stopped(self) -> Callable[[], bool]:
         """See `sluice.executor.Executor`: cancelled work ends with its process."""
-        return _never
+        return never
 
     @property
     def pages(self) -> str:
@@ -360,10 +360,6 @@ def _within(seconds: float, call: Callable[[], object]) -> bool:
     thread.start()
     thread.join(seconds)
     return not thread.is_alive()
-
-
-def _never() -> bool:
-    return False
 
 
 def _reason(error: BaseException) -> str:

@@ -102,6 +102,12 @@ class Executor(Protocol):
         ...
 
 
+def never() -> bool:
+    """For `Executor.stopped`: cancelled work ends with its process. Executors have the library, and no other module of
+    the driver's."""
+    return False
+
+
 class ThreadExecutor:
     """Threads of this process, for tests that do not depend on where tasks run."""
 

@@ -25,7 +25,12 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = {
     "master": "local-cluster[2,1,512]",
-    "conf": {"spark.executor.memory": "512m", "spark.authenticate.secret": "of the test"},
+    "conf": {
+        "spark.executor.memory": "512m",
+        "spark.authenticate.secret": "of the test",
+        # As on other machines: executors have only what the job sends.
+        "spark.executorEnv.PYTHONPATH": "/nowhere",
+    },
 }
 """A master, two workers and their executors, each a process of its own, that live and die with the job."""
 
