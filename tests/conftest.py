@@ -10,6 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -32,6 +33,7 @@ from tests.oracle import server as oracle_server
 from tests.oracle.h2 import H2
 from tests.oracle.ivorysql import ENVIRONMENT as IVORYSQL
 from tests.oracle.ivorysql import IvoryServer, installation
+from tests.rig.endpoints import CLUSTER
 from tests.scenarios.faults import seeds
 from tests.tiers import has_turn
 
@@ -432,3 +434,11 @@ def spark() -> Iterator[SparkServer]:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["connect", pytest.param("cluster", marks=pytest.mark.long)])
+def endpoint(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A server of Spark Connect that is up, and a cluster for which the job starts one."""
+    if request.param == "cluster":
+        return CLUSTER
+    return {"remote": request.getfixturevalue("spark").server.url}

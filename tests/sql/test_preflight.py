@@ -27,6 +27,8 @@ pytestmark = pytest.mark.releases
 
 ACCOUNT, OWNER = quoted('Sluice\'s "Account"'), quoted('Table "Owner"')
 SILENCE = "SET on the parameter session_replication_role"
+THIRDS = 3
+"""Parts of the cases, of which the quick tier runs one."""
 SCHEMA, RESOURCES = quoted('Odd "Schema'), quoted("select")
 PERSON, ORDER, EVENTS, PART = f'{SCHEMA}."Per son"', 'public."order"', f"{SCHEMA}.events", f'{SCHEMA}."events 1"'
 CALLS = f'{SCHEMA}."Calls"'
@@ -226,8 +228,10 @@ def cases_of(ends: Ends) -> list[Case]:
 
 
 @pytest.mark.one_in(2)
-def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(granted: Ends) -> None:
-    for case in cases_of(granted):
+@pytest.mark.one_in(THIRDS)
+@pytest.mark.parametrize("third", range(THIRDS))
+def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(granted: Ends, third: int) -> None:
+    for case in cases_of(granted)[third::THIRDS]:
         admin = granted.master_admin if case.side == "master" else granted.slave_admin
         admin.execute(case.withdraw.encode())
         found = granted.lacks()

@@ -8,7 +8,9 @@ import pytest
 
 from sluice.errors import Transient
 from sluice.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
+from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorReport, ExecutorsDiffer, differ
+from spark_jobs.session import SparkExecutor
 
 
 class Enough(Transient):
@@ -80,3 +82,8 @@ def test_a_spark_server_that_is_only_outdated_is_to_be_started_anew_and_nothing_
         [ExecutorReport("worker1", python, "another fingerprint", ""), ExecutorReport("worker2", python, "", "pyarrow")]
     )
     assert "./sluice pack" in str(ExecutorsDiffer("sc://x", lacking))
+
+
+def test_executors_have_the_module_of_what_is_sent_along_with_a_task() -> None:
+    stopped = SparkExecutor("test", Endpoint("sc://127.0.0.1:1")).stopped
+    assert not stopped() and stopped.__module__.startswith("sluice.")

@@ -19,28 +19,11 @@ from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import SlaveState
+from tests.rig.endpoints import CLUSTER
 from tests.rig.rig import MakePair, Rig
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
-CLUSTER = {
-    "master": "local-cluster[2,1,512]",
-    "conf": {
-        "spark.executor.memory": "512m",
-        "spark.authenticate.secret": "of the test",
-        # As on other machines: executors have only what the job sends.
-        "spark.executorEnv.PYTHONPATH": "/nowhere",
-    },
-}
-"""A master, two workers and their executors, each a process of its own, that live and die with the job."""
-
-
-@pytest.fixture(params=["connect", pytest.param("cluster", marks=pytest.mark.long)])
-def endpoint(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """A server of Spark Connect that is up, and a cluster for which the job starts one."""
-    if request.param == "cluster":
-        return CLUSTER
-    return {"remote": request.getfixturevalue("spark").server.url}
 
 
 @pytest.fixture

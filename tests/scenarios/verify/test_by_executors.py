@@ -26,6 +26,7 @@ from sluice.verify.findings import CouldNotCompare, Kind, Outcome, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.session import SparkExecutor
+from tests.rig.endpoints import CLUSTER
 from tests.rig.loaders import Background
 from tests.rig.rig import Rig
 from tests.scenarios.verify.test_compare import CHURN, FILL
@@ -109,6 +110,21 @@ def test_executors_find_what_one_process_finds_under_traffic_and_their_jobs_say_
         executor.stop()
     assert jobs_of(spark, r"verify public\.t 1/\d\d+") and jobs_of(spark, r"differences of public\.t 1/\d")
     assert not jobs_of(spark, ".*tiny.*")
+
+
+@pytest.mark.long
+def test_executors_of_a_cluster_find_the_same(filled: Rig) -> None:
+    executor = SparkExecutor(f"sluice {filled.pair}", Endpoint(**CLUSTER))
+    try:
+        with filled.apply():
+            filled.await_current()
+            spoil(filled)
+            filled.master.execute("ANALYZE")
+            for table in "tkp":
+                here, there = look(filled, table), by(executor, filled, table)
+                assert there.faults and found(here) == found(there), table
+    finally:
+        executor.stop()
 
 
 def ended(pair: Rig, executor: SparkExecutor, spark: SparkServer) -> None:
