@@ -32,6 +32,8 @@ from workload import mixes
 from workload.mixes import Mix
 
 EXECUTORS = (1, 2, 4)
+ROWS_A_CHANGE = 5
+"""Rows of a load for each change of a drain: a loader's start is to be a small part of it."""
 STAGE_ABOVE = 10_000
 """Changes of a window above which the executors do the work; below, the driver is quicker by itself."""
 AFTER = 0.6
@@ -129,7 +131,7 @@ def _of_executors(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[
             runs = alternate(f"drain, {count} executors", {"ours": side.measured}, args.rounds, args.warm_up)["ours"]
             drains[count] = [_of_workers(run, mix.changes) for run in runs]
             side.ours.close()
-            table = Table(servers, mix.changes)
+            table = Table(servers, ROWS_A_CHANGE * mix.changes)
             runs = _loads(table, side, args)
             loads[count] = [_of_workers(run, table.rows) for run in runs]
     return [
