@@ -257,6 +257,11 @@ class SparkExecutor:
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
         try:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)
+        except Exception as failure:
+            # A server that cannot write the archive says that chunks are missing, or cuts the stream of them.
+            if "Stream removed" not in str(failure):
+                raise
+            raise ConnectionError(f"it does not take the library; if it runs, {DISK_FULL}") from failure
         finally:
             shutil.rmtree(folder)
         reports = self._reports(session, FETCH_SECONDS if self._endpoint.packages else LOOK_SECONDS)

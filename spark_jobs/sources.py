@@ -2,7 +2,8 @@
 
 `register` registers them in a session; docs/feeds.md explains their options. The master's connection is inside the
 registered class, as bytes: it is in no option, plan, page or event log. Classes are sent by value, so executors need
-only the library, which a session sends if they lack it.
+only the library, which a session sends if they lack it. The processes of a stream get nothing of what a session sends:
+a stream carries the library itself.
 """
 
 import atexit
@@ -11,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -97,7 +99,8 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
     _bring_library(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     for kind in (TableSource, ChangeSource):
-        made = type(kind.__name__, (kind,), {"masters": dict(known), "__module__": "__main__"})
+        given = {"masters": dict(known), "library": _library(), "__module__": "__main__"}
+        made = type(kind.__name__, (kind,), given)
         spark.dataSource.register(made)
 
 
@@ -131,10 +134,46 @@ def _fingerprint(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist([{"library": text}])
 
 
+class _Library:
+    """The archive of the library. Where it is unpickled, the library can be imported afterwards."""
+
+    def __init__(self, archive: bytes) -> None:
+        self.archive = archive
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _imported, (self.archive,)
+
+
+def _imported(archive: bytes) -> _Library:
+    import importlib.util
+    import os
+    import sys
+
+    if importlib.util.find_spec("sluice") is None:
+        # Ends with the process, and nobody else can write to it.
+        descriptor = os.memfd_create("sluice")
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(archive)
+        sys.path.insert(0, f"/proc/self/fd/{descriptor}")
+    return _Library(archive)
+
+
+def _restored(library: _Library, kind: type) -> object:
+    """An empty object of that class, which is unpickled after the library."""
+    return kind.__new__(kind)
+
+
+@cache
+def _library() -> _Library:
+    with tempfile.TemporaryDirectory() as folder:
+        return _Library(library.archive(Path(folder)).read_bytes())
+
+
 class _Source(DataSource):
     """The base of both formats: the master of the option `prefix`, and the table."""
 
     masters: ClassVar[Mapping[str, Master]] = {}
+    library: ClassVar[_Library]
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -272,6 +311,9 @@ class ChangeSource(_Source):
     def name(cls) -> str:
         return "sluice.changes"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.library, type(self)), self.__dict__
+
     def schema(self) -> StructType:
         return from_arrow_schema(self._read().schema.arrow)
 
@@ -295,7 +337,7 @@ class ChangeSource(_Source):
                 "option feed is missing: a stream needs a named reader, which keeps its changes from being purged. Add "
                 "one under feeds in the replication's file."
             )
-        return ChangeStream(self._read(), self.feed, self._table_text, self._position("from"))
+        return ChangeStream(self.library, self._read(), self.feed, self._table_text, self._position("from"))
 
     @property
     def _table_text(self) -> str:
@@ -326,13 +368,17 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream of changes. An offset is a position, so that a batch has whole transactions; Spark's checkpoint has the
     processed ones, and the feed on the master follows it."""
 
-    def __init__(self, read: ChangeRead, feed: str, table: str, begin: Position | None) -> None:
+    def __init__(self, library: _Library, read: ChangeRead, feed: str, table: str, begin: Position | None) -> None:
+        self._library = library
         self._read = read
         self._feed = feed
         self._table = table
         self._begin = begin
         self._up_to_now = False
         self._last: dict[str, str] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._library, type(self)), self.__dict__
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Called once in the life of a query: later its checkpoint has the position."""

@@ -19,6 +19,7 @@ from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorsDiffer, PackagesMissing
 from spark_jobs.server import ConnectServer
 from spark_jobs.session import DISK_FULL, FETCH_SECONDS, SparkExecutor
+from tests.rig.endpoints import like_a_cluster
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -29,28 +30,9 @@ Attach = Callable[..., SparkExecutor]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server like a cluster's, each session with files of its own.
-
-    Its executors import only from `paths`, and run `python`.
-    """
+    """Starts servers like a cluster's."""
     with ExitStack() as stack:
-
-        def started(*paths: Path, python: str = sys.executable, **conf: str) -> ConnectServer:
-            own = {"spark.python.daemon.module": "pyspark.daemon", **conf}
-            isolated = dict.fromkeys(("enabled", "alwaysApplyClassloader"), "true")
-            server = ConnectServer.temporary(
-                "local[2]", own | {f"spark.sql.artifact.isolation.{name}": on for name, on in isolated.items()}
-            )
-            stack.callback(server.remove)
-            server.prepare()
-            found = {**server.environment(), "PYTHONPATH": ":".join(map(str, paths)), "PYSPARK_PYTHON": python}
-            with open(server.log, "wb") as output:
-                child = server.spawn(output, environment=found, dies=True)
-            until(lambda: server.listens() or child.poll() is not None)
-            assert child.poll() is None, server.log.read_text()
-            return server
-
-        yield started
+        yield lambda *paths, **options: stack.enter_context(like_a_cluster(*paths, **options))
 
 
 @pytest.fixture
@@ -144,7 +126,7 @@ def test_a_session_waits_while_the_disk_of_spark_is_full_and_says_so(
     limit_files(0)
     with caplog.at_level(logging.WARNING, "sluice.job"):
         executor = attach(server)
-        until(lambda: f"may not be written to (Missing data chunks for artifact): {DISK_FULL}" in caplog.text)
+        until(lambda: executor.ready or DISK_FULL in caplog.text)
     assert not executor.ready
     limit_files(resource.RLIM_INFINITY)
     assert {version for version, _, _ in executor.map(reporter(), 4, "look")} == {library.fingerprint()}

@@ -37,5 +37,5 @@ def master(database: Database, redis_url: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def session(spark: SparkServer) -> Iterator[SparkSession]:
-    with session_of(spark) as session:
+    with session_of(spark.server) as session:
         yield session

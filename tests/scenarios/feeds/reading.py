@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
-from devstack.spark import SparkServer
+from spark_jobs.server import ConnectServer
 from spark_jobs.sources import register
 from tests.rig.rig import Rig
 
@@ -33,8 +33,8 @@ INSERT INTO public.types VALUES
 
 
 @contextmanager
-def session_of(server: SparkServer) -> Iterator[SparkSession]:
-    session: SparkSession = SparkSession.builder.remote(server.server.url).create()
+def session_of(server: ConnectServer) -> Iterator[SparkSession]:
+    session: SparkSession = SparkSession.builder.remote(server.url).create()
     # Of a server that was killed nobody waits for an answer.
     session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
     try:

@@ -1,19 +1,20 @@
 """Changes as a Spark user reads them: between two positions, and as a stream."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from pyspark.sql import SparkSession
 
 from devstack.account import new_folder
-from devstack.spark import SparkServer
 from sluice.feed.change_read import begun
 from sluice.feed.master import Master
 from sluice.vendors.postgres.source import change_source
+from tests.rig.endpoints import like_a_cluster
 from tests.rig.rig import Rig
 from tests.scenarios.feeds.accounts import ACCOUNTS, folded, rows_of, run_to_end, transfer
 from tests.scenarios.feeds.conftest import MakeRig
-from tests.scenarios.feeds.reading import registered
+from tests.scenarios.feeds.reading import registered, session_of
 
 
 def feed_is_at(rig: Rig) -> str:
@@ -22,9 +23,18 @@ def feed_is_at(rig: Rig) -> str:
     return found[0].position.text()
 
 
+@pytest.fixture(params=["with the library", "without it"])
+def session(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session on a server of this machine, and on one that has the library from its sessions alone."""
+    with ExitStack() as stack:
+        without = request.param == "without it"
+        server = stack.enter_context(like_a_cluster()) if without else request.getfixturevalue("spark").server
+        yield stack.enter_context(session_of(server))
+
+
 @pytest.mark.long
 def test_a_stream_into_parquet_is_the_master_whenever_it_ends_and_goes_on_where_it_ended(
-    master: MakeRig, session: SparkSession, tmp_path: Path, spark: SparkServer
+    master: MakeRig, session: SparkSession
 ) -> None:
     rig = master(ACCOUNTS)
     registered(session, rig)

@@ -36,7 +36,7 @@ def test_killed_again_and_again_the_sink_is_a_state_of_the_master_at_each_of_its
     try:
         for kill in (True, True, True, False):
             server.start()
-            with session_of(server) as session:
+            with session_of(server.server) as session:
                 registered(session, rig)
                 query = started(session, folder, sink)
                 for _ in range(2):

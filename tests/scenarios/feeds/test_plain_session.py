@@ -38,7 +38,9 @@ def test_a_session_without_spark_connect_brings_the_library_along(master: MakeRi
         "CREATE TABLE public.orders (id int PRIMARY KEY); INSERT INTO public.orders SELECT generate_series(1, 1000)"
     )
     given = {"paths": [str(ROOT), str(ROOT / "plugins")], "info": rig.master_info.to_dict()}
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # A session of Connect in this process leaves its settings in the environment.
+    left_out = ("PYTHONPATH", "SPARK_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM], input=json.dumps(given), capture_output=True, text=True, check=False,
         cwd=tmp_path, env={**environment, "PYSPARK_PYTHON": sys.executable},

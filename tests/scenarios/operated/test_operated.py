@@ -71,7 +71,15 @@ class Terminal:
         return list(found)
 
     def await_state(self, state: str) -> None:
-        until(lambda: self.state()["state"] == state, SECONDS)
+        try:
+            until(lambda: self.state()["state"] == state, SECONDS)
+        except AssertionError:
+            api = self.stack.airflow.api()
+            tasks = {
+                run["dag_run_id"]: api.task_states("initial_update", run["dag_run_id"])
+                for run in api.get("dags/initial_update/dagRuns", limit=100)["dag_runs"]
+            }
+            pytest.fail(f"not {state}:\n{self.says('status', *PAIR)}\n{tasks}")
 
 
 @pytest.fixture(scope="module")
