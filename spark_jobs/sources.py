@@ -160,7 +160,7 @@ def _imported(archive: bytes) -> _Library:
 
 def _restored(library: _Library, kind: type) -> object:
     """An empty object of that class, which is unpickled after the library."""
-    return kind.__new__(kind)
+    return object.__new__(kind)
 
 
 @cache
