@@ -98,9 +98,9 @@ def register(spark: "SparkSession", prefix: str, connections: Mapping[str, Conne
     spark._sluice_masters = known  # type: ignore[attr-defined]
     _bring_library(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    ChangeSource.library = _library()
     for kind in (TableSource, ChangeSource):
-        given = {"masters": dict(known), "library": _library(), "__module__": "__main__"}
-        made = type(kind.__name__, (kind,), given)
+        made = type(kind.__name__, (kind,), {"masters": dict(known), "__module__": "__main__"})
         spark.dataSource.register(made)
 
 
@@ -150,7 +150,7 @@ def _imported(archive: bytes) -> _Library:
     import sys
 
     if importlib.util.find_spec("sluice") is None:
-        # Ends with the process, and nobody else can write to it.
+        # A file in memory, which ends with the process: no other account can write to it.
         descriptor = os.memfd_create("sluice")
         with open(descriptor, "wb", closefd=False) as file:
             file.write(archive)
@@ -173,7 +173,6 @@ class _Source(DataSource):
     """The base of both formats: the master of the option `prefix`, and the table."""
 
     masters: ClassVar[Mapping[str, Master]] = {}
-    library: ClassVar[_Library]
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -306,6 +305,8 @@ class TableReader(DataSourceReader):
 
 class ChangeSource(_Source):
     """Format `sluice.changes`: changes of a table, or of all, between two positions or from one on."""
+
+    library: ClassVar[_Library]
 
     @classmethod
     def name(cls) -> str:
