@@ -1,14 +1,18 @@
 """Questions to people: an answer that Airflow forgets at a retry is kept."""
 
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
-from airflow.sdk.exceptions import TaskAwaitingInput
+from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
+from airflow.sdk.module_loading import import_string
 
 from sluice.airflow import connections
+from sluice.airflow.answer_trigger import AnswerTrigger
 from sluice.airflow.kept_answer import KeepsAnswer
 
 RETRIES = 5
+ID = UUID("00000000-0000-0000-0000-000000000001")
 
 
 @pytest.fixture
@@ -23,25 +27,33 @@ def asked(monkeypatch: pytest.MonkeyPatch, redis_url: str) -> list[str]:
     return questions
 
 
-def waits(try_number: int, max_tries: int = RETRIES) -> bool:
-    """Runs a try of the task. Whether it is parked: Airflow resumes it at once if the question is answered."""
+def run(try_number: int, max_tries: int = RETRIES) -> str:
+    """Runs a try of the task: whether it waits with a question of its own, or for the answer to an earlier one."""
     task = KeepsAnswer(task_id="ask", subject="Go on?", options=["Approve", "Reject"], retries=RETRIES)
-    ti = SimpleNamespace(id="an id", try_number=try_number, max_tries=max_tries)
-    with pytest.raises(TaskAwaitingInput) as parked:
+    ti = SimpleNamespace(id=ID, try_number=try_number, max_tries=max_tries)
+    try:
         task.execute({"ti": ti, "task_instance": ti})  # type: ignore[typeddict-item]
-    return bool(parked.value.method_name == "execute_complete")
+    except TaskAwaitingInput as parked:
+        assert parked.method_name == "execute_complete"
+        return "asks"
+    except TaskDeferred as parked:
+        assert parked.method_name == "execute_complete"
+        path, values = parked.trigger.serialize()
+        assert isinstance(import_string(path)(**values), AnswerTrigger) and values["ti_id"] == ID
+        return "waits"
+    raise AssertionError("it did not wait")
 
 
 def test_a_later_try_waits_without_putting_the_question_again(asked: list[str]) -> None:
-    assert waits(try_number=1) and waits(try_number=2) and waits(try_number=3)
+    assert [run(try_number=number) for number in (1, 2, 3)] == ["asks", "waits", "waits"]
     assert asked == ["Go on?"]
 
 
 def test_the_question_is_put_again_once_a_person_cleared_the_task(asked: list[str]) -> None:
-    assert waits(try_number=1) and waits(try_number=2, max_tries=RETRIES + 1)
+    assert [run(try_number=1), run(try_number=2, max_tries=RETRIES + 1)] == ["asks", "asks"]
     assert asked == ["Go on?", "Go on?"]
 
 
 def test_the_question_is_put_if_the_try_before_ended_too_early_for_it(asked: list[str]) -> None:
-    assert waits(try_number=2)
+    assert run(try_number=2) == "asks"
     assert asked == ["Go on?"]

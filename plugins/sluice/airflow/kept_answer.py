@@ -1,10 +1,15 @@
 """Questions to people, whose answer survives a retry of the task."""
 
+from datetime import UTC, datetime
+from typing import NoReturn
+from uuid import UUID
+
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import TaskAwaitingInput
 
 from sluice.airflow import connections
+from sluice.airflow.answer_trigger import AnswerTrigger
 from sluice.airflow.failure import as_airflow
 from sluice.coordination import redis_store
 from sluice.coordination.asked import Asked
@@ -15,8 +20,7 @@ class KeepsAnswer(HITLOperator):
 
     An answer may arrive before the scheduler knows that the task waits, for example from a script. The scheduler then
     takes the task for failed and retries it, and Airflow's own operator would put the question again, which drops the
-    answer. So a later try only waits: Airflow resumes it at once if the question was answered. After a person cleared
-    the task, the question is put again.
+    answer. So a later try only waits for the answer. After a person cleared the task, the question is put again.
     """
 
     def execute(self, context: Context) -> object:
@@ -26,13 +30,21 @@ class KeepsAnswer(HITLOperator):
             cleared = ti.max_tries != self.retries
             if ti.try_number > 1 and not cleared and asked.noted():
                 self.log.info("The question was put before this try. An answer to it counts.")
-                raise TaskAwaitingInput(method_name="execute_complete", timeout=self.response_timeout)
+                self._await_answer(ti.id)
         try:
             return super().execute(context)
         except TaskAwaitingInput:
             with as_airflow(context):
                 asked.note()
             raise
+
+    def _await_answer(self, ti_id: UUID) -> NoReturn:
+        timeout = datetime.now(UTC) + self.response_timeout if self.response_timeout else None
+        trigger = AnswerTrigger(
+            ti_id=ti_id, options=self.options, defaults=self.defaults, params=self.serialized_params,
+            multiple=self.multiple, timeout_datetime=timeout,
+        )  # fmt: skip
+        self.defer(trigger=trigger, method_name="execute_complete")
 
 
 class KeepsApproval(KeepsAnswer, ApprovalOperator):
