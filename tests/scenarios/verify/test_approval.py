@@ -19,6 +19,7 @@ from devstack.home import REPOSITORY
 from devstack.stack import Stack
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.status import Status
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from tests.questions import Question
@@ -126,7 +127,10 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         approved.answer("Approve")
         assert approved.end() == "success", approved.states()
         assert rows(slave) == rows(master)
-        # An apply that stops at a row of the slave's own, and housekeeping, which tells people.
+        # An apply that stops at a row of the slave's own, and housekeeping, which tells people. In safe mode the apply
+        # would mend the row.
+        with redis_store.connect(stack.redis_url) as store:
+            until(lambda: (Status(store, Prefix("DEMO_"), "dr1").read() or {}).get("safe_mode") == "off", 300)
         slave.execute("UPDATE shop.orders SET v = 'Spoilt-4711' WHERE id = 4242")
         master.execute("UPDATE shop.orders SET v = md5('5001') WHERE id = 4242")
         master.commit()
