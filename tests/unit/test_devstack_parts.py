@@ -8,8 +8,11 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +28,7 @@ from devstack.runner import Report, State, back_off
 from devstack.secret import keep, keep_secret, write_private
 from devstack.server import kept_port
 
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+SLEEPER = [sys.executable, "-c", "import time; print('it runs', flush=True); time.sleep(600)"]
 
 
 def parse(*arguments: str) -> argparse.Namespace:
@@ -290,8 +293,19 @@ def test_a_port_tells_its_holder() -> None:
 # -- processes
 
 
+@contextmanager
+def sleeper(**options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that runs: its environment can be read a moment after it was started. It is killed in the end."""
+    with subprocess.Popen(SLEEPER, stdout=subprocess.PIPE, **options) as child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == b"it runs\n"
+            yield child
+        finally:
+            child.kill()
+
+
 def test_a_process_is_known_by_pid_and_start_time() -> None:
-    with subprocess.Popen(SLEEPER) as child:
+    with sleeper() as child:
         identity = ProcessId.of(child.pid)
         assert identity and identity.alive()
         assert ProcessId(child.pid, identity.started).alive()
@@ -308,7 +322,7 @@ def test_a_process_is_known_by_pid_and_start_time() -> None:
 
 def test_processes_are_found_by_mark_folder_and_session(tmp_path: Path) -> None:
     marked_environment = {**os.environ, "SLUICE_TEST_MARK": str(tmp_path)}
-    with subprocess.Popen(SLEEPER, env=marked_environment, cwd=tmp_path, start_new_session=True) as child:
+    with sleeper(env=marked_environment, cwd=tmp_path, start_new_session=True) as child:
         for found in (
             marked("SLUICE_TEST_MARK", str(tmp_path)),
             processes_in(tmp_path),
