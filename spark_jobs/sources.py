@@ -163,6 +163,15 @@ def _restored(library: _Library, kind: type) -> object:
     return object.__new__(kind)
 
 
+class _CarriesLibrary:
+    """Can be unpickled where the library is missing."""
+
+    library: _Library
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.library, type(self)), self.__dict__
+
+
 @cache
 def _library() -> _Library:
     with tempfile.TemporaryDirectory() as folder:
@@ -303,17 +312,12 @@ class TableReader(DataSourceReader):
         yield from read.read(number, self._wanted, self._conditions)
 
 
-class ChangeSource(_Source):
+class ChangeSource(_CarriesLibrary, _Source):
     """Format `sluice.changes`: changes of a table, or of all, between two positions or from one on."""
-
-    library: ClassVar[_Library]
 
     @classmethod
     def name(cls) -> str:
         return "sluice.changes"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.library, type(self)), self.__dict__
 
     def schema(self) -> StructType:
         return from_arrow_schema(self._read().schema.arrow)
@@ -365,21 +369,18 @@ class ChangeReader(DataSourceReader):
         return self._read.read(partition.value) if partition.value is not None else iter(())
 
 
-class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ChangeStream(_CarriesLibrary, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream of changes. An offset is a position, so that a batch has whole transactions; Spark's checkpoint has the
     processed ones, and the feed on the master follows it."""
 
     def __init__(self, library: _Library, read: ChangeRead, feed: str, table: str, begin: Position | None) -> None:
-        self._library = library
+        self.library = library
         self._read = read
         self._feed = feed
         self._table = table
         self._begin = begin
         self._up_to_now = False
         self._last: dict[str, str] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._library, type(self)), self.__dict__
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Called once in the life of a query: later its checkpoint has the position."""
