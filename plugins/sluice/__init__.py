@@ -1,0 +1,4 @@
+"""Sluice replicates tables from one master database to many slaves."""
+
+__version__ = "1.0.0"
+"""The one place of the version: `./sluice --version` and the build of the package read this line as text."""
