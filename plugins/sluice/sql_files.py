@@ -87,12 +87,15 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     doubled for the driver. Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
     value that the file does not use, except those of `MAY_GO_UNUSED`.
     """
-    return _rendered(folder(), vendor, name, tuple(placeholders.items()))
+    rendered = _rendered_once if sum(map(len, placeholders.values())) <= _CACHED_LENGTH else _rendered
+    return rendered(folder(), vendor, name, tuple(placeholders.items()))
 
 
-@lru_cache(maxsize=512)
+_CACHED_LENGTH = 16_384
+"""Statements with longer values, such as a window's lists of keys, never return and are not kept."""
+
+
 def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str, str], ...]) -> str:
-    """Cached, since an apply runs the same dozen statements in each window."""
     text, used = _read_statement(place, vendor, name)
     values = dict(placeholders)
     unused = set(values) - used - MAY_GO_UNUSED
@@ -107,3 +110,7 @@ def _rendered(place: Path, vendor: str, name: str, placeholders: tuple[tuple[str
     if "schema" in values and "%(" in text + "".join(values[name] for name in used - {"schema"} if name in values):
         values["schema"] = values["schema"].replace("%", "%%")
     return _PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
+
+
+_rendered_once = lru_cache(maxsize=512)(_rendered)
+"""Cached, since an apply runs the same dozen statements in each window."""

@@ -47,3 +47,15 @@ def test_a_name_that_holds_the_end_of_a_text_in_dollar_quotes_stays_a_name() -> 
         "postgres", "guard_make", prefix="demo_", schema="x", function="f", table="t", message="''"
     )
     assert plain.count("$sluice$") == 4
+
+
+def test_statements_with_long_lists_of_keys_are_not_kept() -> None:
+    """A window's lists of keys never return: 512 of them would take gigabytes."""
+    sql_files._rendered_once.cache_clear()
+    name = next(file.stem for file in FILES if file.parent.name == "postgres" and "${window}" in file.read_text())
+    text = dict.fromkeys(
+        re.findall(r"\$\{(\w+)\}", sql_files.folder().joinpath("postgres", f"{name}.sql").read_text()), "x"
+    )
+    sql_files.render("postgres", name, **text)
+    sql_files.render("postgres", name, **{**text, "window": "k" * 100_000})
+    assert sql_files._rendered_once.cache_info().currsize == 1

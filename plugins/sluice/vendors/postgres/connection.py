@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.abc import PQGen
 
+from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.errors import adopt
@@ -46,6 +47,9 @@ PATIENT: dict[str, str] = {
 }
 """Overrides time-outs of the role or server, because a large window may take long. The keepalives make the server end
 the session of a client whose machine is gone within a minute, and release its locks."""
+
+_SOCKET = frozenset(name for name in PATIENT if name.startswith("tcp_"))
+"""Settings of the server's socket, which over a Unix socket read as 0 whatever they are set to."""
 
 WRITING: dict[str, str] = {"default_transaction_read_only": "off"}
 """A slave may be read-only for all others. A standby stays read-only."""
@@ -152,7 +156,8 @@ def connect(
     `pg_stat_activity` shows `application`. `settings` adds to the canonical ones or replaces them.
     Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    options = _options({**CANONICAL, **PATIENT, **WRITING, "client_min_messages": "error", **(settings or {})})
+    settings = {**CANONICAL, **PATIENT, **WRITING, "client_min_messages": "error", **(settings or {})}
+    options = _options(settings)
     try:
         connection = PostgresSession.connect(
             host=info.host,
@@ -168,14 +173,29 @@ def connect(
             keepalives_interval=10,
             keepalives_count=3,
             tcp_user_timeout=60_000,
-            autocommit=autocommit,
+            autocommit=True,
             **{name: value for name, value in _driver_options(info).items() if name != "connect_timeout"},  # type: ignore[arg-type]
         )
     except psycopg.Error as error:
         adopt(error, info.place)
         raise
     connection.place, connection.mask = info.place, info.mask
+    try:
+        connection.execute(ensure_settings(settings).encode())
+        connection.autocommit = autocommit
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def ensure_settings(settings: Mapping[str, str]) -> str:
+    """A statement that gives a session those of `settings` that it lacks, as one behind a pooler does that drops
+    `options`, and takes a limit on the length of transactions away, which only releases from 17 on know."""
+    values = ", ".join(
+        f"({literal(name)}, {literal(value)})" for name, value in settings.items() if name not in _SOCKET
+    )
+    return sql_files.render("postgres", "ensure_settings", settings=values)
 
 
 def end_with_client(connection: Session) -> None:

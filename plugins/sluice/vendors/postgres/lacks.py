@@ -69,6 +69,14 @@ def _of_server(account: Account) -> Iterator[Lack]:
             "it is in recovery: a standby",
             remedy="Let the Airflow connection name the primary server, or promote this one.",
         )
+    if account.session_shared:
+        yield lack(
+            "a session of its own for each client",
+            "a pooler in front of the server gives a session to another client after each transaction, with its "
+            "settings and locks",
+            remedy="Set pool_mode = session for this account or database in pgbouncer.ini, or let the Airflow "
+            "connection name the server itself.",
+        )
 
 
 def _of_rights(account: Account) -> Iterator[Lack]:

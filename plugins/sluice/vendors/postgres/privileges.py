@@ -3,16 +3,22 @@
 Everything is said of `current_user`: an administrator learns it for another account after `SET ROLE`.
 """
 
+import secrets
+import select
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import psycopg
 
 from sluice import sql_files
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.connection import native
 
 OLDEST = 140000
 """The oldest server that is supported, as `server_version_num`."""
@@ -62,6 +68,8 @@ class Account:
     """Seconds by which the server's clock is ahead of this machine's."""
     uncertain: float
     """Seconds by which `ahead` may be wrong."""
+    session_shared: bool = False
+    """Whether a pooler lets other clients use the account's session between two transactions."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,29 @@ def account(connection: Session) -> Account:
     assert row is not None
     clock: datetime = row[-1]
     ahead = clock.timestamp() - (before + after) / 2
-    return Account(*(*row[:3], tuple(row[3]), *row[4:-2], tuple(row[-2]), ahead, (after - before) / 2))
+    shared = session_shared(native(connection))
+    return Account(*(*row[:3], tuple(row[3]), *row[4:-2], tuple(row[-2]), ahead, (after - before) / 2, shared))
+
+
+def session_shared(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler in front of the server lets other clients use a session between two transactions, as PgBouncer
+    does with `pool_mode = transaction`. Opens two more sessions if there is a pooler."""
+    pid = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchone()
+    if pid == (connection.info.backend_pid,):
+        return False
+    parameters: Any = {**connection.info.get_parameters(), "password": connection.info.password, "autocommit": True}
+    mark = secrets.token_hex(8)
+    with closing(psycopg.connect(**parameters)) as marked, closing(psycopg.connect(**parameters)) as other:
+        marked.execute("SELECT pg_catalog.set_config('sluice.session_mark', %s, false)", [mark])
+        other.pgconn.send_query(b"SELECT pg_catalog.current_setting('sluice.session_mark', true)")
+        # Where each client has a session of its own, this one may wait until the pooler has one to spare.
+        if not select.select([other.fileno()], [], [], _POOLER_SECONDS)[0]:
+            return False
+        result = other.pgconn.get_result()
+        return result is not None and result.get_value(0, 0) == mark.encode()
+
+
+_POOLER_SECONDS = 5.0
 
 
 def role(connection: Session) -> str:

@@ -29,10 +29,6 @@ def begin_applying(connection: Session, origin: str) -> bool:
     """
     with connection.transaction():
         connection.execute(f"SET {ORIGIN} = {literal(origin)}")
-        # A large window may take long. PostgreSQL before 17 does not have this setting.
-        connection.execute(
-            "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'"
-        )
         # One statement joins a large window with its table; with the default of 4 MB it uses files, a third slower.
         connection.execute("SET work_mem = '128MB'")
         # Changed rows are mostly in memory. With the default of 4, meant for hard disks, a window of 1 % of a table's

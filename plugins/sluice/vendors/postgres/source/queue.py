@@ -201,6 +201,7 @@ class Reader:
         session = self._connections[stream]
         if session is None:
             session = self._connections[stream] = ArrowSession(connection.uri(self.info, self.application))
+            session.run(connection.ensure_settings(connection.CANONICAL | connection.PATIENT))
             # The index has the wanted order, and its rows are adjacent. Where ITEMS is small, or was when it was
             # analysed, the planner would read all of it and sort.
             session.run("SET enable_sort = off")
