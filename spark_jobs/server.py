@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,25 @@ class ServerDidNotStart(Transient):
 
     def __init__(self, master: str, log: str):
         super().__init__(f"The Spark Connect server for {master} did not start: {log}")
+
+
+class PortTaken(Transient):
+    """A process of another user listens on the port that was chosen for the server."""
+
+    def __init__(self, port: int, uid: int):
+        super().__init__(
+            f"A process of the user with the uid {uid} listens on {HOST}:{port}, where this user's Spark server was "
+            "about to listen. Nothing was sent to it."
+        )
+
+
+class UnsafeFolder(Terminal):
+    """Other users could replace what Spark keeps in a folder."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(
+            f"{path} cannot be Spark's scratch folder: {reason}. Remove it, or name another folder in SPARK_LOCAL_DIRS."
+        )
 
 
 class SparkSecretMissing(Terminal):
@@ -186,8 +206,9 @@ class ConnectServer:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()
         self._properties.unlink(missing_ok=True)
-        self._properties.touch(mode=0o600)
-        self._properties.write_text("".join(f"{key}={_property(value)}\n" for key, value in self.settings().items()))
+        properties = os.open(self._properties, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(properties, "w") as file:
+            file.writelines(f"{key}={_property(value)}\n" for key, value in self.settings().items())
 
     def command(self) -> list[str]:
         """The command line, without secrets."""
@@ -221,7 +242,11 @@ class ConnectServer:
         return self._child
 
     def listens(self) -> bool:
-        """Whether its port accepts connections."""
+        """Whether its port accepts connections. Raises `PortTaken`."""
+        uid = listener_uid(self.port)
+        if uid not in (None, os.geteuid()):
+            self.stop()
+            raise PortTaken(self.port, uid)
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
             return True
         return False
@@ -270,16 +295,45 @@ class ConnectServer:
 
 def own_scratch() -> Path:
     """This process's folder in the first of SPARK_LOCAL_DIRS, or else in the system's temporary folder. Removes what
-    killed processes left there."""
+    killed processes left there. Raises `UnsafeFolder`."""
     named = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
     base = named[0] if named else Path(tempfile.gettempdir()) / f"sluice-spark-{os.geteuid()}"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_safe(base, shared=bool(named))
     for folder in base.glob(f"{_SCRATCH}*"):
         if not _lives(folder.name.removeprefix(_SCRATCH)):
             shutil.rmtree(folder, ignore_errors=True)
     own = base / f"{_SCRATCH}{os.getpid()}"
     own.mkdir(mode=0o700, exist_ok=True)
+    _require_safe(own, shared=False)
     return own
+
+
+def _require_safe(path: Path, *, shared: bool) -> None:
+    """Raises `UnsafeFolder` unless only this user, or root, can replace what is in the folder. `shared`: others may
+    have folders there as well, as in a temporary folder."""
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise UnsafeFolder(path, "it is a link or a file")
+    if status.st_uid != os.geteuid() and not (shared and status.st_uid == 0):
+        raise UnsafeFolder(path, f"it belongs to the user with the uid {status.st_uid}")
+    if status.st_mode & 0o022 and not (shared and status.st_mode & stat.S_ISVTX):
+        raise UnsafeFolder(path, "other users may write there")
+
+
+def listener_uid(port: int) -> int | None:
+    """The uid of the process that listens on this machine's `port`; None if nobody does, or without /proc."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                _, local, _, state, _, _, _, uid, *_ = line.split()
+                if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
+                    return int(uid)
+    return None
+
+
+_LISTENING = "0A"
+"""The state in /proc/net/tcp: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt"""
 
 
 def _lives(pid: str) -> bool:

@@ -1,13 +1,15 @@
 """Where a Connect server that a job starts keeps its files: apart from other jobs, removed after its death."""
 
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from spark_jobs.server import ConnectServer, own_scratch, with_retries
+from spark_jobs.server import ConnectServer, PortTaken, UnsafeFolder, own_scratch, with_retries
 
 
 @pytest.fixture
@@ -67,3 +69,50 @@ def test_secrets_are_in_a_private_file_and_on_no_command_line(base: Path) -> Non
     assert units.decode("utf-16-be") == secret
     server.remove()
     assert not server.folder.exists()
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["SPARK_LOCAL_DIRS", "temporary folder"])
+@pytest.mark.parametrize("kind", ["writable", "link", "foreign"])
+def test_a_folder_in_which_others_could_replace_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, named: bool
+) -> None:
+    user = 1234
+    base = tmp_path / f"sluice-spark-{user}"
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if named:
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", str(base))
+    mine = tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    if kind == "link":
+        base.symlink_to(mine)
+    else:
+        mine.rename(base)
+        base.chmod(0o777 if kind == "writable" else 0o755)
+    owner = user + 1 if kind == "foreign" else user
+    status = Path.lstat
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(Path, "lstat", lambda path: os.stat_result((*status(path)[:4], owner, *status(path)[5:])))
+    with pytest.raises(UnsafeFolder, match="SPARK_LOCAL_DIRS"):
+        own_scratch()
+
+
+def test_a_shared_temporary_folder_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o1777)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    assert own_scratch().stat().st_mode & 0o777 == 0o700
+
+
+def test_a_listener_of_another_user_gets_neither_token_nor_tasks(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ConnectServer.temporary("local[1]")
+    with socket.create_server(("127.0.0.1", server.port)) as thief:
+        thief.settimeout(0)
+        uid = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+        monkeypatch.setattr(ConnectServer, "command", lambda _: ["sleep", "60"])
+        with pytest.raises(PortTaken, match=f"uid {uid} .* Nothing was sent"):
+            server.start()
+        with pytest.raises(BlockingIOError):
+            thief.accept()
+    assert server.pid is None
+    server.remove()
