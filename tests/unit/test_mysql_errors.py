@@ -6,7 +6,7 @@ import pytest
 from sluice.database import errors
 from sluice.database.errors import DatabaseError
 from sluice.errors import Terminal, Transient
-from sluice.vendors.mysql.errors import KINDS, OF_ROWS, TRANSACTION_LOST, converted, refusal
+from sluice.vendors.mysql.errors import KINDS, TRANSACTION_LOST, converted, number_of, of_value
 
 MEANINGS: dict[type[DatabaseError], tuple[int, ...]] = {
     # Another try may do.
@@ -20,9 +20,10 @@ MEANINGS: dict[type[DatabaseError], tuple[int, ...]] = {
     errors.UniqueViolation: (1062,),
     errors.ForeignKeyViolation: (1451, 1452),
     errors.NotNullViolation: (1048, 1364),
+    errors.CheckViolation: (3819, 4025),
     errors.UndefinedTable: (1051, 1054, 1146),
     errors.UndefinedObject: (1091, 1176),
-    errors.StatementFailed: (1064, 1071, 1118, 1153, 1170, 1264, 1265, 1267, 1292, 1366, 1406, 3140, 3750, 3819, 4025),
+    errors.StatementFailed: (1064, 1071, 1118, 1153, 1170, 1264, 1265, 1267, 1292, 1366, 1406, 3140, 3750),
 }
 TRANSIENT = (errors.DatabaseUnreachable, errors.StatementInterrupted, errors.Contended, errors.LockNotAvailable)
 
@@ -34,17 +35,32 @@ def test_an_error_is_what_its_number_says_and_keeps_what_the_server_said(
     number: int, kind: type[DatabaseError]
 ) -> None:
     driver = pymysql.err.OperationalError if number >= 2000 and number < 3000 else pymysql.err.ProgrammingError
-    made = converted(driver(number, "as the server\n put it"), "sluice@db2:3306/shop")
+    with pytest.raises(DatabaseError) as raised:
+        # As a session raises it.
+        raise converted(driver(number, "as the server\n put it"), "sluice@db2:3306/shop") from None
+    made = raised.value
     assert type(made) is kind
     assert isinstance(made, Transient if kind in TRANSIENT else Terminal)
     assert str(made).startswith("sluice@db2:3306/shop: as the server put it")
-    assert refusal(made).number == number
+    assert (made.code, made.reason, number_of(made)) == (str(number), "as the server put it", number)
 
 
-def test_after_what_ends_a_transaction_it_is_done_again_and_what_is_refused_for_its_rows_never_is() -> None:
+def test_after_what_ends_a_transaction_it_is_done_again_and_what_is_refused_for_its_values_never_is() -> None:
     assert all(issubclass(KINDS[number], Transient) for number in TRANSACTION_LOST)
-    again = {number for number, kind in KINDS.items() if issubclass(kind, Transient)}
-    assert again.isdisjoint(OF_ROWS)
+    again = [number for number, kind in KINDS.items() if issubclass(kind, Transient)]
+    assert not any(of_value(converted(pymysql.err.DataError(number, "x"), "there")) for number in again)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (3, "Error writing file '/tmp/MLfd=1' (Errcode: 28 \"No space left on device\")"),
+        (1026, "Error writing file './shop/t.MAI' (Errcode: 122 \"Disk quota exceeded\")"),
+        (1030, 'Got error 28 "No space left on device" from storage engine InnoDB'),
+    ],
+)
+def test_a_full_disk_passes_wherever_the_server_met_it(number: int, text: str) -> None:
+    assert type(converted(pymysql.err.OperationalError(number, text), "there")) is errors.StatementInterrupted
 
 
 @pytest.mark.parametrize(

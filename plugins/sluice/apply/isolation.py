@@ -14,7 +14,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.schema_history import TableGone
 from sluice.apply.transaction import CannotReplay
 from sluice.apply.transformed_tables import ColumnRenamed
-from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing
+from sluice.database.conflicts import ColumnMissing, Conflict, SlaveTableMissing, TableForbidden
 from sluice.errors import Terminal
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.foreign_key import ForeignKey
@@ -33,6 +33,7 @@ OF_ONE_TABLE = (
     Conflict
     | ColumnMissing
     | SlaveTableMissing
+    | TableForbidden
     | WrongKey
     | NoColumns
     | TableGone

@@ -33,6 +33,17 @@ class SlaveTableMissing(Terminal):
         self.table = table
 
 
+class TableForbidden(Terminal):
+    """The slave does not let the account write to a table, or to what a trigger of the table needs."""
+
+    def __init__(self, table: TableName, reason: str):
+        super().__init__(
+            f"The slave's account may not change {table}: {reason.rstrip('.')}. Grant it there what the task check of "
+            f"the DAG initial_update lists, then {RESTART_APPLY}."
+        )
+        self.table = table
+
+
 class Conflict(Terminal):
     """A change does not fit the slave's `table`. With `on_conflict: reject` it becomes a reject.
 

@@ -19,6 +19,7 @@ from sluice.cli.connections import NoSuchConnection
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.control.checkpoint import CheckpointStore
+from sluice.database.errors import LoginRefused
 from sluice.database.registry import reach
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
@@ -135,6 +136,36 @@ def test_add_makes_what_the_slave_lacks_and_remove_takes_it_back(shop: Shop, red
         cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (DATABASE,))
         assert cursor.fetchall() == (('Or"der',),)
     assert shop.grants() == granted[:1]
+
+
+def test_an_account_that_is_missing_beside_a_database_that_is_there_is_made(shop: Shop) -> None:
+    """As in an installation whose database an administrator has made: SHOW GRANTS of the account is error 1141."""
+    with shop.mariadb.connect() as admin, admin.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {quoted(DATABASE)}".replace("%", "%%"), ())
+    console = Told(yes=True, answers={"A password for the new account": "of the account"})
+    assert shop.add(console, "--admin", "postgres", "--admin", "dr1=root") == ["dr1"]
+    assert console.text.count("CREATE USER") == 1 and "CREATE DATABASE" not in console.text
+    with connect(shop.slave(), application="test") as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY)")
+
+
+@pytest.mark.parametrize("password", ["", "of nobody"])
+def test_an_account_without_a_name_that_hides_the_new_one_is_named_with_its_remedy(shop: Shop, password: str) -> None:
+    with shop.mariadb.connect() as admin, admin.cursor() as cursor:
+        cursor.execute("SELECT SUBSTRING_INDEX(USER(), '@', -1)")
+        ((host,),) = cursor.fetchall()
+        cursor.execute("CREATE OR REPLACE USER ''@%s IDENTIFIED BY %s", (host, password))
+        try:
+            console = Told(yes=True, answers={"A password for the new account": "of the account"})
+            with pytest.raises(LoginRefused) as refused:
+                shop.add(console, "--admin", "postgres", "--admin", "dr1=root")
+            remedy = f"DROP USER ''@'{host}'"
+            assert remedy in str(refused.value)
+            cursor.execute(remedy)
+            with connect(shop.slave(), application="test") as session:
+                session.run("CREATE TABLE t (id int PRIMARY KEY)")
+        finally:
+            cursor.execute("DROP USER IF EXISTS ''@%s", (host,))
 
 
 def test_an_account_that_lacks_a_privilege_gets_that_alone(shop: Shop) -> None:

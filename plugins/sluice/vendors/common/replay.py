@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from sluice.database.apply import PLAIN_REPLAY, DisplacedRow, Replayed, ReplayOptions
-from sluice.database.conflicts import Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
-from sluice.database.errors import StatementFailed, UniqueViolation
+from sluice.database.conflicts import ChangeRefused, Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
+from sluice.database.errors import DatabaseRefused, StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import ConflictRule, Winner, already_applied
@@ -61,8 +61,8 @@ class Replayer(ABC, Generic[T]):
         return self.idempotent(change, target)
 
     @abstractmethod
-    def refused(self, change: RowChange, target: T, error: StatementFailed) -> Exception:
-        """The conflict that the server's error means, unless it is about a unique value; else the error."""
+    def unfit(self, change: RowChange, target: T, error: StatementFailed) -> Conflict | None:
+        """The conflict, if the server refuses a value of the change for its column's type; else None."""
 
     @abstractmethod
     def displaced(self, change: RowChange, target: T) -> list[DisplacedRow]:
@@ -148,8 +148,11 @@ class Replayer(ABC, Generic[T]):
             if change.action is Action.INSERT and change.key and self.rows_under(target, change.key_of(change.new)):
                 raise Drift(change.table, change.shown, str(change.action), "none", "one") from None
             raise ValueTaken(change, target.reason_shown(error)) from None
-        except StatementFailed as error:
-            raise self.refused(change, target, error) from None
+        except (StatementFailed, DatabaseRefused) as error:
+            unfit = self.unfit(change, target, error) if isinstance(error, StatementFailed) else None
+            otherwise = unfit or ChangeRefused(change, target.reason_shown(error))
+            columns = {**change.old, **change.new}
+            raise self.targets.refused(change.table, columns, error, otherwise) from None
         return rows
 
     def _resolve(self, change: RowChange, problem: Conflict, options: ReplayOptions) -> list[Rejected]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
+from sluice.database.conflicts import ColumnMissing, SlaveTableMissing, TableForbidden
+from sluice.database.errors import DatabaseError, DatabaseRefused, UndefinedObject
 from sluice.database.session import Session
+from sluice.errors import Terminal
 from sluice.model import foreign_key_order
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -87,9 +89,11 @@ class SlaveTable(ColumnsByName[C], ABC):
     def table(self) -> TableName:
         return self.shape.table
 
-    @abstractmethod
-    def reason_shown(self, error: BaseException) -> str:
+    def reason_shown(self, error: DatabaseError) -> str:
         """The server's message, without masked values."""
+        if self.hidden:
+            return f"error {error.code}; its text may hold values of masked columns"
+        return error.reason or str(error)
 
     def written(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The part of a row that a statement may write: no generated columns. Raises `ColumnMissing`."""
@@ -180,6 +184,23 @@ class SlaveTables(KnownTables[T]):
             if index.unique:
                 uniques[index.table] = (*uniques[index.table], index)
         self._known |= {made.table: made for made in self.made(shapes, uniques)}
+
+    def refused(self, table: TableName, columns: Iterable[str], error: DatabaseError, otherwise: Terminal) -> Terminal:
+        """What it means that the slave refuses a statement for `columns` of the table's rows, whatever its reason:
+        that concerns this table alone. `otherwise`: unless table or column are gone, or it lacks a privilege."""
+        reason = self[table].reason_shown(error)
+        if isinstance(error, DatabaseRefused):
+            return TableForbidden(table, reason)
+        if isinstance(error, UndefinedObject):
+            # What is known of the table may be outdated; or a trigger refers to something that is gone.
+            self.forget(table)
+            try:
+                target = self[table]
+                for name in columns:
+                    target.column(name)
+            except (SlaveTableMissing, ColumnMissing) as missing:
+                return missing
+        return otherwise
 
     def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
         wanted = set(tables)

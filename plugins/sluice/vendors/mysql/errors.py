@@ -5,6 +5,7 @@ import re
 import pymysql
 
 from sluice.database.errors import (
+    CheckViolation,
     Contended,
     DatabaseError,
     DatabaseRefused,
@@ -40,25 +41,31 @@ KINDS: dict[int, type[DatabaseError]] = {
     **dict.fromkeys((1062, 1169, 1557, 1586, 1761, 1762), UniqueViolation),
     **dict.fromkeys((1216, 1217, 1451, 1452), ForeignKeyViolation),
     **dict.fromkeys((1048, 1263, 1364), NotNullViolation),
+    **dict.fromkeys((3819, 4025), CheckViolation),
     # Of definitions.
     **dict.fromkeys((1051, 1054, 1146), UndefinedTable),
     **dict.fromkeys((1091, 1176, 1305, 1360), UndefinedObject),
 }  # fmt: skip
 """By the server's number, or the client's from 2000 to 2999; all others are `StatementFailed`."""
 
-OF_ROWS = frozenset({1264, 1265, 1292, 1366, 1406, 1411, 1644, 1690, 3140, 3819, 4025, 1048, 1364, 1438, 1062, 1452})
-"""Errors about a row of the slave: values that do not fit, checks, errors of triggers."""
+_OF_VALUES = frozenset({1048, 1263, 1264, 1265, 1292, 1364, 1366, 1406, 1411, 1690, 3140})
+"""Values that do not fit into their columns, where the SQLSTATE does not say so."""
 TRANSACTION_LOST = frozenset({1020, 1205, 1213, 1637})
 """After these the transaction is over, or (1205) has lost a statement: all of it must be done again."""
 
 _CHECK_CONNECTION = "Check user, password and database of the connection, and the account's privileges there."
+_ACCOUNT = re.compile(r"for user '(?P<user>.*)'@'(?P<host>[^']*)'")
+_NO_ROOM = re.compile(r"No space left|Disk quota|File too large|Err(?:code: |or )(?:27|28|122|2[78] )", re.I)
+"""Texts about a full disk, whatever part of the server wrote there."""
 _CERTIFICATE = re.compile("certificate verify failed|CERTIFICATE_VERIFY|SSL connection error|doesn't support SSL", re.I)
 
 
 def number_of(error: BaseException) -> int:
-    """The server's number, 0 for none."""
+    """The server's number in an error of the driver, or in one that `converted` made; 0 for none."""
+    if isinstance(error, DatabaseError):
+        return int(error.code or 0)
     first = error.args[0] if error.args else 0
-    return first if isinstance(first, int) else 0
+    return first & 0xFFFF if isinstance(first, int) else 0  # the driver reads it with a sign
 
 
 def text_of(error: BaseException) -> str:
@@ -67,22 +74,17 @@ def text_of(error: BaseException) -> str:
     return " ".join(str(text).split()) or type(error).__name__
 
 
-class Refusal(Exception):
-    """The part of a server's error that Sluice's own error has: its number and its text."""
-
-    def __init__(self, number: int, text: str):
-        super().__init__(number, text)
-        self.number = number
-        self.text = text
+def of_value(error: DatabaseError) -> bool:
+    """Whether a value does not fit into its column."""
+    return number_of(error) in _OF_VALUES or (error.sqlstate or "").startswith("22")
 
 
 def converted(error: BaseException, place: str, more: str = "") -> DatabaseError:
-    """Sluice's error for one of the driver; `refusal` of it is what the server said. `place` names the server, `more`
-    ends the message."""
+    """Sluice's error for one of the driver. `place` names the server, `more` ends the message."""
     number, text = number_of(error), text_of(error)
     kind = kind_of(error)
     if kind in (DatabaseRefused, LoginRefused):
-        message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}"
+        message = f"{place}: {text.rstrip('.')}. {_CHECK_CONNECTION}{_hidden(number, text)}"
     elif kind is ServerUnproved:
         message = (
             f"{place}: {text.rstrip('.')}. Give the server a certificate for this host name, of an authority that this "
@@ -94,8 +96,22 @@ def converted(error: BaseException, place: str, more: str = "") -> DatabaseError
         message = f"{place}: {text} (error {number})" if number else f"{place}: {text}"
     made = kind(message + more)
     made.place, made.reason = place, text
-    made.__cause__ = Refusal(number, text)
+    made.code, made.sqlstate = str(number or ""), getattr(error, "sqlstate", None)
     return made
+
+
+def _hidden(number: int, text: str) -> str:
+    """The remedy for an account that one without a name hides: a server prefers a host's name to `%`."""
+    matched = _ACCOUNT.search(text)
+    if matched is None or number not in (1044, 1045, 1698):
+        return ""
+    nameless = f"''@'{matched['host']}'"
+    found = (
+        f"The server took it for its account without a name, {nameless}, which"
+        if not matched["user"]
+        else f"Or the server has an account without a name, {nameless}: that"
+    )
+    return f" {found} comes before accounts for all hosts. As an administrator: DROP USER {nameless}."
 
 
 def kind_of(error: BaseException) -> type[DatabaseError]:
@@ -105,15 +121,11 @@ def kind_of(error: BaseException) -> type[DatabaseError]:
         return ServerUnproved
     if number in KINDS:
         return KINDS[number]
+    if _NO_ROOM.search(text):
+        return StatementInterrupted
     of_driver = number == 0 and isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError)
     if of_driver or isinstance(error, ConnectionError | TimeoutError):
         return DatabaseUnreachable
     if 2000 <= number < 3000 and isinstance(error, pymysql.err.OperationalError):
         return DatabaseUnreachable
     return StatementFailed
-
-
-def refusal(error: BaseException) -> Refusal:
-    """The server's message in an error that `converted` made."""
-    cause = error.__cause__
-    return cause if isinstance(cause, Refusal) else Refusal(0, str(error))

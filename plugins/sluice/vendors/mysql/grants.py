@@ -4,7 +4,7 @@ import re
 
 from sluice.database.errors import StatementFailed
 from sluice.vendors.mysql.connection import MySQLSession, literal
-from sluice.vendors.mysql.errors import refusal
+from sluice.vendors.mysql.errors import number_of
 
 NO_SUCH_ACCOUNT = 1141
 _GRANT = re.compile(r"""GRANT (?P<privileges>.+?) ON (?P<pattern>\*|(?P<quote>[`"]).+?(?P=quote))\.\* TO """, re.DOTALL)
@@ -58,7 +58,7 @@ def _granted(session: MySQLSession, grantee: str) -> list[tuple[str, str]]:
         # Of another account only an administrator may see it, of the own one everybody.
         rows = session.run("SHOW GRANTS" if own else f"SHOW GRANTS FOR {grantee}").fetchall()
     except StatementFailed as error:
-        if refusal(error).number == NO_SUCH_ACCOUNT:
+        if number_of(error) == NO_SUCH_ACCOUNT:
             return []
         raise
     matches = [match for (text,) in rows if (match := _GRANT.match(text)) is not None]

@@ -11,7 +11,6 @@ from sluice.model.blocks import Key
 from sluice.vendors.common import row_selection as common
 from sluice.vendors.common.row_selection import condition
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.errors import refusal
 from sluice.vendors.mysql.not_a_master import not_a_master
 
 key_of = runs = in_order = not_a_master
@@ -25,4 +24,4 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
 
 def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
     """Raises `SelectionInvalid`."""
-    return common.matching(order, where, native(connection).run, lambda error: f"error {refusal(error).number}")
+    return common.matching(order, where, native(connection).run, lambda error: f"error {error.code}")

@@ -78,23 +78,14 @@ _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _CHECK_CONNECTION = "Check user, password, service and extras of the connection, and the account's privileges there."
 
 
-class Refusal(Exception):
-    """The part of a server's error that Sluice's own error has: its code and its text."""
+def of_trigger(error: DatabaseError) -> bool:
+    """Whether RAISE_APPLICATION_ERROR refused it."""
+    return _RAISED.fullmatch(error.code) is not None
 
-    def __init__(self, code: str, text: str):
-        super().__init__(code, text)
-        self.code = code
-        self.text = text
 
-    @property
-    def of_row(self) -> bool:
-        """Whether a row is refused for its values, or by a trigger (RAISE_APPLICATION_ERROR)."""
-        return self.code in OF_ROWS or self.of_trigger
-
-    @property
-    def of_trigger(self) -> bool:
-        """Whether RAISE_APPLICATION_ERROR refused it."""
-        return _RAISED.fullmatch(self.code) is not None
+def of_row(error: DatabaseError) -> bool:
+    """Whether a row is refused for its values, or by a trigger (RAISE_APPLICATION_ERROR)."""
+    return error.code in OF_ROWS or of_trigger(error)
 
 
 def code_of(text: str, number: int = 0) -> str:
@@ -118,7 +109,7 @@ def text_of(error: BaseException) -> str:
 
 
 def converted(error: BaseException, place: str) -> DatabaseError:
-    """Sluice's error for one of the driver; `refusal` of it is what the server said. `place` names the server."""
+    """Sluice's error for one of the driver. `place` names the server."""
     info: object = error.args[0] if isinstance(error, oracledb.Error) and error.args else None
     number = getattr(info, "code", 0)
     code, text = code_of(str(error), number if isinstance(number, int) else 0), text_of(error)
@@ -142,12 +133,5 @@ def made(code: str, text: str, place: str, *, lost: bool = False) -> DatabaseErr
     else:
         message = f"{place}: {text}"
     error = kind(message)
-    error.place, error.reason = place, text
-    error.__cause__ = Refusal(code, text)
+    error.place, error.reason, error.code = place, text, code
     return error
-
-
-def refusal(error: BaseException) -> Refusal:
-    """The server's message in an error that `made` made."""
-    cause = error.__cause__
-    return cause if isinstance(cause, Refusal) else Refusal("", str(error))

@@ -15,7 +15,6 @@ from sluice.model.shape import TableShape
 from sluice.vendors.common import row_selection as common
 from sluice.vendors.common.row_selection import condition
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.key_order import ordered
 from sluice.vendors.oracle.session import native
 
@@ -46,7 +45,7 @@ def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
 
 def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
     """Raises `SelectionInvalid`."""
-    return common.matching(order, where, native(connection).run, lambda error: refusal(error).code)
+    return common.matching(order, where, native(connection).run, lambda error: error.code)
 
 
 def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Match]:
@@ -74,9 +73,7 @@ def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: K
                 elif not matches:
                     skipped += 1
     except StatementFailed as error:
-        raise SelectionInvalid(
-            f"where: {where!r} cannot be evaluated on {order.shape.table}: {refusal(error).code}"
-        ) from None
+        raise SelectionInvalid(f"where: {where!r} cannot be evaluated on {order.shape.table}: {error.code}") from None
     if begun is not None:
         yield Match((begun, hi), skipped)
 

@@ -5,7 +5,7 @@ names; former values are compared by `<=>`, to which NULL is a value. In safe mo
 those that have their keys.
 
 Raises, with everything it did undone and the transaction still usable: `Drift`, `Collision`, `ValueUnfit`,
-`ColumnMissing`, `SlaveTableMissing`.
+`ColumnMissing`, `SlaveTableMissing`, `TableForbidden`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, ValueUnfit, rows_found
-from sluice.database.errors import StatementFailed, UniqueViolation
+from sluice.database.errors import DatabaseRefused, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -22,7 +22,6 @@ from sluice.model.names import TableName
 from sluice.vendors.common import merge as common
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native, quoted
-from sluice.vendors.mysql.errors import OF_ROWS, refusal
 from sluice.vendors.mysql.target import stage
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 from sluice.vendors.mysql.target.stage import MysqlStaged, Rows
@@ -136,9 +135,7 @@ class Merger(common.Merger[_Set]):
             # A statement with a limit joins no tables; the values stay in the server.
             where = f"WHERE s.row_no = {number}"
             self.session.run(f"SELECT {places} INTO {variables} FROM {each.rows.place} s {where}")
-            deleted = self.session.run(f"DELETE FROM {each.target.place} WHERE {match} LIMIT {copies}")
-            if deleted.rowcount != copies:
-                raise _Trouble(each, None, deleted.rowcount)
+            self._run(each, f"DELETE FROM {each.target.place} WHERE {match} LIMIT {copies}", expected=copies)
 
     def update(self, each: _Set) -> None:
         sets = ", ".join(f"t.{name} = s.{place}" for name, place in each.values())
@@ -178,12 +175,14 @@ class Merger(common.Merger[_Set]):
         else:
             self._run(each, f"REPLACE INTO {each.target.place} ({columns}) SELECT {places} FROM {each.rows.place} s")
 
-    def _run(self, each: _Set, text: str, *, counted: bool = False) -> None:
+    def _run(self, each: _Set, text: str, *, counted: bool = False, expected: int | None = None) -> None:
+        """`expected`: how many rows it must touch; `counted`: all of the set."""
+        expected = each.rows.expected if counted else expected
         try:
             result = self.session.run(text)
-        except StatementFailed as error:
+        except (StatementFailed, DatabaseRefused) as error:
             raise _Trouble(each, error) from None
-        if counted and result.rowcount != each.rows.expected:
+        if expected is not None and result.rowcount != expected:
             raise _Trouble(each, None, result.rowcount)
 
     # When it went wrong
@@ -196,9 +195,7 @@ class Merger(common.Merger[_Set]):
         if isinstance(error, UniqueViolation):
             drift = self._already_there(sets, each) if each.kind == "inserts" and each.key and not safe else None
             return drift or Collision(table, each.target.reason_shown(error), unique=True)
-        if refusal(error).number in OF_ROWS:
-            return ValueUnfit(table, each.target.reason_shown(error))
-        return error
+        return self.targets.refused(table, each.columns, error, ValueUnfit(table, each.target.reason_shown(error)))
 
     def _already_there(self, sets: Sequence[_Set], each: _Set) -> Drift | None:
         """The drift of an insert whose row exists already, unless an earlier step deletes that row."""
@@ -261,7 +258,7 @@ class Merger(common.Merger[_Set]):
 class _Trouble(Exception):
     """A statement failed, or touched another number of rows than it should."""
 
-    def __init__(self, each: _Set, error: StatementFailed | None, count: int = 0):
+    def __init__(self, each: _Set, error: StatementFailed | DatabaseRefused | None, count: int = 0):
         self.each = each
         self.error = error
         self.count = count

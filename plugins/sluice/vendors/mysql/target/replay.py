@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sluice.database.apply import DisplacedRow
-from sluice.database.conflicts import ChangeRefused, ValueUnfit
+from sluice.database.conflicts import Conflict, ValueUnfit
 from sluice.database.digests import Texts
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
@@ -24,11 +24,8 @@ from sluice.model.change import Action, RowChange
 from sluice.vendors.common import replay
 from sluice.vendors.common.replay import Statement
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.errors import OF_ROWS, refusal
+from sluice.vendors.mysql.errors import of_value
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
-
-_REFUSED = (1644, 3819, 4025, 1451, 1452)
-"""By a trigger's signal, a check, a foreign key."""
 
 
 class _Words:
@@ -121,11 +118,8 @@ class Replayer(replay.Replayer[SlaveTable]):
         statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
         return statements + self.strict(replace(change, action=Action.INSERT), target, images=False)
 
-    def refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
-        reason, number = target.reason_shown(error), refusal(error).number
-        if number in _REFUSED:
-            return ChangeRefused(change, reason)
-        return ValueUnfit(change.table, reason) if number in OF_ROWS else error
+    def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
+        return ValueUnfit(change.table, target.reason_shown(error)) if of_value(error) else None
 
     def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
         if not change.new:

@@ -11,7 +11,6 @@ from sluice.vendors.common.catalog import Catalog, OwnIndex
 from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
-from sluice.vendors.mysql.errors import refusal
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,6 @@ class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
     def place(self) -> str:
         """Its quoted name."""
         return names.place(self.table)
-
-    def reason_shown(self, error: BaseException) -> str:
-        refused = refusal(error)
-        return f"error {refused.number}; its text may hold values of masked columns" if self.hidden else refused.text
 
 
 class SlaveTables(slave_tables.SlaveTables[SlaveTable]):

@@ -11,7 +11,6 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, TableName
 from sluice.vendors.oracle import catalog, names
-from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.named_locks import named_lock
 from sluice.vendors.oracle.session import OracleSession, native, quoted
 
@@ -71,7 +70,7 @@ class OracleTables:
             with self.session.transaction():
                 self.session.run(statement)
         except StatementFailed as error:
-            if refusal(error).code != _THERE:
+            if error.code != _THERE:
                 raise
 
     def secure(self) -> None:

@@ -32,7 +32,7 @@ from sluice.vendors.common.load_target import (
 )
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.errors import refusal
+from sluice.vendors.oracle.errors import of_row
 from sluice.vendors.oracle.session import Value, native, quoted
 from sluice.vendors.oracle.target import made_tables
 from sluice.vendors.oracle.target.definitions import DEFINITIONS
@@ -106,7 +106,7 @@ def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
         try:
             session.run(f"TRUNCATE TABLE {names.place(table)}")
         except StatementFailed as error:
-            if refusal(error).code != _REFERRED:
+            if error.code != _REFERRED:
                 raise
             session.run(f"DELETE FROM {names.place(table)}")
 
@@ -136,8 +136,8 @@ def write(
             try:
                 session.run_many(statement, bound)
             except StatementFailed as error:
-                if isinstance(error, NotNullViolation) or refusal(error).of_row:
-                    raise unfit(table, refusal(error).text) from None
+                if isinstance(error, NotNullViolation) or of_row(error):
+                    raise unfit(table, error.reason) from None
                 raise
             written += len(bound)
     return written
@@ -168,6 +168,6 @@ def analyze(connection: Session, table: TableName) -> None:
     try:
         session.call("DBMS_STATS.GATHER_TABLE_STATS(:owner, :name)", values)
     except StatementFailed as error:
-        if refusal(error).code != _NOT_ANALYZED:
+        if error.code != _NOT_ANALYZED:
             raise
-        log.info("%s: no statistics of %s were gathered: %s", session.place, table, refusal(error).text)
+        log.info("%s: no statistics of %s were gathered: %s", session.place, table, error.reason)

@@ -8,7 +8,6 @@ from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_types import OLD
-from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, quoted
 
 _NO_SUCH_USER = "ORA-1918"
@@ -28,7 +27,7 @@ def create_table(session: OracleSession, definition: TableDefinition) -> None:
     try:
         session.run(f"CREATE TABLE {names.place(table)} (\n    {body}\n)")
     except StatementFailed as error:
-        if refusal(error).code != _NO_SUCH_USER:
+        if error.code != _NO_SUCH_USER:
             raise
         raise type(error)(
             f"{session.place}: there is no schema {table.schema!r} for {table}. As an administrator: CREATE USER "
@@ -46,7 +45,7 @@ def create_scratch(session: OracleSession, like: TableShape) -> TableName:
         try:
             session.run(f"CREATE GLOBAL TEMPORARY TABLE {names.place(scratch)} ({columns}) ON COMMIT PRESERVE ROWS")
         except StatementFailed as error:
-            if refusal(error).code != _NAME_USED:  # another session was faster
+            if error.code != _NAME_USED:  # another session was faster
                 raise
     return scratch
 

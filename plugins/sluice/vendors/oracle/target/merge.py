@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from sluice.database.apply import Staged
 from sluice.database.conflicts import Collision, Drift, rows_found
-from sluice.database.errors import ForeignKeyViolation, StatementFailed, UniqueViolation
+from sluice.database.errors import DatabaseRefused, ForeignKeyViolation, StatementFailed, UniqueViolation
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.vendors.common import merge as common
-from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import Value, binds_of, native
 from sluice.vendors.oracle.target import stage
 from sluice.vendors.oracle.target.drift import differing
@@ -177,16 +176,16 @@ class Merger(common.Merger[_Set]):
         wanted = binds_of(text)
         try:
             return self.session.run_many(text, [each.bound(row, wanted) for row in part])
-        except StatementFailed as error:
+        except (StatementFailed, DatabaseRefused) as error:
             raise self._meaning(each, error, part) from None
 
     # When it went wrong
 
-    def _meaning(self, each: _Set, error: StatementFailed, part: Sequence[Row]) -> Exception:
+    def _meaning(self, each: _Set, error: StatementFailed | DatabaseRefused, part: Sequence[Row]) -> Exception:
         table = each.target.table
         if isinstance(error, UniqueViolation | ForeignKeyViolation):
             return Collision(table, each.target.reason_shown(error), unique=isinstance(error, UniqueViolation))
-        return unfit(table, each.target.reason_shown(error)) if refusal(error).of_row else error
+        return self.targets.refused(table, each.columns, error, unfit(table, each.target.reason_shown(error)))
 
     def _drift(self, each: _Set, row: Row, count: int) -> Drift:
         table, action, mask = each.target.table, common.ACTIONS[each.kind], self.targets.mask

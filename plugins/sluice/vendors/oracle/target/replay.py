@@ -13,7 +13,7 @@ restores those that the master has. A row without a key is identified by all its
 from collections.abc import Mapping, Sequence
 
 from sluice.database.apply import DisplacedRow
-from sluice.database.conflicts import ChangeRefused
+from sluice.database.conflicts import Conflict
 from sluice.database.digests import Texts
 from sluice.database.errors import ForeignKeyViolation, StatementFailed
 from sluice.database.session import Session
@@ -21,7 +21,7 @@ from sluice.model.change import Action, RowChange
 from sluice.vendors.common import replay
 from sluice.vendors.common.replay import Statement
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.errors import refusal
+from sluice.vendors.oracle.errors import of_row, of_trigger
 from sluice.vendors.oracle.session import native
 from sluice.vendors.oracle.target.drift import differing
 from sluice.vendors.oracle.target.slave_tables import SlaveTable, SlaveTables, Words, count_under, unfit
@@ -71,11 +71,9 @@ class Replayer(replay.Replayer[SlaveTable]):
             return [*statements, Statement(update, words.values, counted=True)]
         return [*statements, Statement(update, words.values, otherwise=_insert(target, change.new))]
 
-    def refused(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Exception:
-        reason, refused = target.reason_shown(error), refusal(error)
-        if isinstance(error, ForeignKeyViolation) or refused.code == "ORA-2290" or refused.of_trigger:
-            return ChangeRefused(change, reason)
-        return unfit(change.table, reason) if refused.of_row else error
+    def unfit(self, change: RowChange, target: SlaveTable, error: StatementFailed) -> Conflict | None:
+        by_rule = isinstance(error, ForeignKeyViolation) or error.code == "ORA-2290" or of_trigger(error)
+        return unfit(change.table, target.reason_shown(error)) if of_row(error) and not by_rule else None
 
     def displaced(self, change: RowChange, target: SlaveTable) -> list[DisplacedRow]:
         if not change.new:

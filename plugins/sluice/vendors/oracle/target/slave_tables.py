@@ -10,7 +10,6 @@ from sluice.vendors.common import slave_tables
 from sluice.vendors.common.catalog import Catalog, OwnIndex
 from sluice.vendors.oracle import catalog, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
-from sluice.vendors.oracle.errors import refusal
 from sluice.vendors.oracle.session import OracleSession, Value, native
 
 _EMPTY_TEXTS = " An empty text is NULL on Oracle, which no column takes that is NOT NULL."
@@ -47,10 +46,6 @@ class SlaveTable(slave_tables.SlaveTable[SlaveColumn]):
     def may_come_anew(self) -> bool:
         """Whether a row may be deleted and inserted in place of an update."""
         return not self.watched and not self.referred
-
-    def reason_shown(self, error: BaseException) -> str:
-        reason = refusal(error)
-        return f"{reason.code}; its text may hold values of masked columns" if self.hidden else reason.text
 
 
 class Words:
