@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluice import __version__
 from sluice.errors import Terminal, Transient
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 from sluice.model.connection import ConnectionInfo
@@ -64,6 +65,7 @@ def main(run: Callable[[JobInput, threading.Event], None]) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    log.info("Sluice %s", __version__)
     try:
         run(JobInput.read(sys.stdin.read()), stop)
     except Transient as error:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from sluice.errors import Terminal, Transient
+from sluice.paths import python_path
 from sluice.with_parent import with_parent
 
 HOST = "127.0.0.1"
@@ -31,7 +32,6 @@ SLOTS_A_CORE = 8
 """The number of tasks at the same time on one core of this machine: loaders mostly wait for databases."""
 FEWEST_SLOTS = 16
 
-_ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SCRATCH = "driver-"
 _SECRET_LACKING = "A secret key must be specified"  # noqa: S105
@@ -219,7 +219,7 @@ class ConnectServer:
         """The environment of the server, and of executors on this machine, which use the library of this process."""
         passed = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN)}
         known = [path for path in passed.get("PYTHONPATH", "").split(os.pathsep) if path]
-        own = [str(_ROOT), str(_ROOT / "plugins")]
+        own = python_path()
         return {
             **passed,
             "PYTHONPATH": os.pathsep.join([*own, *(path for path in known if path not in own)]),

@@ -34,6 +34,7 @@ from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
 from sluice.errors import Terminal
 from sluice.model.names import Prefix, prefix_meant
+from sluice.paths import base
 
 __all__ = [
     "ALL_ACTIONS",
@@ -93,9 +94,9 @@ class Survey:
 
 
 def folders() -> tuple[Path, ...]:
-    """The folders of the files: `SLUICE_REPLICATIONS`, else `include/replications` of this checkout."""
+    """The folders of the files: `SLUICE_REPLICATIONS`, else `include/replications` of the checkout or AIRFLOW_HOME."""
     configured = [part for part in os.environ.get("SLUICE_REPLICATIONS", "").split(os.pathsep) if part]
-    chosen = [Path(part) for part in configured] or [Path(__file__).parents[2] / "include" / "replications"]
+    chosen = [Path(part) for part in configured] or [base() / "include" / "replications"]
     return tuple(place.resolve() for place in chosen)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from sluice import sql_files
+from sluice.paths import SHIPPED
 
 _ROOT = Path(__file__).resolve().parent
 _FINGERPRINT = "fingerprint"
@@ -21,7 +22,7 @@ def fingerprint() -> str:
         return loader.get_data(f"sluice/{_FINGERPRINT}").decode()
     digest = hashlib.sha256()
     for folder, pattern in ((_ROOT, "*.py"), (sql_files.folder(), "*.sql")):
-        for file in sorted(folder.rglob(pattern)):
+        for file in _files(folder, pattern):
             content = file.read_bytes()
             digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode())
             digest.update(content)
@@ -37,9 +38,14 @@ def archive(folder: Path) -> Path:
     made = folder / f"sluice-{fingerprint()}.zip"
     with ZipFile(made, "w", ZIP_DEFLATED) as zipped:
         for root, place in ((_ROOT, "sluice"), (sql_files.folder(), f"sluice/{sql_files.SHIPPED}")):
-            for file in sorted(root.rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
-                    zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
+            for file in _files(root, "*"):
+                entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
+                zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
         zipped.writestr(ZipInfo(f"sluice/{_FINGERPRINT}"), fingerprint())
     return made
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """The files of the folder; of an installed library not what it ships for drivers, jobs and Airflow."""
+    found = (file for file in sorted(folder.rglob(pattern)) if file.is_file() and "__pycache__" not in file.parts)
+    return [file for file in found if folder != _ROOT or not file.is_relative_to(SHIPPED)]

@@ -10,6 +10,7 @@ import zipimport
 from functools import cache, lru_cache
 from pathlib import Path
 
+from sluice import paths
 from sluice.errors import Terminal
 
 _DOLLAR_QUOTE = re.compile(r"\$[a-z]+\$")
@@ -28,7 +29,7 @@ SHIPPED = "sql"
 
 
 def folder() -> Path:
-    """The folder of the statements: `SLUICE_SQL`, else `include/sql` of this checkout, else in the library's
+    """The folder of the statements: `SLUICE_SQL`, else `include/sql` of this installation, else in the library's
     archive."""
     configured = os.environ.get("SLUICE_SQL")
     return Path(configured) if configured else _own_folder()
@@ -37,9 +38,7 @@ def folder() -> Path:
 @cache
 def _own_folder() -> Path:
     archive = _archive()
-    return (
-        Path(archive.archive, "sluice", SHIPPED) if archive else Path(__file__).resolve().parents[2] / "include" / "sql"
-    )
+    return Path(archive.archive, "sluice", SHIPPED) if archive else paths.SQL
 
 
 def _archive() -> zipimport.zipimporter | None:

@@ -15,6 +15,7 @@ from sluice.airflow import state_paths
 from sluice.airflow.job import Job, JobState, Kind, Owner, file_name, new_id
 from sluice.airflow.process_identity import ProcessIdentity
 from sluice.errors import Transient
+from sluice.paths import python_path
 
 _PASSED_ON = (
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH",
@@ -99,7 +100,7 @@ def environment() -> dict[str, str]:
     return {
         **passed,
         "SLUICE_HOME": str(state_paths.home()),
-        "PYTHONPATH": os.pathsep.join([str(state_paths.REPOSITORY / "plugins"), str(state_paths.REPOSITORY)]),
+        "PYTHONPATH": os.pathsep.join(python_path()),
         "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
         "PYSPARK_PYTHON": sys.executable,  # Spark's workers would take any python3 of the PATH

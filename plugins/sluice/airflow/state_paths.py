@@ -1,4 +1,4 @@
-"""Paths of Sluice's state on disk: `SLUICE_HOME`, else `.sluice` of this checkout.
+"""Paths of Sluice's state on disk: `SLUICE_HOME`, else `.sluice` of this checkout or of Airflow's home.
 
     run/jobs/<id>.json     record of a job, 0600      run/jobs/<id>.result   how it ended
     run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     request to stop it
@@ -14,14 +14,15 @@ import re
 import time
 from pathlib import Path
 
+from sluice.paths import base
+
 UNREPORTED_SECONDS = 24 * 3600.0
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def home() -> Path:
     """The state folder; it may not exist yet."""
     configured = os.environ.get("SLUICE_HOME")
-    return Path(configured).absolute() if configured else REPOSITORY / ".sluice"
+    return Path(configured).absolute() if configured else base() / ".sluice"
 
 
 def jobs_folder() -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sluice.cli import arguments as options
 from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError
+from sluice.paths import INSTALLED
 
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
@@ -43,11 +44,14 @@ _COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand; returns its exit status."""
     top = argparse.ArgumentParser(
-        prog="./sluice", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="sluice" if INSTALLED else "./sluice",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    setup = commands.add_parser("setup", help="install the packages only")
-    setup.set_defaults(run=lambda args: 0)  # done by sluice.cli.bootstrap
+    if not INSTALLED:
+        setup = commands.add_parser("setup", help="install the packages only")
+        setup.set_defaults(run=lambda args: 0)  # done by sluice.cli.bootstrap
     add_subcommands(commands)
     return guarded(top.parse_args(arguments))
 

@@ -17,10 +17,12 @@ from sluice.counted import counted
 from sluice.errors import Terminal
 
 NEEDED = (
-    "pyarrow", "numpy", "psycopg", "psycopg-binary", "adbc-driver-postgresql", "oracledb", "PyMySQL", "redis", "boto3",
-    "cryptography", "duckdb", "PyYAML",
+    "pyarrow", "numpy", "psycopg", "psycopg-binary", "adbc-driver-postgresql", "redis", "boto3", "cryptography",
+    "duckdb", "PyYAML",
 )  # fmt: skip
-"""The packages of requirements.txt that tasks import. Spark provides pyspark, a job provides Sluice itself."""
+"""The packages that tasks import. Spark provides pyspark, a job provides Sluice itself."""
+EXTRA = ("oracledb", "PyMySQL")
+"""Drivers that tasks import, which an installed package of Sluice may lack."""
 
 PYTHON = """\
 #!/bin/sh
@@ -34,7 +36,7 @@ class PackageMissing(Terminal):
     """A package to be packed is not installed here."""
 
     def __init__(self, name: str):
-        super().__init__(f"The package {name} is not installed here, so it cannot be packed. Run ./sluice setup first.")
+        super().__init__(f"The package {name} is not installed here, so it cannot be packed. Install it first.")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     file = Path(os.path.abspath(args.file))
     if not file.name.endswith(".tar.gz"):
         raise Terminal(f"{file} is no name for the archive: Spark unpacks it only where its name ends in .tar.gz.")
-    distributions = packages(NEEDED)
+    distributions = packages(NEEDED, EXTRA)
     try:
         pack(file, distributions)
     except OSError as error:
@@ -53,11 +55,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def packages(names: Iterable[str]) -> list[Distribution]:
+def packages(names: Iterable[str], optional: Iterable[str] = ()) -> list[Distribution]:
     """The installed packages of these names, with their dependencies. Raises `PackageMissing`."""
     needed = [_plain(name) for name in names]
     distributions: dict[str, Distribution] = {}
-    waiting = list(needed)
+    waiting = [*needed, *map(_plain, optional)]
     while waiting:
         name = waiting.pop()
         if name in distributions:

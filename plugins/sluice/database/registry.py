@@ -29,6 +29,16 @@ class UnknownVendor(Terminal):
         super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
 
 
+class DriverMissing(Terminal):
+    """The driver of a vendor is not installed: a package of Sluice has it as an extra."""
+
+    def __init__(self, vendor: str, module: str):
+        super().__init__(
+            f"{module}, the driver of {vendor}, is not installed where this process runs. Install it there: "
+            f"pip install 'sluice-replication[{vendor}]'."
+        )
+
+
 def names() -> list[str]:
     """The vendors a configuration may name."""
     return sorted(VENDORS)
@@ -45,12 +55,17 @@ class NoDatabase(Terminal):
 
 
 def vendor_of(name: str) -> Vendor:
-    """Raises `UnknownVendor`, `NoDatabase`."""
+    """Raises `UnknownVendor`, `NoDatabase`, `DriverMissing`."""
     if name in SOURCES:
         raise NoDatabase(name)
     if name not in VENDORS:
         raise UnknownVendor(name)
-    vendor: Vendor = _member(VENDORS[name].member)
+    try:
+        vendor: Vendor = _member(VENDORS[name].member)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("sluice"):
+            raise
+        raise DriverMissing(name, missing.name or str(missing)) from missing
     return vendor
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment
 
+from sluice import __version__
 from sluice.airflow.pages.access import Visitor, may
 from sluice.airflow.pages.charts import lag_curve, rate_curve
 from sluice.airflow.pages.overview import SORTS, lag_words
@@ -51,6 +52,7 @@ def environment() -> Environment:
     made.filters |= {"clock": clock, "duration": duration, "megabytes": _megabytes, "stamp": _stamp, "lag": lag_words}
     made.filters["day_stamp"] = _day_stamp
     made.globals |= {
+        "version": __version__,
         "ago": _ago,
         "offered": offered,
         "action_link": action_link,
