@@ -105,7 +105,7 @@ def _imports(file: Path) -> Iterator[Found]:
             yield file, node.lineno, node.module
             for alias in node.names:
                 # `from sluice import apply` imports a module as well.
-                if node.module == "sluice":
+                if node.module == "sluice" and not alias.name.startswith("__"):
                     yield file, node.lineno, f"sluice.{alias.name}"
 
 
