@@ -12,9 +12,11 @@ CREATE OR REPLACE NONEDITIONABLE PACKAGE ${prefix}STRUCTURE AUTHID DEFINER AS
     -- there is no such table.
     FUNCTION DEFINITION(p_schema VARCHAR2, p_table VARCHAR2) RETURN CLOB;
     -- Compares the definitions with those of the last time; queues CREATE, ALTER and DROP items, and renews the triggers.
-    -- Tables that writers hold come again the next time; of one that cannot be captured any more DIFFER is queued, with the
-    -- reason. Raises ORA-20004 after all, naming the tables for which something else failed.
+    -- Tables that writers hold come again the next time; of one that cannot be compared or captured any more DIFFER is queued,
+    -- once, with the reason. The others go on.
     PROCEDURE CHECK_STRUCTURE;
+    -- Queues DIFFER of a table that cannot be captured as it is now, once a reason.
+    PROCEDURE NOTE_UNFIT(p_schema VARCHAR2, p_table VARCHAR2, p_why VARCHAR2);
     -- The same for one registered table; makes its trigger where that is not in place. Raises what CAPTURE.CREATE_TRIGGER does.
     PROCEDURE CHECK_TABLE(p_schema VARCHAR2, p_table VARCHAR2);
     -- Called by the DDL trigger, in the transaction of the DDL.
@@ -125,7 +127,6 @@ CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}STRUCTURE AS
         COMMIT;
     END CHECK_TABLE;
 
-    -- Queues DIFFER of a table that cannot be captured as it is now, once a reason.
     PROCEDURE NOTE_UNFIT(p_schema VARCHAR2, p_table VARCHAR2, p_why VARCHAR2) IS
         l_name VARCHAR2(400) := 'unfit ' || p_schema || '.' || p_table;
         l_noted PLS_INTEGER;
@@ -142,8 +143,8 @@ CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}STRUCTURE AS
     END NOTE_UNFIT;
 
     PROCEDURE CHECK_STRUCTURE IS
-        l_faults VARCHAR2(2000);
-        l_unfit VARCHAR2(2000);
+        l_code PLS_INTEGER;
+        l_fault VARCHAR2(2000);
     BEGIN
         FOR t IN (SELECT x.SCHEMANAME, x.TABLENAME FROM ${prefix}TABLES x ORDER BY x.REPL_KEY) LOOP
             BEGIN
@@ -151,22 +152,19 @@ CREATE OR REPLACE NONEDITIONABLE PACKAGE BODY ${prefix}STRUCTURE AS
             EXCEPTION
                 WHEN OTHERS THEN
                     -- The other tables go on; this one comes again.
+                    l_code := SQLCODE;
+                    l_fault := SUBSTRB(SQLERRM, 1, 1900);
                     ROLLBACK;
-                    l_unfit := ${prefix}CAPTURE.UNFIT(t.SCHEMANAME, t.TABLENAME);
-                    IF l_unfit IS NOT NULL THEN
-                        NOTE_UNFIT(t.SCHEMANAME, t.TABLENAME, l_unfit);
-                    ELSIF SQLCODE NOT IN (-54, -4021, -30006) THEN
-                        l_faults := SUBSTRB(
-                            l_faults || CHR(10) || t.SCHEMANAME || '.' || t.TABLENAME || ': ' || SQLERRM, 1, 1900);
+                    l_fault := NVL(${prefix}CAPTURE.UNFIT(t.SCHEMANAME, t.TABLENAME), l_fault);
+                    -- Locked by others, a deadlock, or full: it comes again the next time.
+                    IF l_code NOT IN (-54, -60, -4021, -30006, -1653, -1654, -30036) THEN
+                        NOTE_UNFIT(t.SCHEMANAME, t.TABLENAME, l_fault);
                     END IF;
             END;
         END LOOP;
         DELETE FROM ${prefix}CURRENT_TABLES k
         WHERE NOT EXISTS (SELECT 1 FROM ${prefix}TABLES t WHERE t.SCHEMANAME = k.SCHEMANAME AND t.TABLENAME = k.RELNAME);
         COMMIT;
-        IF l_faults IS NOT NULL THEN
-            RAISE_APPLICATION_ERROR(-20004, 'Some definitions could not be compared:' || l_faults);
-        END IF;
     END CHECK_STRUCTURE;
 
     -- Queues TRUNCATE or DIFFER of a captured table. p_cascade: over how many levels tables lose rows with it that refer to it ON

@@ -187,6 +187,7 @@ BEGIN
                     quote_ident(p_schema), quote_ident(p_table), quote_ident(trigger_names[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
+            PERFORM ${schema}.${prefix}expect_safe_key(now.relid);
             PERFORM ${schema}.${prefix}make_trigger(trigger_codes[n]);
             done := done || format('trigger %I made', trigger_names[n]);
         END IF;

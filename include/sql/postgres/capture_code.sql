@@ -256,7 +256,8 @@ BEGIN
             ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q') AS updated,
             ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'q') AS deleted,
             (SELECT string_agg(format('%L::pg_catalog.regclass', relid::text), ', ' ORDER BY place)
-             FROM unnest(p_relid || ${schema}.${prefix}leaves(p_relid)) WITH ORDINALITY AS t (relid, place)) AS tables,
+             FROM unnest(p_relid || ARRAY(SELECT b.relid FROM ${schema}.${prefix}partition_tree(p_relid) b
+                                         WHERE b.relid <> p_relid ORDER BY 1)) WITH ORDINALITY AS t (relid, place)) AS tables,
             ${schema}.${prefix}content_code(p_relid, 'c', '') AS now, ${schema}.${prefix}content_code(p_relid, 'q', '') AS queued
         FROM keys CROSS JOIN pg_class c WHERE c.oid = p_relid
     )

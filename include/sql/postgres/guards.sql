@@ -91,6 +91,13 @@ AS $sluice$
     DELETE FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned()
 $sluice$;
 
+-- Deletes the notes of transactions that ended.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}forget_notes() RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    DELETE FROM ${schema}.${prefix}info i WHERE i.name ~ '^(differs|capturing|truncating) '
+$sluice$;
+
 -- Runs a statement that reads a table of the application, without policies, and without views that may have taken the
 -- table's name. Returns the number of written rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}run_reading(p_code text) RETURNS bigint
@@ -155,13 +162,15 @@ BEGIN
 END
 $sluice$;
 
--- The same for the first of some tables, computed like FITTING: once, and again after one of them was altered. '?' if the
--- transaction may see an older catalogue: then the function unreadable decides.
+-- The same for the first of some tables, computed like FITTING: once, and again after one of them was altered. p_tables:
+-- the table and all that are below it. '?' if others are below it by now, or if the transaction may see an older
+-- catalogue: then the function unreadable decides each time.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}unreadable_since(p_tables regclass[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
     RETURN CASE WHEN current_setting('transaction_isolation') = 'read committed'
+            AND NOT EXISTS (SELECT FROM ${schema}.${prefix}partition_tree(p_tables[1]) t WHERE t.relid <> ALL (p_tables))
         THEN ${schema}.${prefix}unreadable(p_tables[1]) ELSE '?' END;
 END
 $sluice$;

@@ -30,6 +30,34 @@ AS $sluice$
     SELECT coalesce(array_agg(t.relid ORDER BY t.relid), '{}') FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'r'
 $sluice$;
 
+-- Which function of an untrusted owner the partition keys of a table call, or of tables below it; NULL without one. To
+-- make a trigger there, PostgreSQL calculates constant parts of the keys with the rights of this account.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}unsafe_key(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format('the partition key of %s calls %s of %I', t.relid::regclass, p.oid::regprocedure, pg_get_userbyid(p.proowner))
+    FROM ${schema}.${prefix}partition_tree(p_relid) t
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.relid
+    LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+    JOIN pg_proc p ON p.oid = CASE d.refclassid WHEN 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
+    WHERE t.kind = 'p' AND p.oid >= 16384 AND NOT ${schema}.${prefix}is_trusted(p.proowner)
+    ORDER BY t.relid, p.oid LIMIT 1
+$sluice$;
+
+-- Raises an error for such a table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}expect_safe_key(p_relid oid) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    reason text := ${schema}.${prefix}unsafe_key(p_relid);
+BEGIN
+    IF reason IS NOT NULL THEN
+        RAISE insufficient_privilege USING MESSAGE = format('%s: %s, which must not run with the rights of %I',
+            p_relid::regclass, reason, current_user), HINT = 'Partition it by its columns, or by functions of a superuser.';
+    END IF;
+END
+$sluice$;
+
 -- Prevents that a partition of the table is removed until the transaction ends, by locks on the partitioned tables, from
 -- the table down, as DROP TABLE of a partition does: another order could deadlock with it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}keep_partitions(p_relid oid) RETURNS void
@@ -106,20 +134,120 @@ BEGIN
 END
 $sluice$;
 
--- The condition for the rows of a partition, as in an item DELETE WHERE: <rows>, the condition over the columns of its
--- table; before it <hash oid="16385">HASH (id)</hash> for each table partitioned by hash that it refers to.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_bound(p_leaf oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- A constant as PostgreSQL writes it in a bound, with its type.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}typed(p_literal text, p_type text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN p_type = 'integer' AND p_literal ~ '^[0-9]+$' THEN p_literal
+        WHEN right(p_literal, 1) = '''' THEN format('%s::%s', p_literal, p_type) ELSE format('%L::%s', p_literal, p_type) END
+$sluice$;
+
+-- The condition for the rows of one child among the rows of its partitioned table, over the table's columns. It is put
+-- together from the catalogue, of constants and PostgreSQL's own operators. pg_get_partition_constraintdef() would load the
+-- partition key, and so calculate what the owner wrote into it. pg_get_expr() with 0 locks no table. NULL if the key has
+-- anything but plain columns of built-in types, compared in the usual way.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_of_child(p_child oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
-    SELECT '<partition>'
-        || coalesce((SELECT string_agg('<hash oid="' || a.relid::oid || '">' || ${schema}.${prefix}xml_escape(pg_get_partkeydef(a.relid))
-                                       || '</hash>', '' ORDER BY a.relid)
+DECLARE
+    -- As PostgreSQL writes constants in a bound.
+    literal CONSTANT text := $r$(?:NULL|MINVALUE|MAXVALUE|true|false|-?[0-9][0-9.eE+-]*|[EBX]?'(?:[^'\\]|''|\\.)*')$r$;
+    parent oid;
+    bound text;
+    rest oid;
+    strategy "char";
+    names text[];
+    types text[];
+    usual boolean;
+    listed text[];
+    ends text[];
+    side text;
+    reached text;
+BEGIN
+    SELECT i.inhparent, pg_get_expr(c.relpartbound, 0), t.partdefid, t.partstrat INTO parent, bound, rest, strategy
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_partitioned_table t ON t.partrelid = i.inhparent
+    WHERE i.inhrelid = p_child;
+    SELECT array_agg(quote_ident(a.attname) ORDER BY k.n), array_agg(format_type(a.atttypid, -1) ORDER BY k.n),
+        count(a.attnum) = t.partnatts AND bool_and(a.atttypid < 16384 AND y.typtype = 'b' AND o.opcdefault AND o.oid < 16384
+            AND k.coll IN (0, a.attcollation))
+        INTO names, types, usual
+    FROM pg_partitioned_table t
+    CROSS JOIN LATERAL unnest(t.partattrs::int2[], t.partclass::oid[], t.partcollation::oid[])
+        WITH ORDINALITY AS k (attnum, opclass, coll, n)
+    LEFT JOIN pg_attribute a ON a.attrelid = t.partrelid AND a.attnum = k.attnum AND k.attnum > 0
+    LEFT JOIN pg_type y ON y.oid = a.atttypid
+    LEFT JOIN pg_opclass o ON o.oid = k.opclass
+    WHERE t.partrelid = parent GROUP BY t.partnatts;
+    IF usual IS NOT TRUE OR bound IS NULL THEN
+        RETURN NULL;
+    ELSIF p_child = rest THEN
+        SELECT coalesce('(NOT (' || string_agg(x.rows, ' OR ' ORDER BY x.child) || '))', 'true'),
+            count(*) = count(x.rows) INTO reached, usual
+        FROM (SELECT i.inhrelid AS child, ${schema}.${prefix}bound_of_child(i.inhrelid) AS rows
+              FROM pg_inherits i WHERE i.inhparent = parent AND i.inhrelid <> rest) x;
+        RETURN CASE WHEN usual THEN reached END;
+    ELSIF strategy = 'h' THEN
+        listed := regexp_match(bound, '^FOR VALUES WITH \(modulus (\d+), remainder (\d+)\)$');
+        RETURN format('satisfies_hash_partition(''%s''::oid, %s, %s, %s)', parent, listed[1], listed[2],
+            array_to_string(names, ', '));
+    ELSIF strategy = 'l' THEN
+        side := substring(bound FROM '^FOR VALUES IN \((' || literal || '(?:, ' || literal || ')*)\)$');
+        SELECT array_agg(${schema}.${prefix}typed(m[1], types[1])) FILTER (WHERE m[1] <> 'NULL') INTO listed
+        FROM regexp_matches(side, '(' || literal || ')(?:, |$)', 'g') AS m;
+        RETURN CASE WHEN side IS NULL THEN NULL
+            WHEN listed IS NULL THEN format('(%s IS NULL)', names[1])
+            WHEN side ~ ('^(?:' || literal || ', )*NULL(?:, |$)') THEN format('(%1$s IS NULL OR %1$s IN (%2$s))', names[1], array_to_string(listed, ', '))
+            ELSE format(CASE cardinality(listed) WHEN 1 THEN '((%1$s IS NOT NULL) AND (%1$s = %2$s))'
+                ELSE '((%1$s IS NOT NULL) AND %1$s IN (%2$s))' END, names[1], array_to_string(listed, ', ')) END;
+    END IF;
+    ends := regexp_match(bound, '^FOR VALUES FROM \((' || literal || '(?:, ' || literal || ')*)\) TO \(('
+        || literal || '(?:, ' || literal || ')*)\)$');
+    IF ends IS NULL THEN
+        RETURN NULL;
+    END IF;
+    bound := (SELECT string_agg(format('(%s IS NOT NULL)', name), ' AND ') FROM unnest(names) AS u (name));
+    FOR place IN 1 .. 2 LOOP
+        listed := ARRAY(SELECT m[1] FROM regexp_matches(ends[place], '(' || literal || ')(?:, |$)', 'g') AS m);
+        reached := NULL;
+        FOR n IN REVERSE cardinality(names) .. 1 LOOP
+            side := ${schema}.${prefix}typed(listed[n], types[n]);
+            reached := CASE
+                WHEN listed[n] IN ('MINVALUE', 'MAXVALUE') THEN ((listed[n] = 'MINVALUE') = (place = 1))::text
+                WHEN reached IS NULL THEN format('(%s %s %s)', names[n], (ARRAY['>=', '<'])[place], side)
+                ELSE format('((%1$s %2$s %3$s) OR ((%1$s = %3$s) AND %4$s))', names[n], (ARRAY['>', '<'])[place], side, reached) END;
+        END LOOP;
+        bound := bound || ' AND ' || reached;
+    END LOOP;
+    RETURN '(' || bound || ')';
+END
+$sluice$;
+
+-- The condition for the rows of a partition among those of the outermost table; NULL: unknown.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}rows_of_leaf(p_leaf oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    -- true where a partition has all rows, as the only one of a table without others.
+    SELECT CASE WHEN count(*) = count(b.rows) THEN '(' || string_agg(b.rows, ' AND ' ORDER BY b.n DESC) || ')' END
+    FROM (SELECT a.relid::oid AS relid, a.n FROM pg_partition_ancestors(p_leaf) WITH ORDINALITY AS a (relid, n)
+          WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = a.relid)) x
+    CROSS JOIN LATERAL (SELECT x.n, ${schema}.${prefix}bound_of_child(x.relid) AS rows) b
+$sluice$;
+
+-- The same as in an item DELETE WHERE: <rows>, the condition; before it <hash oid="16385">HASH (id)</hash> for each table
+-- partitioned by hash that it refers to. Empty: unknown.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_bound(p_leaf oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+AS $sluice$
+    SELECT coalesce('<partition>'
+        || coalesce((SELECT string_agg(format('<hash oid="%s">HASH (%s)</hash>', t.partrelid, ${schema}.${prefix}xml_escape(
+                         (SELECT string_agg(quote_ident(c.attname), ', ' ORDER BY k.n)
+                          FROM unnest(t.partattrs::int2[]) WITH ORDINALITY AS k (attnum, n)
+                          JOIN pg_attribute c ON c.attrelid = t.partrelid AND c.attnum = k.attnum))), '' ORDER BY t.partrelid)
                      FROM pg_partition_ancestors(p_leaf) a JOIN pg_partitioned_table t ON t.partrelid = a.relid
                      WHERE t.partstrat = 'h'), '')
-        -- Without a condition where it is the only partition, of all rows.
-        || '<rows>' || ${schema}.${prefix}xml_escape(coalesce(pg_get_partition_constraintdef(p_leaf), 'true')) || '</rows></partition>'
+        || '<rows>' || ${schema}.${prefix}xml_escape(${schema}.${prefix}rows_of_leaf(p_leaf)) || '</rows></partition>', '')
 $sluice$;
 
 -- The condition in such a text.
@@ -200,8 +328,7 @@ BEGIN
         SELECT x.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) x
         WHERE x.trigger_code IS NOT NULL AND (right(x.triggername, 2) = '_b' OR (right(x.triggername, 2) = '_p' AND (
             NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = x.target AND p.followed)
-            OR EXISTS (SELECT FROM pg_partition_ancestors(x.target) a JOIN pg_class k ON k.oid = a.relid
-                       WHERE pg_get_expr(k.relpartbound, k.oid) = 'DEFAULT'))))
+            OR EXISTS (SELECT FROM pg_partition_ancestors(x.target) a JOIN pg_partitioned_table k ON k.partdefid = a.relid))))
         ORDER BY x.target <> p_relid
     LOOP
         PERFORM ${schema}.${prefix}make_trigger(c.trigger_code);
@@ -220,13 +347,13 @@ END
 $sluice$;
 
 -- Whether this account may evaluate a condition for the rows of a table: it has no column of a user-defined type, whose
--- operators, casts and checks could be anything, and the table may be read. An enum has none of these.
+-- operators, casts and checks could be anything, and the table may be read. The type of a column may have changed since.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_is_harmless(p_relid oid, p_rows text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
-    SELECT ${schema}.${prefix}unreadable(p_relid) IS NULL AND NOT EXISTS (
+    SELECT p_rows IS NOT NULL AND ${schema}.${prefix}unreadable(p_relid) IS NULL AND NOT EXISTS (
         SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.oid >= 16384 AND t.typtype <> 'e'
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.oid >= 16384
           AND strpos(p_rows, quote_ident(a.attname)) > 0)
 $sluice$;
 
@@ -262,6 +389,9 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM ${schema}.${prefix}keep_partitions(p_relid);
+    IF NOT p_in_ddl AND ${schema}.${prefix}partitions_changed(p_relid) THEN
+        PERFORM ${schema}.${prefix}expect_safe_key(p_relid);
+    END IF;
     IF NOT ${schema}.${prefix}partitions_changed(p_relid) THEN
         PERFORM ${schema}.${prefix}note_partitions(p_relid);  -- A column may have another name.
         RETURN false;

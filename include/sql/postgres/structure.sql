@@ -39,7 +39,7 @@ BEGIN
     IF ${schema}.${prefix}origin() <> ALL (${schema}.${prefix}origins()) THEN
         RETURN 0;  -- The change was replicated to here; its rows come by themselves.
     END IF;
-    reason := CASE WHEN by_table AND NOT ${schema}.${prefix}bound_is_harmless(relid, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
+    reason := CASE WHEN by_table AND ${schema}.${prefix}bound_is_harmless(relid, ${schema}.${prefix}rows_of_leaf(p_from)) IS NOT TRUE
         THEN 'the rows of a partition of it cannot be told from others'
         ELSE ${schema}.${prefix}unreadable(CASE WHEN by_table THEN relid ELSE coalesce(p_from, relid) END) END;
     IF reason IS NOT NULL THEN
@@ -57,7 +57,7 @@ BEGIN
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
-        'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
+        'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, ${schema}.${prefix}rows_of_leaf(p_from))
             ELSE p_where END));
 END
 $sluice$;
@@ -368,8 +368,72 @@ BEGIN
 END
 $sluice$;
 
--- Checks every registered table. Returns how many have changed. A table that is busy for longer than lock_timeout is left
--- to the next call, because waiting for its lock blocks its writers.
+-- The registered tables that differ from their stored structure, in the order of loading.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}structure_changed(OUT schemaname text, OUT tablename text) RETURNS SETOF record
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN QUERY
+        SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
+        LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
+        WHERE CASE WHEN h.mode = 'dropped' THEN ${schema}.${prefix}relation(h.schemaname, h.tablename) IS NOT NULL
+            ELSE h.rewritten OR h.relid IS DISTINCT FROM ${schema}.${prefix}relation(h.schemaname, h.tablename)
+                OR ${schema}.${prefix}signature(h.relid) <> h.signature
+                OR ${schema}.${prefix}partitions_changed(h.relid) END
+        ORDER BY x.repl_key;
+END
+$sluice$;
+
+-- Tells by DIFFER, once, that a table cannot be followed, and why. NULL: it can be again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}refused(p_schema text, p_table text, p_reason text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    note text := format('refused %I.%I', p_schema, p_table);
+BEGIN
+    IF p_reason IS NULL THEN
+        DELETE FROM ${schema}.${prefix}info i WHERE i.name = note;
+        RETURN;
+    END IF;
+    INSERT INTO ${schema}.${prefix}info AS i (name, value) VALUES (note, p_reason)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value;
+    IF FOUND THEN
+        PERFORM ${schema}.${prefix}ddl_item('DIFFER', p_schema, p_table, p_reason, NULL);
+    END IF;
+END
+$sluice$;
+
+-- Checks one registered table; returns whether it has changed. What its owner refuses, or made impossible, concerns this
+-- table alone. A table that is busy for longer than p_wait is left to the next call, because waiting for its lock blocks
+-- its writers.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_alone(p_schema text, p_table text, p_wait text DEFAULT '500ms')
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    changed boolean;
+BEGIN
+    PERFORM set_config('lock_timeout', p_wait, true);
+    BEGIN
+        changed := ${schema}.${prefix}check_table(p_schema, p_table) IS NOT NULL;
+    EXCEPTION WHEN lock_not_available THEN
+        RAISE WARNING '%.% is being written to, its change of structure waits', p_schema, p_table;
+        RETURN false;
+    WHEN OTHERS THEN
+        -- Conflicts, lack of resources, and what an administrator or the server ends.
+        IF left(SQLSTATE, 2) NOT IN ('40', '53', '54', '55', '57', '58', 'XX') THEN
+            PERFORM ${schema}.${prefix}refused(p_schema, p_table, SQLERRM);
+        END IF;
+        RAISE WARNING '%.% cannot be compared: %', p_schema, p_table, SQLERRM;
+        RETURN false;
+    END;
+    PERFORM ${schema}.${prefix}refused(p_schema, p_table, NULL);
+    RETURN changed;
+END
+$sluice$;
+
+-- Checks all of them in one transaction, by hand and after an upgrade. Returns how many have changed. The apply and
+-- housekeeping call check_alone in a transaction for each table, so that no lock is held while another is waited for.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure() RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms'
 AS $sluice$
@@ -377,27 +441,11 @@ DECLARE
     t record;
     changed integer := 0;
 BEGIN
-    -- Notes of transactions that ended (guards.sql).
-    DELETE FROM ${schema}.${prefix}info i WHERE i.name ~ '^(differs|capturing|truncating) ';
-    FOR t IN
-        SELECT h.* FROM ${schema}.${prefix}captures h
-        LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
-        ORDER BY x.repl_key
-    LOOP
-        IF (CASE WHEN t.mode = 'dropped' THEN ${schema}.${prefix}relation(t.schemaname, t.tablename) IS NOT NULL
-            ELSE t.rewritten OR t.relid IS DISTINCT FROM ${schema}.${prefix}relation(t.schemaname, t.tablename)
-                OR ${schema}.${prefix}signature(t.relid) <> t.signature
-                OR ${schema}.${prefix}partitions_changed(t.relid) END) THEN
-            BEGIN
-                IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
-                    changed := changed + 1;
-                    -- The lock of this one is held while the next one's is waited for.
-                    PERFORM set_config('lock_timeout', '10ms', true);
-                END IF;
-            EXCEPTION WHEN lock_not_available THEN
-                RAISE WARNING '%.% is being written to, its change of structure waits', t.schemaname, t.tablename;
-            END;
-        END IF;
+    PERFORM ${schema}.${prefix}forget_notes();
+    FOR t IN SELECT * FROM ${schema}.${prefix}structure_changed() LOOP
+        -- The locks of those that changed are held meanwhile.
+        changed := changed + ${schema}.${prefix}check_alone(t.schemaname, t.tablename,
+            CASE WHEN changed > 0 THEN '10ms' ELSE '500ms' END)::integer;
     END LOOP;
     RETURN changed;
 END

@@ -43,21 +43,23 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_rows',
+        'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
         'capture_code', 'capture_faults', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
-        'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
+        'check_alone', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
-        'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'drop_trigger', 'end_note', 'enum_types', 'filenode', 'fitting',
-        'fitting_code', 'follow_partitions', 'foreign_triggers', 'forget', 'from_record_code', 'grant_execute',
+        'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'drop_trigger', 'end_note', 'enum_types',
+        'expect_safe_key', 'filenode', 'fitting',
+        'fitting_code', 'follow_partitions', 'foreign_triggers', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
         'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'join_table', 'keep_partitions', 'key_index',
         'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_rows',
         'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins', 'own',
         'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
-        'position', 'protection_code', 'purge', 'recapture', 'relation', 'remember', 'rename', 'renew_functions',
-        'replace_rows', 'replayed_code', 'row_code', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'position', 'protection_code', 'purge', 'recapture', 'refused', 'relation', 'remember', 'rename', 'renew_functions',
+        'replace_rows', 'replayed_code', 'row_code', 'rows_of_leaf', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'structure_changed',
         'tables_trigger', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
-        'type_traits', 'unreadable', 'unreadable_since', 'value_code', 'values_changed', 'xml_escape'
+        'type_traits', 'typed', 'unreadable', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN
         EXECUTE 'DROP FUNCTION ' || functions;

@@ -99,6 +99,8 @@ def reconcile(task: TaskContext) -> str:
         tables = replication.resolve(task.existing_tables(master))
         report = reconciling.reconcile(master, task.prefix, replication.master.schema, tables)
         wildcards.note(master, replication)
+    if report.refused:
+        raise reconciling.TablesRefused(task.prefix, report.refused)
     log.info("%s: captured: %s; taken: %s", task, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return planned
 

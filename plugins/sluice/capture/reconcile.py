@@ -1,15 +1,15 @@
 """Makes TABLES and the triggers on the master what the configuration says."""
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sluice.capture.plan import Add, Alter, Remove, Reorder, Step, plan
 from sluice.configuration.resolve import ResolvedTable
 from sluice.counted import counted
 from sluice.database import lock_waits
 from sluice.database.capture import CaptureRegistry, TablesUnfit
-from sluice.database.errors import LockNotAvailable
+from sluice.database.errors import DatabaseRefused, LockNotAvailable
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
@@ -30,6 +30,17 @@ class TablesBusy(Terminal):
         )
 
 
+class TablesRefused(Terminal):
+    """These tables could not be captured; `reasons` says why of each."""
+
+    def __init__(self, prefix: Prefix, reasons: Mapping[TableName, str]):
+        self.reasons = dict(reasons)
+        super().__init__(
+            f"{prefix}: not captured: {'; '.join(f'{table}: {reason}' for table, reason in reasons.items())}. "
+            "The other tables are. Mend this, then run reconcile_tables again."
+        )
+
+
 @dataclass(frozen=True)
 class ReconcileReport:
     """The plan of a run, and what it noticed. `steps` is empty if nothing had to be done."""
@@ -37,6 +48,8 @@ class ReconcileReport:
     prefix: Prefix
     steps: tuple[Step, ...]
     notices: tuple[str, ...]
+    refused: Mapping[TableName, str] = field(default_factory=dict)
+    """Tables that could not be captured as planned → why. All others are."""
 
     def __str__(self) -> str:
         lines = [
@@ -76,12 +89,14 @@ def apply_plan(
     prefix: Prefix,
     schema: str,
     steps: Iterable[Step],
-) -> None:
+) -> dict[TableName, str]:
     """Takes the steps, each in its own transaction, so that no lock is held longer than for its table.
 
     A table whose writers do not end is tried again after the others. Raises `TablesBusy` if that did not help;
-    completed steps stay, and a new run continues.
+    completed steps stay, and a new run continues. Returns the tables that this account may not capture → why: slaves
+    are told, and the other tables go on.
     """
+    refused: dict[TableName, str] = {}
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
     registry = vendor.capture.Registry(connection, prefix, schema)
@@ -93,17 +108,21 @@ def apply_plan(
         except LockNotAvailable:
             log.info("%s: %s: the table is being written to, trying again", prefix, step)
             raise
+        except DatabaseRefused as refusal:
+            log.warning("%s: %s: %s", prefix, step, refusal)
+            refused[step.table] = refusal.reason or str(refusal)
+            registry.refused(step.table, refused[step.table])
 
     if busy := lock_waits.with_each(steps, take):
         raise TablesBusy(prefix, (step.table for step in busy), vendor.sessions.SEE_LOCKS)
+    return refused
 
 
 def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
     """Reports the plan, then carries it out."""
     report = propose(connection, prefix, schema, configured)
     log.info("%s", report)
-    apply_plan(connection, prefix, schema, report.steps)
-    return report
+    return replace(report, refused=apply_plan(connection, prefix, schema, report.steps))
 
 
 def _take(connection: Session, registry: CaptureRegistry, step: Step) -> None:

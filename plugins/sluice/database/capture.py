@@ -85,6 +85,10 @@ class CaptureRegistry(Protocol):
         """
         ...
 
+    def refused(self, table: TableName, reason: str) -> None:
+        """Tells slaves, once, that `table` cannot be captured."""
+        ...
+
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: triggers and row go, ITEMS stays."""
         ...

@@ -95,6 +95,11 @@ class Registry:
         self._call("STRUCTURE.CHECK_TABLE", table)
         return "its trigger was made"
 
+    def refused(self, table: TableName, reason: str) -> None:
+        """Tells slaves, once, that `table` cannot be captured."""
+        text = f"{self.prefix}STRUCTURE.NOTE_UNFIT(:owner, :name, :reason)"
+        self._session.call(text, self._place(table) | {"reason": reason[:1900]})
+
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: removes its trigger and row; ITEMS stays."""
         self._call("CAPTURE.DROP_TRIGGER", table)

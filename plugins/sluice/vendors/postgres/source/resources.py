@@ -19,7 +19,7 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3", "resources_v4")
+STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3", "resources_v4", "resources_v5")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has had."""
 
 FUNCTIONS: tuple[str, ...] = (

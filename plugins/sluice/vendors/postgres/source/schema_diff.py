@@ -17,12 +17,20 @@ from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
     """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
 
-    Returns how many. One transaction, on a connection in autocommit. Finds nothing where event triggers report all
-    changes. Raises psycopg's errors.
+    Returns how many. One transaction for each table, on a connection in autocommit, so that no table is locked while
+    another one is waited for. A table that is locked, or that its owner keeps from being compared, is left out.
+    Raises psycopg's errors.
     """
-    function = quoted(schema, f"{prefix.lower}check_structure")
-    row = connection.execute(f"SELECT {function}()".encode()).fetchone()
-    return int(row[0] or 0) if row else 0
+    changed, alone, notes = (
+        quoted(schema, prefix.lower + name) for name in ("structure_changed", "check_alone", "forget_notes")
+    )
+    connection.execute(f"SELECT {notes}()".encode())
+    tables = connection.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
+    found = 0
+    for table in tables:
+        row = connection.execute(f"SELECT {alone}(%s, %s)".encode(), table).fetchone()
+        found += int(row is not None and row[0])
+    return found
 
 
 def compare(connection: Session, prefix: Prefix, schema: str) -> int:

@@ -106,6 +106,10 @@ class Registry:
         ).fetchone()
         return row[0] if row else None
 
+    def refused(self, table: TableName, reason: str) -> None:
+        """Tells slaves, once, that `table` cannot be captured."""
+        self.connection.execute(f"SELECT {self._name('refused')}(%s, %s, %s)", [table.schema, table.name, reason])
+
     def remove(self, table: TableName) -> None:
         """Ends the capture of `table`: drops its triggers and its row, keeps ITEMS, and adds an item DROP."""
         place = [table.schema, table.name]
