@@ -7,7 +7,7 @@ from pathlib import Path
 
 from devstack.connections import Connections
 from devstack.stack import Stack, StackNotUp
-from sluice.airflow import jobs
+from sluice.airflow import applies, jobs
 from sluice.airflow.job import Kind
 from sluice.cli import commands
 from sluice.cli import where as anywhere
@@ -32,15 +32,17 @@ def where(args: argparse.Namespace, console: Console) -> Where:
     folder = chosen or stack.replications[-1]
     login = f"user {stack.airflow.user}, password: ./sluice status --secrets"
     os.environ["SLUICE_HOME"] = str(stack.home.root)
+    os.environ["SLUICE_REDIS_URL"] = stack.redis_url
     return Where(folder, stack.airflow.api(), Connections(stack), stack.redis_url, login, _stop_jobs)
 
 
 def _stop_jobs(prefix: Prefix, slave: str) -> None:
     """Stops the slave's jobs. A run that is marked as failed before its trigger watches the job leaves it running."""
     for kind in Kind:
-        if job := jobs.live(kind, str(prefix), slave):
-            jobs.stop(job, "./sluice remove", "the replication is removed")
-            jobs.await_end(job, STOP_SECONDS)
+        job = applies.live(str(prefix), slave) if kind is Kind.APPLY else jobs.live(kind, str(prefix), slave)
+        if job is not None:
+            applies.stop(job, "./sluice remove", "the replication is removed")
+            applies.await_end(job, STOP_SECONDS)
 
 
 add = partial(commands.run_add, finds=where)

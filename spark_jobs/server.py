@@ -28,9 +28,9 @@ HOST = "127.0.0.1"
 START_SECONDS = 120.0
 END_SECONDS = 5.0
 """Seconds for a server to end by itself."""
-SLOTS_A_CORE = 8
-"""The number of tasks at the same time on one core of this machine: loaders mostly wait for databases."""
-FEWEST_SLOTS = 16
+SLOTS_A_CORE = 32
+"""The number of tasks at the same time on one core of this machine: each pair's apply holds one, and mostly waits."""
+FEWEST_SLOTS = 64
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SCRATCH = "driver-"
@@ -56,10 +56,11 @@ DEFAULTS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.artifact.isolation.enabled": "true",
     "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
-    # Work of a client that died ends within half a minute, and its session is forgotten.
+    # Work of a client that died ends within half a minute.
     "spark.connect.execute.manager.detachedTimeout": "15s",
     "spark.connect.execute.manager.maintenanceInterval": "5s",
-    "spark.connect.session.manager.defaultSessionTimeout": "30m",
+    # A session holds the apply of a pair, which goes on while nobody asks about it: while Airflow is down.
+    "spark.connect.session.manager.defaultSessionTimeout": "60d",
     # The pages have no authentication: they only show.
     "spark.ui.killEnabled": "false",
     "spark.ui.threadDumpsEnabled": "false",

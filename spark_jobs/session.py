@@ -126,7 +126,7 @@ class SparkExecutor:
             if self._session is session and not _of_spark(failure):
                 raise
             self._lose(session, failure)
-            raise ExecutorsFailed(f"Spark at {self._endpoint}: {_reason(failure)}.") from failure
+            raise ExecutorsFailed(f"Spark at {self._endpoint}: {one_line(failure)}.") from failure
 
     def cancel(self) -> None:
         """Cancels the running tasks; returns at once.
@@ -165,7 +165,7 @@ class SparkExecutor:
         try:
             pickled: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
             schema = StructType([StructField("number", LongType()), StructField("result", BinaryType())])
-            with self._named(_plain(called)):
+            with self._named(plain(called)):
                 answers = session.range(0, parts, 1, parts).mapInArrow(_work(pickled, what), schema).toArrow()
         finally:
             for tag in tags:
@@ -211,7 +211,7 @@ class SparkExecutor:
                     self._changed.wait_for(lambda: self._over)
                 return
             except Exception as failure:
-                reason = _reason(failure)
+                reason = one_line(failure)
                 if reason != self._reason:
                     log.warning("Spark at %s does not answer: %s. It is tried again.", self._endpoint, reason)
                 self._reason = reason
@@ -234,18 +234,7 @@ class SparkExecutor:
                 self._own.remove()
             self._own = ConnectServer.temporary(self._endpoint.master, self._endpoint.conf)
             self._own.start()
-        url = self._endpoint.remote or (self._own.url if self._own else "")
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-        from pyspark.sql.connect.session import SparkSession
-
-        # The result is returned as an error.
-        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
-        channel = naming_channels(url, self._named)
-        if channel.userId is None:
-            channel.set("user_id", "")  # the account's name would take the room of the job's
-        session: SparkSession = SparkSession.builder.channelBuilder(channel).create()
-        # A dead server is noticed within seconds; callers that wait for it retry themselves.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+        session = open_session(self._endpoint.remote or (self._own.url if self._own else ""), self._named)
         session.registerProgressHandler(self._progress)  # type: ignore[arg-type]  # any callable does
         return session
 
@@ -270,31 +259,14 @@ class SparkExecutor:
         return reports
 
     def _reports(self, session: "SparkSession", seconds: float) -> list[ExecutorReport]:
-        """Checks once, with as many tasks as run at the same time by default. Raises `ServerDiffers`, and
-        `ExecutorsDiffer` if no task can run the check."""
-        frame = session.range(0, 4096).mapInArrow(reporter(), ExecutorReport.SCHEMA)
-        done: list[ExecutorReport | Exception] = []
-
-        def ask() -> None:
-            try:
-                check_version(str(self._endpoint), session.version)
-                for name, value in PLAIN_PLANS.items():
-                    session.conf.set(name, value)
-                with self._named(_plain(f"{self._name}: look at the executors")):
-                    done.extend(ExecutorReport(**values) for values in frame.toArrow().to_pylist())
-            except Exception as failure:
-                done.append(failure)
-
-        if not _within(seconds, ask):
+        """See `executor_reports`. An own server that does not answer is ended: it does not recover by itself, and the
+        next try starts another one."""
+        try:
+            return executor_reports(session, self._endpoint, self._named, self._name, seconds)
+        except TimeoutError:
             if self._own is not None:
-                self._own.remove()  # nothing in it recovers by itself; the next try starts another one
-            raise TimeoutError(f"no executor has answered for {seconds:.0f} s")
-        for each in done:
-            if isinstance(each, Exception):
-                if lacking := unable(each):
-                    raise ExecutorsDiffer(str(self._endpoint), [lacking]) from each
-                raise each
-        return [each for each in done if isinstance(each, ExecutorReport)]
+                self._own.remove()
+            raise
 
     @property
     def _place(self) -> str:
@@ -304,14 +276,62 @@ class SparkExecutor:
         """Ends the session after any error; another one begins without it. Only the first caller has an effect."""
         with self._changed:
             if self._session is session:
-                self._session, self._reason = None, _reason(why)
+                self._session, self._reason = None, one_line(why)
                 self._changed.notify_all()
 
     def _release(self, session: "SparkSession | None") -> None:
         """Interrupts its work and ends it; a server that does not answer forgets it by itself."""
         if session is not None:
-            _within(ANSWER_SECONDS, lambda: session.interruptTag(_tag(self._name)))
-            _within(ANSWER_SECONDS, session.stop)
+            within(ANSWER_SECONDS, lambda: session.interruptTag(_tag(self._name)))
+            within(ANSWER_SECONDS, session.stop)
+
+
+def open_session(url: str, named: JobName) -> "SparkSession":
+    """A session at an endpoint: another one each time, or that of the parameter `session_id` of the URL. Its jobs have
+    the name of the thread that begins them."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    # The result is returned as an error.
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+    channel = naming_channels(url, named)
+    if channel.userId is None:
+        channel.set("user_id", "")  # the account's name would take the room of the job's
+    session: SparkSession = SparkSession.builder.channelBuilder(channel).create()
+    # A dead server is noticed within seconds; callers that wait for it retry themselves.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+    return session
+
+
+def executor_reports(
+    session: "SparkSession", endpoint: Endpoint, named: JobName, name: str, seconds: float
+) -> list[ExecutorReport]:
+    """Checks the executors once, with as many tasks as run at the same time by default.
+
+    `name`: the beginning of the job's name. Raises `ServerDiffers`, `ExecutorsDiffer` if no task can run the check,
+    and `TimeoutError` if there is no answer within `seconds`.
+    """
+    frame = session.range(0, 4096).mapInArrow(reporter(), ExecutorReport.SCHEMA)
+    done: list[ExecutorReport | Exception] = []
+
+    def ask() -> None:
+        try:
+            check_version(str(endpoint), session.version)
+            for setting, value in PLAIN_PLANS.items():
+                session.conf.set(setting, value)
+            with named(plain(f"{name}: look at the executors")):
+                done.extend(ExecutorReport(**values) for values in frame.toArrow().to_pylist())
+        except Exception as failure:
+            done.append(failure)
+
+    if not within(seconds, ask):
+        raise TimeoutError(f"no executor has answered for {seconds:.0f} s")
+    for each in done:
+        if isinstance(each, Exception):
+            if lacking := unable(each):
+                raise ExecutorsDiffer(str(endpoint), [lacking]) from each
+            raise each
+    return [each for each in done if isinstance(each, ExecutorReport)]
 
 
 def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -349,12 +369,12 @@ def _tag(text: str) -> str:
     return text.replace(",", ";")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """The name for Spark's pages, which show other characters as numbers."""
     return text.replace("→", "->").encode("ascii", "replace").decode()
 
 
-def _within(seconds: float, call: Callable[[], object]) -> bool:
+def within(seconds: float, call: Callable[[], object]) -> bool:
     """Whether `call` ended in that time, with or without an error."""
 
     def quietly() -> None:
@@ -367,7 +387,7 @@ def _within(seconds: float, call: Callable[[], object]) -> bool:
     return not thread.is_alive()
 
 
-def _reason(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """The error in one line."""
     text = str(error)
     if match := CANNOT_WRITE.search(text):

@@ -95,6 +95,7 @@ class Course:
         self.stage = "starting the servers"
         self.stack.home.create()
         os.environ["SLUICE_HOME"] = str(self.stack.home.root)
+        os.environ["SLUICE_REDIS_URL"] = self.stack.redis_url
         leftovers.clear(self.stack, say)
         replications.write(self.stack.home.replications, self.names)
         first = self.names[0]

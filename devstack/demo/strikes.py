@@ -11,7 +11,8 @@ from devstack.demo.events import Events
 from devstack.process import ProcessId
 from devstack.services import Services
 from devstack.stack import Stack
-from sluice.airflow import jobs
+from sluice.airflow import applies, jobs
+from sluice.airflow.applies import Apply, QueryJob
 from sluice.airflow.job import Kind
 from sluice.errors import SluiceError
 from workload.faults.drivers import driver_of
@@ -96,8 +97,8 @@ class Killer:
 
     def _strike_job(self, kind: Kind, slave: str) -> None:
         def kill() -> Callable[[], bool] | None:
-            job = jobs.live(kind, PREFIX, slave)
-            driver = driver_of(job.runner.pid) if job is not None else None
+            job = applies.live(PREFIX, slave) if kind is Kind.APPLY else jobs.live(kind, PREFIX, slave)
+            driver = process_of(job) if job is not None else None
             if job is None or driver is None:
                 return None
             at = time.monotonic()
@@ -134,3 +135,11 @@ class Killer:
             return
         self.events.say(f"{name} is not back after {seconds:.0f} s", "bad")
         self.problems.append(f"{name} was killed, and is not back after {seconds:.0f} s")
+
+
+def process_of(job: Apply) -> ProcessId | None:
+    """The process that does the work of a job: its driver, or the Python worker of Spark; None while there is none."""
+    if not isinstance(job, QueryJob):
+        return driver_of(job.runner.pid)
+    begun = job.noted.state().begun
+    return ProcessId.of(begun.pid) if begun is not None else None

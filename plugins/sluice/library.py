@@ -7,21 +7,23 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from sluice import sql_files
-from sluice.paths import SHIPPED
+from sluice.paths import ROOT, SHIPPED
 
 _ROOT = Path(__file__).resolve().parent
+_JOBS = ROOT / "spark_jobs"
+"""The jobs, beside the library: an apply on an executor is one of them."""
 _FINGERPRINT = "fingerprint"
 """The file in the archive with the fingerprint of its content."""
 
 
 @cache
 def fingerprint() -> str:
-    """A text that is the same for the same library with the same statements."""
+    """A text that is the same for the same library with the same statements and jobs."""
     loader: object = __spec__.loader
     if isinstance(loader, zipimport.zipimporter):
         return loader.get_data(f"sluice/{_FINGERPRINT}").decode()
     digest = hashlib.sha256()
-    for folder, pattern in ((_ROOT, "*.py"), (sql_files.folder(), "*.sql")):
+    for folder, pattern in ((_ROOT, "*.py"), (_JOBS, "*.py"), (sql_files.folder(), "*.sql")):
         for file in _files(folder, pattern):
             content = file.read_bytes()
             digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode())
@@ -30,14 +32,19 @@ def fingerprint() -> str:
 
 
 def archive(folder: Path) -> Path:
-    """Writes an archive of the library and its statements into `folder`; returns its path.
+    """Writes an archive of the library, its statements and the jobs into `folder`; returns its path.
 
     The same library gives the same bytes, another library another name: a Spark server keeps the archives of all
     sessions, and refuses an archive whose name it has with other bytes.
     """
     made = folder / f"sluice-{fingerprint()}.zip"
+    loader: object = __spec__.loader
+    if isinstance(loader, zipimport.zipimporter):
+        made.write_bytes(Path(loader.archive).read_bytes())
+        return made
     with ZipFile(made, "w", ZIP_DEFLATED) as zipped:
-        for root, place in ((_ROOT, "sluice"), (sql_files.folder(), f"sluice/{sql_files.SHIPPED}")):
+        statements = f"sluice/{sql_files.SHIPPED}"
+        for root, place in ((_ROOT, "sluice"), (_JOBS, "spark_jobs"), (sql_files.folder(), statements)):
             for file in _files(root, "*"):
                 entry = ZipInfo(f"{place}/{file.relative_to(root).as_posix()}")  # without the time of the file
                 zipped.writestr(entry, file.read_bytes(), ZIP_DEFLATED)

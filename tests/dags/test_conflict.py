@@ -9,8 +9,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from fastapi.testclient import TestClient
 
-from sluice.airflow import jobs
-from sluice.airflow.job import Kind
+from sluice.airflow import applies
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.status import Status
@@ -52,7 +51,7 @@ def test_a_conflict_is_shown_in_the_log_of_the_task_at_the_gate_and_on_the_page(
     )
     assert background.end() is None
     assert str(run.state) == "failed"
-    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") is None
+    assert applies.live("DEMO_", "dr1") is None
 
     (closure,) = Gate(client, Prefix("DEMO_"), "dr1").closures()
     assert closure.name == ERROR

@@ -11,8 +11,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from fastapi.testclient import TestClient
 
-from sluice.airflow import jobs
-from sluice.airflow.job import Kind
+from sluice.airflow import applies
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.status import Status
@@ -85,7 +84,7 @@ def test_a_conflict_is_reported_with_table_key_column_and_both_values(
     run = dag.test(run_conf=conf, logical_date=datetime.now(UTC), use_executor=False)
     assert background.end() is None
     assert str(run.state) == "failed"
-    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") is None
+    assert applies.live("DEMO_", "dr1") is None
 
     (closure,) = gate.closures()
     assert closure.name == ERROR

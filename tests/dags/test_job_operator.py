@@ -15,8 +15,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from sluice.airflow import definition_comparison, job_operator, jobs, state_paths
+from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.job import Job, JobState, Kind
-from sluice.airflow.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
+from sluice.airflow.job_operator import LoadOperator, SparkJobOperator
 from sluice.airflow.job_trigger import JobTrigger
 from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
 from sluice.errors import Terminal
@@ -49,8 +50,10 @@ class Store(dict[str, Any]):
 
 
 @pytest.fixture(autouse=True)
-def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The active runs, as Airflow would report them."""
+def active_runs(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """The active runs, as Airflow would report them. There is no endpoint of Spark: an apply is a process."""
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    monkeypatch.setattr("sluice.airflow.connections.spark", dict)
     runs: set[str] = {"run1"}
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(jobs, "MODULE", "tests.unit.fake_job")

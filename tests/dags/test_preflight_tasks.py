@@ -11,7 +11,7 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from sluice.airflow import preflight_check
-from sluice.airflow.job_operator import ApplyOperator
+from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.steps_master import check, check_lightly, install_resources
 from sluice.airflow.task_context import TaskContext
 from sluice.errors import Transient

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.airflow import definition_comparison, preflight_check
-from sluice.airflow.job_operator import ApplyOperator
+from sluice.airflow.apply_operator import ApplyOperator
 from sluice.airflow.steps_housekeeping import (
     check_structure,
     compare_definitions,

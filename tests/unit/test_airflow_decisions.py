@@ -1,12 +1,23 @@
 """Pure decisions: what happens after a job has ended, and what a new try does about a running job."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.airflow.job import Kind, Owner, Result
 from sluice.airflow.job_takeover import Takeover, decide_takeover
-from sluice.airflow.restart_policy import HEALTHY_SECONDS, YOUNG_DEATHS, Next, judge
+from sluice.airflow.restart_policy import (
+    HEALTHY_SECONDS,
+    SLOT_SECONDS,
+    YOUNG_DEATHS,
+    Next,
+    Watched,
+    asks_spark,
+    judge,
+    why_gone,
+)
 from sluice.exit_status import TERMINAL, TRANSIENT
 
 
@@ -93,3 +104,44 @@ def test_an_apply_that_outlived_its_run_is_adopted_and_a_load_is_replaced() -> N
 @given(st.sampled_from([MINE, OTHER]), st.booleans(), st.booleans())
 def test_a_dying_job_is_never_joined(live: Owner, watched: bool, adopts: bool) -> None:
     assert decide_takeover(MINE, live, stopping=True, watched=watched, adopts=adopts) is Takeover.REPLACE
+
+
+LEASE = 10.0
+
+
+def seen(**values: object) -> Watched:
+    return replace(Watched(age=1000.0, begun=True, unleased=0.0, spark=None), **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("watched", "reason"),
+    [
+        (seen(), ""),
+        (seen(spark="active"), ""),
+        (seen(unleased=LEASE), ""),
+        (seen(unleased=LEASE + 2), "frozen"),
+        (seen(unleased=LEASE + 2, spark="active"), "frozen"),
+        (seen(spark="ended"), "has ended"),
+        (seen(spark="unknown"), "does not know"),
+        (seen(begun=False, age=SLOT_SECONDS - 1, unleased=SLOT_SECONDS - 1), ""),
+        (seen(begun=False, age=SLOT_SECONDS, spark="active"), "free slot"),
+        (seen(begun=False, age=1.0, spark="unknown"), "does not know"),
+    ],
+)
+def test_a_query_is_lost_when_spark_says_so_or_its_task_is_silent(watched: Watched, reason: str) -> None:
+    assert reason in why_gone(watched, LEASE) if reason else why_gone(watched, LEASE) == ""
+
+
+@given(st.floats(0, 1e6), st.floats(0, LEASE), st.booleans())
+def test_a_query_that_holds_its_lease_is_never_lost_while_spark_does_not_say_so(
+    age: float, unleased: float, silent: bool
+) -> None:
+    """However long Spark does not answer: its server is away, and the executor goes on."""
+    assert why_gone(Watched(age, True, unleased, None if silent else "active"), LEASE) == ""
+
+
+def test_spark_is_asked_once_a_minute_and_at_once_when_the_task_is_silent() -> None:
+    assert not asks_spark(since=59, quiet=0.5)
+    assert asks_spark(since=60, quiet=0.5)
+    assert asks_spark(since=3, quiet=3)
+    assert not asks_spark(since=2, quiet=1000)

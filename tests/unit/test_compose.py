@@ -60,7 +60,9 @@ def test_holds_every_part_of_the_production_shape() -> None:
     workers = [name for name, command in commands.items() if "org.apache.spark.deploy.worker.Worker" in command]
     assert len(workers) == 2
     connect = SERVICES["spark-connect"]
-    assert connect["network_mode"] == "service:scheduler", "jobs reach it on their loopback address"
+    for part in ("spark-connect", "scheduler", "triggerer"):
+        mode = SERVICES[part]["network_mode"]
+        assert mode == "service:jobs-network", "it is reached on the loopback address, and outlives the scheduler"
     assert "spark://spark-master:7077" in connect["command"]
     assert (ROOT / connect["command"][-1].removeprefix("/opt/sluice/")).exists()
     images = {name: service["image"] for name, service in SERVICES.items()}
@@ -150,6 +152,7 @@ def test_each_part_has_only_its_own_secrets() -> None:
     assert {name: names(service.get("secrets", [])) for name, service in SERVICES.items()} == {
         "airflow-init": database,
         "api-server": reaching | {"api_secret_key"},
+        "jobs-network": set(),
         "scheduler": reaching | {"aws_credentials"},
         "dag-processor": database,
         "triggerer": reaching,
@@ -229,8 +232,9 @@ def test_services_without_authentication_are_reached_only_by_those_that_need_the
         network: {name for name, one in SERVICES.items() if network in one.get("networks", ())}
         for network in COMPOSE["networks"]
     }
-    assert reach["files"] == {"s3", "scheduler"}
-    assert reach["spark"] == {"spark-master", "spark-worker-1", "spark-worker-2", "scheduler"}
+    assert reach["files"] == {"s3", "jobs-network"}
+    assert reach["spark"] == {"spark-master", "spark-worker-1", "spark-worker-2", "jobs-network"}
+    assert {"redis", "spark-worker-1", "spark-worker-2"} <= reach["data"], "applies on executors reach Redis"
     assert reach["control"].isdisjoint({"s3", "spark-master", "spark-worker-1", "spark-worker-2", "master", "slave"})
 
 

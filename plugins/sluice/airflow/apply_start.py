@@ -7,9 +7,8 @@ from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, Tri
 from airflow.sdk import Context
 
 from sluice import config
-from sluice.airflow import jobs
+from sluice.airflow import applies
 from sluice.airflow.failure import as_airflow
-from sluice.airflow.job import Kind
 from sluice.airflow.runs import is_active
 from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import listed
@@ -47,7 +46,7 @@ class EnsureApply(TriggerDagRunOperator):
                 return
             replication = config.load(self.prefix)
             prefix, slave = str(replication.prefix), replication.slave(self.slave).name
-            running = jobs.live(Kind.APPLY, prefix, slave)
+            running = applies.live(prefix, slave)
             if running is not None and running.stop_request() is None and is_active(running.owner):
                 self.log.info("%s → %s is being applied already: %s, job %s", prefix, slave, running.owner, running.id)
                 return

@@ -12,6 +12,7 @@ from sluice.errors import Terminal, Transient
 from sluice.model.airflow_connection import ConnectionUnusable, converted
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import S3Access
+from spark_jobs.endpoint import Endpoint
 
 SPARK_CONNECTION = "spark_default"
 SPARK_MASTER = "local[*]"
@@ -109,6 +110,11 @@ def spark() -> dict[str, object]:
         )
     secret = {"spark.authenticate.secret": connection.password} if connection.password else {}
     return {"master": master, "conf": {**settings, **conf, **secret}}
+
+
+def endpoint() -> Endpoint:
+    """The endpoint of Spark that jobs use. Raises `ConnectionUnusable`, `ConnectionsUnavailable`."""
+    return Endpoint.read(spark())
 
 
 def _connect_url(connection: Connection) -> str:

@@ -9,7 +9,8 @@ from airflow.sdk import NEVER_EXPIRE, BaseOperator, Context  # type: ignore[attr
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
-from sluice.airflow import connections, definition_comparison, jobs, preflight_check, transfer_form
+from sluice.airflow import applies, connections, jobs, transfer_form
+from sluice.airflow.applies import Apply
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Job, JobState, Kind, Owner
@@ -25,7 +26,7 @@ from sluice.airflow.task_context import TaskContext, update_id
 from sluice.coordination import redis_store
 from sluice.coordination.redo_state import CAPTURE
 from sluice.counted import counted
-from sluice.errors import Terminal, Transient
+from sluice.errors import Terminal
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
@@ -52,17 +53,8 @@ class JobEnded(Terminal):
 class AlreadyLoading(Terminal):
     """Another run loads the slave."""
 
-    def __init__(self, job: Job):
+    def __init__(self, job: Apply):
         super().__init__(f"The slave of {job.pair} is being loaded by {job.owner}. Cancel that run, or await its end.")
-
-
-class StillApplying(Transient):
-    """A job that seemed dead still holds the lease."""
-
-    def __init__(self, prefix: str, slave: str, holder: str):
-        super().__init__(
-            f"{prefix} → {slave}: {holder} still renews the lease of a job that was taken for dead. Tried again later."
-        )
 
 
 class SparkJobOperator(BaseOperator):
@@ -82,7 +74,7 @@ class SparkJobOperator(BaseOperator):
         super().__init__(**{**FOR_EVER, "max_retry_delay": timedelta(seconds=15), **kwargs})
         self.prefix = prefix
         self.slave = slave
-        self._job: Job | None = None
+        self._job: Apply | None = None
 
     # -- Airflow's entry points
 
@@ -103,17 +95,19 @@ class SparkJobOperator(BaseOperator):
             if following is Next.COMPARE:
                 self._show(event["job_id"])
                 self.compare_definitions(context)
-                job = Job.read(event["job_id"])
+                job = self._read(event["job_id"])
                 if job is not None and job.state() is not JobState.RUNNING:
                     # The job ended meanwhile. The trigger decides from its result what follows.
-                    self.defer(trigger=JobTrigger.of(job, earliest_resume()), method_name="resume")
+                    self.defer(trigger=self._trigger(job), method_name="resume")
                 self._begin(context, attempt=event["attempt"], first=False)
+            if following is Next.MOVE:
+                self._begin(context, attempt=0, first=False, moves=True)
         return str(event["why"])
 
     def on_kill(self) -> None:
         """Airflow calls it when a person ends the task while it is not deferred."""
         if self._job is not None:
-            jobs.stop(self._job, "Airflow", "its task was ended")
+            applies.stop(self._job, "Airflow", "its task was ended")
 
     # -- differences between kinds of jobs
 
@@ -131,7 +125,7 @@ class SparkJobOperator(BaseOperator):
             "spark": connections.spark(),
         }
 
-    def leave(self, job: Job) -> NoReturn:
+    def leave(self, job: Apply) -> NoReturn:
         """Called if another live run watches the pair's job; raises."""
         raise NotImplementedError
 
@@ -143,27 +137,42 @@ class SparkJobOperator(BaseOperator):
 
     # -- the work
 
-    def _begin(self, context: Context, attempt: int, *, first: bool) -> NoReturn:
+    def _begin(self, context: Context, attempt: int, *, first: bool, moves: bool = False) -> NoReturn:
+        """Launches or joins a job, and defers. `moves`: the job that this task watches is replaced."""
         replication = config.load(self.prefix)
         slave = self.subject(replication)
         prefix = str(replication.prefix)
-        owner = _owner(context["ti"])
+        owner = owner_of(context["ti"])
         with jobs.exclusive(self.kind, prefix, slave):
-            running = jobs.live(self.kind, prefix, slave)
-            self._job = self._joined(running, owner)
-            if self._job is None:
+            job: Apply | None = self._joined(jobs.live(self.kind, prefix, slave), owner)
+            if job is None:
                 self._kill_leftovers(prefix, slave)
                 self.before_launch(replication, context, first)
-                payload = self.payload(replication, context)
-                self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt)
-                self.log.info(
-                    "Launched the %s of %s → %s: job %s, process %d, log %s",
-                    self.kind, prefix, slave, self._job.id, self._job.runner.pid, self._job.log,
-                )  # fmt: skip
-        context["task_state_store"].set(HANDLE, self._job.id, retention=NEVER_EXPIRE)
-        self.defer(trigger=JobTrigger.of(self._job, earliest_resume()), method_name="resume")
+                job = self._launched(replication, context, owner, attempt)
+        self._watch(context, job)
 
-    def _joined(self, running: Job | None, owner: Owner) -> Job | None:
+    def _launched(self, replication: config.Replication, context: Context, owner: Owner, attempt: int) -> Job:
+        prefix, slave = str(replication.prefix), self.subject(replication)
+        job = jobs.launch(self.kind, prefix, slave, owner, self.payload(replication, context), attempt)
+        self.log.info(
+            "Launched the %s of %s → %s: job %s, process %d, log %s",
+            self.kind, prefix, slave, job.id, job.runner.pid, job.log,
+        )  # fmt: skip
+        return job
+
+    def _watch(self, context: Context, job: Apply) -> NoReturn:
+        self._job = job
+        context["task_state_store"].set(HANDLE, job.id, retention=NEVER_EXPIRE)
+        self.defer(trigger=self._trigger(job), method_name="resume")
+
+    def _trigger(self, job: Apply) -> JobTrigger:
+        assert isinstance(job, Job)
+        return JobTrigger.of(job, earliest_resume())
+
+    def _read(self, job_id: str) -> Apply | None:
+        return Job.read(job_id)
+
+    def _joined(self, running: Apply | None, owner: Owner) -> Apply | None:
         """The running job if this task is to watch it; None if a job is to be launched."""
         stopping = running is not None and running.stop_request() is not None
         watched = running is not None and not running.owner.same_task(owner) and is_active(running.owner)
@@ -174,9 +183,7 @@ class SparkJobOperator(BaseOperator):
             case Takeover.LEAVE:
                 self.leave(running)
             case Takeover.REPLACE:
-                self.log.info("The job %s of an earlier try is ended first.", running.id)
-                jobs.stop(running, "Airflow", "a new try replaces it")
-                jobs.await_end(running, END_SECONDS)
+                self._replace(running, "of an earlier try")
                 return None
             case Takeover.ADOPT:
                 self.log.info("The job %s outlived %s; it is watched from here.", running.id, running.owner)
@@ -185,10 +192,16 @@ class SparkJobOperator(BaseOperator):
                 self.log.info("The job %s runs for %.1f min already; it is watched again.", running.id, minutes)
         return running.owned_by(owner)
 
+    def _replace(self, running: Apply, which: str) -> None:
+        self.log.info("The job %s %s is ended first.", running.id, which)
+        applies.stop(running, "Airflow", "another one replaces it")
+        applies.await_end(running, END_SECONDS)
+
     def _show(self, job_id: str) -> None:
         """Repeats the end of the job's log in the task's own log: Airflow replaces the triggerer's log at each
         trigger."""
-        for line in last_lines(job_id, LINES_SHOWN):
+        job = self._read(job_id)
+        for line in applies.lines(job, LINES_SHOWN) if job is not None else last_lines(job_id, LINES_SHOWN):
             self.log.info("| %s", line)
 
     def _report(self, job_id: str, why: str) -> None:
@@ -204,53 +217,6 @@ class SparkJobOperator(BaseOperator):
 
     def _connections(self, replication: config.Replication) -> Mapping[str, ConnectionInfo]:
         return connections.all_of(replication, self.slave)
-
-
-class ApplyOperator(SparkJobOperator):
-    """Keeps the apply of a pair running. A second run for the same pair ends at once."""
-
-    kind = Kind.APPLY
-    adopts = True
-
-    def leave(self, job: Job) -> NoReturn:
-        self._skip(
-            f"{job.pair} is already being applied by {job.owner}, job {job.id}. This run does nothing. "
-            "To stop the apply, mark that run as failed."
-        )
-
-    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
-        from sluice.airflow.lease_check import foreign_holder
-
-        holder = foreign_holder(replication, self.slave)
-        if holder is not None and not first:
-            # The holder may be our own job, silent for a while. Only this task watches it, so it must not end.
-            raise StillApplying(str(replication.prefix), self.slave, str(holder))
-        if holder is not None:
-            self._skip(
-                f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
-                "It was not launched by this Airflow; this run does nothing."
-            )
-        if first:
-            self._preflight(TaskContext(replication, self.slave, context, (self.slave,)))
-
-    def compare_definitions(self, context: Context) -> None:
-        """Compares definitions with this slave and sends notices. The apply goes on in any case."""
-        try:
-            task = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
-            definition_comparison.compare_and_notify(task, [self.slave])
-        except Exception:
-            self.log.exception("Definitions are not compared; housekeeping will do it.")
-
-    def _preflight(self, task: TaskContext) -> None:
-        """Fails the task before a launch if an account is refused. An outage is left to the job."""
-        try:
-            preflight_check.warn(task, task.slave_names)
-        except Transient as outage:
-            self.log.warning("%s", outage)
-
-    def _skip(self, reason: str) -> NoReturn:
-        self.log.warning("%s", reason)  # Airflow does not log the reason
-        raise AirflowSkipException(reason)
 
 
 class CaptureRedoOperator(SparkJobOperator):
@@ -282,7 +248,7 @@ class CaptureRedoOperator(SparkJobOperator):
             "redis_url": connections.redis_url(),
         }
 
-    def leave(self, job: Job) -> NoReturn:
+    def leave(self, job: Apply) -> NoReturn:
         reason = (
             f"The redo logs of {job.prefix} are being read by {job.owner}, job {job.id}. This run does nothing. "
             "To stop that, mark that run as failed."
@@ -322,7 +288,7 @@ class LoadOperator(SparkJobOperator):
             self.slave, *self._others = members(context)
         return super().resume(context, event)
 
-    def leave(self, job: Job) -> NoReturn:
+    def leave(self, job: Apply) -> NoReturn:
         raise AlreadyLoading(job)
 
     def payload(self, replication: config.Replication, context: Context) -> dict[str, object]:
@@ -360,5 +326,6 @@ class ImportOperator(LoadOperator):
         return transfer_form.arrived(replication, self.slave, context)
 
 
-def _owner(ti: Any) -> Owner:
+def owner_of(ti: Any) -> Owner:
+    """The task as the owner of a job."""
     return Owner(ti.dag_id, ti.run_id, ti.task_id, ti.try_number, ti.max_tries)

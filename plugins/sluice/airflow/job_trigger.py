@@ -1,10 +1,14 @@
-"""Watches a job from the triggerer: copies its log into the task log, and fires when the job has ended."""
+"""Watches a job from the triggerer: copies its log into the task log, and fires when the job has ended.
+
+A job is a process (`JobTrigger`) or a query of Spark (`sluice.airflow.query_trigger`).
+"""
 
 import asyncio
 import logging
 import re
 import time
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -17,11 +21,32 @@ from sluice.counted import counted
 from sluice.model.comparison_trigger import COMPARE_AND_TELL
 
 POLL_SECONDS = 1.0
+BACK_SECONDS = 30.0
+"""How often an apply that runs as a process looks whether Spark is back."""
 ANSWER_SECONDS = 15.0
 """How long Airflow may take to answer what state a task is in. `on_kill` has 30 s in all, and the first such question
 of a triggerer takes some of them on a busy machine."""
 LINES_A_LOOK = 500
 """Lines copied into the task log at a time: writing them blocks the event loop."""
+
+
+class Output(Protocol):
+    """The log of a job, from the last reader's position."""
+
+    @property
+    def path(self) -> object:
+        """Where it is, for people."""
+        ...
+
+    def read(self, *, rest: bool = False) -> list[str]:
+        """See `JobOutput`."""
+        ...
+
+    def keep(self) -> None:
+        """See `JobOutput`."""
+        ...
+
+
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
 
 
@@ -33,18 +58,29 @@ class JobTrigger(BaseTrigger):
     the job's record is lost.
     """
 
-    def __init__(self, job_id: str, kind: str, launched: float, attempt: int = 0, earliest: float = 0.0):
+    def __init__(
+        self,
+        job_id: str,
+        kind: str,
+        launched: float,
+        attempt: int = 0,
+        earliest: float = 0.0,
+        awaits_spark: bool = False,
+    ):
+        """`awaits_spark`: the job is the apply while Spark is away; the event `move` says that Spark is back."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.job_id = job_id
         self.kind = Kind(kind)
         self.launched = launched
         self.attempt = attempt
         self.earliest = earliest
+        self.awaits_spark = awaits_spark
         self._compares = False
+        self._asked = time.monotonic()
 
     @classmethod
-    def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
-        return cls(job.id, str(job.kind), job.launched, job.attempt, earliest)
+    def of(cls, job: Job, earliest: float = 0.0, *, awaits_spark: bool = False) -> "JobTrigger":
+        return cls(job.id, str(job.kind), job.launched, job.attempt, earliest, awaits_spark)
 
     def serialize(self) -> tuple[str, dict[str, object]]:
         values = {
@@ -53,17 +89,23 @@ class JobTrigger(BaseTrigger):
             "launched": self.launched,
             "attempt": self.attempt,
             "earliest": self.earliest,
+            "awaits_spark": self.awaits_spark,
         }
         return "sluice.airflow.job_trigger.JobTrigger", values
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Accesses files in threads only: all triggers share the event loop."""
-        output = await asyncio.to_thread(JobOutput, self.job_id)
+        output = await asyncio.to_thread(self._output)
         while await asyncio.to_thread(self._runs):
             await self._copy(output)
             if self._compares:
                 await wait_until(self.earliest)
                 yield self._event(Next.COMPARE, COMPARE_AND_TELL, self.attempt)
+                return
+            if why := await asyncio.to_thread(self._moves):
+                self.log.info("%s", why)
+                await wait_until(self.earliest)
+                yield self._event(Next.MOVE, why, self.attempt)
                 return
             await asyncio.sleep(POLL_SECONDS)
         await self._copy(output, rest=True)
@@ -85,14 +127,31 @@ class JobTrigger(BaseTrigger):
         if await self._handed_over():
             self.log.info("Another triggerer watches the job %s from here on.", self.job_id)
             return
-        job = await asyncio.to_thread(Job.read, self.job_id)
-        if job is not None:
-            self.log.info("The job %s is told to end: its task was cleared or marked.", self.job_id)
-            await asyncio.to_thread(jobs.stop, job, "Airflow", "its task was cleared or marked")
+        self.log.info("The job %s is told to end: its task was cleared or marked.", self.job_id)
+        await asyncio.to_thread(self._stop, "its task was cleared or marked")
 
     def _event(self, following: Next, why: str, attempt: int) -> TriggerEvent:
         values = {"job_id": self.job_id, "next": str(following), "why": why, "attempt": attempt}
         return TriggerEvent(values)  # type: ignore[no-untyped-call]
+
+    # -- what a process has; a query has it elsewhere
+
+    def _output(self) -> Output:
+        return JobOutput(self.job_id)
+
+    def _stop(self, reason: str) -> None:
+        job = Job.read(self.job_id)
+        if job is not None:
+            jobs.stop(job, "Airflow", reason)
+
+    def _moves(self) -> str:
+        """Why the job is to be replaced though it runs; empty if it is not."""
+        if not self.awaits_spark or time.monotonic() < self._asked + BACK_SECONDS:
+            return ""
+        self._asked = time.monotonic()
+        from sluice.airflow import applies
+
+        return "Spark is back: the apply moves to its executors." if not applies.why_no_spark() else ""
 
     def _runs(self) -> bool:
         job = Job.read(self.job_id)
@@ -104,7 +163,9 @@ class JobTrigger(BaseTrigger):
         gone = job.gone_since() if job else time.time()
         return judge(self.kind, job.result() if job else None, gone - self.launched, self.attempt), gone
 
-    async def _copy(self, output: JobOutput, *, rest: bool = False) -> bool:
+    # -- its log
+
+    async def _copy(self, output: Output, *, rest: bool = False) -> bool:
         """Copies new lines, at most `LINES_A_LOOK` of them; whether there were any."""
         copied = left_out = 0
         while lines := await asyncio.to_thread(output.read, rest=rest):

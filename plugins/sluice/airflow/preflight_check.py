@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from sluice.airflow import connections
+from sluice.airflow import connections, executor_check
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.task_context import TaskContext
 from sluice.config import Endpoint, Replication, SlaveConfig
@@ -59,6 +59,9 @@ def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lac
         # One of several slaves is left out if it cannot be loaded; the others go on.
         left_out = len(lacking) < len(slaves) and name in lacking
         lacks_so_far += [lack.softened() for lack in lacks] if left_out else lacks
+    if not light and not errors(lacks_so_far):
+        # What this machine does not reach, executors need not be asked about.
+        lacks_so_far += executor_check.lacks(task, slaves)
     return lacks_so_far
 
 

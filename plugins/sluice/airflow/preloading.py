@@ -12,6 +12,7 @@ def on_starting(component: object) -> None:
     """Airflow calls this when a component starts, before it forks, and when a task starts, which needs only its DAG."""
     if not isinstance(component, TaskRunnerMarker):
         from sluice.airflow import (  # noqa: F401
+            apply_operator,
             apply_start,
             approval,
             await_normal,

@@ -11,6 +11,13 @@ HEALTHY_SECONDS = 600.0
 YOUNG_DEATHS = 60
 """A load that gives up this often in a row, each time young, ends its update. Kills do not count. An apply is restarted
 without limit."""
+SLOT_SECONDS = 60.0
+"""A query that has had no slot for so long is started again, or a process in its place."""
+LEASE_SLACK = 2.0
+KEEP_SECONDS = 60.0
+"""How often a query is asked about, which keeps its session alive."""
+QUIET_SECONDS = 3.0
+"""The same while its task is silent, which writes twice a second."""
 
 
 class Next(StrEnum):
@@ -21,6 +28,8 @@ class Next(StrEnum):
     RESTART = "relaunch"
     COMPARE = "tell"
     """The job goes on and asks for a comparison of definitions."""
+    MOVE = "move"
+    """The job goes on and is to be replaced: Spark is back, or the configuration has changed."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,43 @@ def describe(result: Result | None) -> str:
     if result.rc == TRANSIENT:
         return f"It ended because of an outage.{last_words}"
     return f"It crashed with exit status {result.rc}.{last_words}"
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is known about a query of Spark that has not told its end. Seconds are those of the watcher's clock."""
+
+    age: float
+    """Since it was started."""
+    begun: bool
+    """Whether its task has run."""
+    unleased: float
+    """Since the lease was last held; 0 while it is."""
+    spark: str | None
+    """Spark's last word: `active`, `ended`, `unknown`; None if it does not answer, or was not asked."""
+
+
+def why_gone(seen: Watched, lease: float) -> str:
+    """Why a query counts as lost; empty while it does not. `lease`: the seconds after which a lease expires.
+
+    A frozen executor keeps its query active in Spark for minutes: without its lease it is replaced, and the epoch
+    fences it when it wakes.
+    """
+    if seen.spark == "ended":
+        return "Spark has ended the query."
+    if seen.spark == "unknown":
+        return "Spark does not know the query any more: its session ended, or its server was started anew."
+    if seen.begun and seen.unleased >= lease + LEASE_SLACK:
+        return f"Its task has not held the lease for {seen.unleased:.0f} s: it is frozen, or its executor is gone."
+    if not seen.begun and seen.age >= SLOT_SECONDS:
+        return f"No executor of Spark has had a free slot for it for {SLOT_SECONDS:.0f} s."
+    return ""
+
+
+def asks_spark(since: float, quiet: float) -> bool:
+    """Whether to ask Spark about a query now. `since`: seconds since the last question; `quiet`: since its task last
+    wrote its status or held the lease."""
+    return since >= KEEP_SECONDS or (quiet >= QUIET_SECONDS and since >= QUIET_SECONDS)
 
 
 def _delay(attempt: int, gave_up: bool) -> float:

@@ -7,9 +7,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from sluice.airflow import connections, jobs
+from sluice.airflow import applies, connections
 from sluice.airflow.deferral_guard import wait_until
-from sluice.airflow.job import Kind
+from sluice.airflow.job import Result
 from sluice.airflow.task_context import checkpoint_of
 from sluice.errors import SluiceError
 from sluice.model.checkpoint import Checkpoint
@@ -77,12 +77,22 @@ class StateTrigger(BaseTrigger):
         applied = checkpoint.position.time if checkpoint.position else "nothing yet"
         note = f", {checkpoint.message}" if checkpoint.message else ""
         self.log.info("%s: %s, applied as of %s%s", pair, checkpoint.state, applied, note)
-        running = await asyncio.to_thread(jobs.live, Kind.APPLY, self.values["prefix"], self.values["slave"])
-        if running is None:
-            last = await asyncio.to_thread(jobs.last, Kind.APPLY, self.values["prefix"], self.values["slave"])
-            ended = last.result() if last else None
+        try:
+            running, ended = await asyncio.to_thread(self._applies)
+        except SluiceError as away:
+            self.log.warning("%s: %s", pair, away)
+            return
+        if not running:
             words = f" Its last words: {ended.message}" if ended and ended.message else ""
             self.log.warning(
                 "%s: no apply runs, and without one the slave stays %s. Start the DAG cdc_apply for it.%s",
                 pair, checkpoint.state, words,
             )  # fmt: skip
+
+    def _applies(self) -> tuple[bool, Result | None]:
+        """Whether an apply runs, and how the last one ended. Raises `StoreUnreachable`."""
+        pair = self.values["prefix"], self.values["slave"]
+        if applies.live(*pair) is not None:
+            return True, None
+        last = applies.last(*pair)
+        return False, last.result() if last is not None else None

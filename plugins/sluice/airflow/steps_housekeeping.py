@@ -5,14 +5,16 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 from airflow.sdk import get_current_context, task
 
-from sluice.airflow import definition_comparison, forms, jobs, notify, state_paths, transfer_form
+from sluice import config
+from sluice.airflow import applies, definition_comparison, forms, jobs, notify, state_paths, transfer_form
+from sluice.airflow.applies import QueryJob
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Job, JobState
 from sluice.airflow.purging import Purge
@@ -243,6 +245,11 @@ def end_orphans() -> int:
                 log.warning("The job %s is ended: %s, which watched it, is over", record.id, record.owner)
                 jobs.stop(record, "housekeeping", "the run that watched it is over")
                 ended += 1
+    for query in _queries():
+        if query.state() is JobState.RUNNING and query.stop_request() is None and not is_active(query.owner):
+            log.warning("The apply %s is ended: %s, which watched it, is over", query.id, query.owner)
+            query.request_stop("housekeeping", "the run that watched it is over")
+            ended += 1
     log.info("%s without a run ended", counted(ended, "job"))
     return ended
 
@@ -266,6 +273,19 @@ def forget_jobs() -> int:
         "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
     )
     return len(old)
+
+
+def _queries() -> Iterator[QueryJob]:
+    """The applies that are queries of Spark, of all configured pairs; without those that Redis does not tell."""
+    for replication in config.survey().replications:
+        for slave in replication.slaves:
+            try:
+                query = applies.query(str(replication.prefix), slave)
+            except SluiceError as away:
+                log.warning("%s → %s: %s", replication.prefix, slave, away)
+                continue
+            if query is not None:
+                yield query
 
 
 def _is_orphan(job: Job) -> bool:

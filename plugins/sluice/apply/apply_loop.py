@@ -86,9 +86,16 @@ class ApplyLoop:
     """Applies one pair until told to stop or its configuration changes. One at a time in a process."""
 
     def __init__(
-        self, pair: Pair, store: redis.Redis, executor: Executor, stop: threading.Event, *, logged_in: bool = False
+        self,
+        pair: Pair,
+        store: redis.Redis,
+        executor: Executor,
+        stop: threading.Event,
+        *,
+        logged_in: bool = False,
+        watches_file: bool = True,
     ):
-        """`logged_in`: whether this job has already been connected to both databases."""
+        """`logged_in`: this job was connected to both databases before. `watches_file`: an executor has none."""
         self.pair = pair
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
@@ -118,7 +125,7 @@ class ApplyLoop:
         self.mode = safemode.OFF
         self.summary = SummaryLog(pair)
         self.pace = Pace(pair.replication.apply.poll_interval)
-        self._file = WatchedFile(pair.replication)
+        self._file = WatchedFile(pair.replication) if watches_file else None
         self._reread_at = 0.0
         self._changed: Replication | None = None
         self._mistake = ""
@@ -235,7 +242,7 @@ class ApplyLoop:
 
     def _reconfigured(self) -> bool:
         """Whether the configuration file has changed in what the apply uses."""
-        if time.monotonic() < self._reread_at:
+        if self._file is None or time.monotonic() < self._reread_at:
             return False
         self._reread_at = time.monotonic() + REREAD_SECONDS
         slave = self.pair.slave.name
@@ -374,12 +381,9 @@ class ApplyLoop:
         self.mode = self._mode_at_start(claimed, first=first)
         log.info(
             "%s: epoch %d, state %s, %s applied so far, safe mode %s",
-            self.pair,
-            claimed.epoch,
-            claimed.state,
-            counted(claimed.changes, "change"),
+            self.pair, claimed.epoch, claimed.state, counted(claimed.changes, "change"),
             self.mode.explain(time.monotonic()),
-        )
+        )  # fmt: skip
 
     def _await_lease(self, refused: LeaseHeld) -> None:
         """Waits for the lease of a killed apply to expire. Raises `LeaseHeld` where it is renewed: its holder lives."""

@@ -28,11 +28,14 @@ def keep_applying(
 ) -> None:
     """Applies until `stop` is set, and restarts whenever the configuration changes. Raises as `ApplyLoop.run`.
 
-    `connections`: conn_id → how to reach it. Also returns when the file names a connection that is not among them:
-    only a new job gets it.
+    `connections`: conn_id → how to reach it. Also returns when the file names a connection that is not among them,
+    or another place to run: only a new job gets it.
     """
     loop = ApplyLoop(pair, store, executor, stop)
     while (changed := loop.run()) is not None:
+        if changed.apply.runs_on != pair.replication.apply.runs_on:
+            log.info("%s: it runs on %s from now on: the job ends, and starts there", pair, changed.apply.runs_on)
+            return
         try:
             pair = Pair.of(changed, pair.slave.name, connections)
         except ConnectionNotGiven:

@@ -16,6 +16,8 @@ from sluice.model.names import TableName
 
 READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
+RUNS_ON = ("spark", "process")
+"""Values of `apply.runs_on`."""
 COLUMNS = texts("write schema.table.column, with * for anything, separated by commas")
 
 
@@ -34,6 +36,9 @@ class ApplyOptions(Options):
     """Seconds between two polls of the master while nothing changes."""
     lease: float = option(10.0, seconds(1, 3_600))
     """Seconds after which the lease expires unless it is renewed."""
+    runs_on: str = option("spark", one_of(RUNS_ON, "places"))
+    """`spark`: the apply is a query of Spark wherever there is an endpoint of Spark Connect. `process`: it is a process
+    of Airflow's machine."""
 
     def checked(self, section: Section) -> Self:
         if self.poll_interval >= self.lease:

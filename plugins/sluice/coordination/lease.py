@@ -27,7 +27,7 @@ if value == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
 if not value then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
 return 0
 """
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
 class LeaseHeld(Transient):
@@ -101,7 +101,7 @@ class Lease:
         if self._thread is not None:
             self._thread.join(timeout=self.duration)
         try:
-            self.client.eval(_RELEASE, 1, self.key, self._value)
+            self.client.eval(RELEASE, 1, self.key, self._value)
         except redis.RedisError:
             return
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from devstack.stack import Stack
-from sluice.airflow import jobs
+from sluice.airflow import applies, jobs
 from sluice.airflow.job import Kind
 from sluice.coordination import redis_store
 from sluice.coordination.redo_state import CAPTURE
@@ -207,7 +207,7 @@ def test_a_slave_of_redo_is_loaded_kept_compared_and_mended_by_dags(
     for run in applying(stack):
         end(stack, "cdc_apply", run)
     until(lambda: jobs.live(Kind.CAPTURE, "ORA_", CAPTURE) is None and not master.capture.programs(), 300)
-    until(lambda: jobs.live(Kind.APPLY, "ORA_", "dr1") is None, 300)
+    until(lambda: applies.live("ORA_", "dr1") is None, 300)
 
 
 def applying(stack: Stack) -> list[str]:

@@ -114,7 +114,7 @@ def test_no_password_of_a_demo_is_shown_by_a_process_or_in_a_log_or_in_a_file_th
     home = Home(ran.home)
     secrets = secrets_of(home)
     assert len(secrets) >= 8 and all(len(secret) >= 12 for secret in secrets.values()), secrets.keys()
-    assert any("spark_jobs.apply" in command for command in ran.processes.commands), "the jobs were not met"
+    assert any("spark_jobs.load" in command for command in ran.processes.commands), "the jobs were not met"
     assert [command for command in ran.processes.commands if any(each in command for each in secrets.values())] == []
     # Airflow takes its own settings from its environment, which the owner alone can read: its database, and Redis.
     replicated = [secret for file, secret in secrets.items() if {"master", "slave-dr1"} & set(file.parts)]

@@ -1,7 +1,7 @@
 """The same traffic and the same verdict where Airflow keeps the apply: its components, its task, the job and the
 servers are killed, and all of Airflow is frozen.
 
-Everything is as in production here: the DAG `cdc_apply`, the detached job with a real Spark driver, the supervisor.
+Everything is as in production here: the DAG `cdc_apply`, the query on a real Spark, the supervisor.
 """
 
 import contextlib
@@ -18,11 +18,12 @@ import psutil
 import pytest
 
 from devstack.account import new_folder
+from devstack.demo.strikes import process_of
 from devstack.process import ProcessId, await_true, descendants
 from devstack.stack import Stack
 from sluice import config
-from sluice.airflow import jobs
-from sluice.airflow.job import JobState, Kind
+from sluice.airflow import applies
+from sluice.airflow.job import JobState
 from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
 from tests.rig.rig import Rig
@@ -31,7 +32,6 @@ from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.reader import PostgresReader
 from tests.scenarios.faults.writer import HistoryWriter
 from workload import tables
-from workload.faults.drivers import driver_of
 from workload.faults.freezer import Freezer
 from workload.writer import BULK, SHORT, SLOW, TABLE_DDL
 
@@ -118,7 +118,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     now = datetime.now(UTC)
     assert await_true(lambda: watched_since(api, run, now), 300), "no triggerer took the job over"
     api.call("PATCH", f"dags/cdc_apply/dagRuns/{run}", {"state": "failed"})
-    job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
+    job = applies.live("DEMO_", "dr1")
     assert job is None or await_true(lambda: job.state() is JobState.ENDED, 300)
 
     assert [thread.failure for thread in threads if thread.failure] == []
@@ -212,12 +212,12 @@ def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
 
 
 def kill_driver() -> None:
-    """SIGKILL to the Python process of the job."""
+    """SIGKILL to the Python worker of Spark in which the apply runs, or to the driver."""
     found: list[ProcessId] = []
 
     def there() -> bool:
-        job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
-        target = driver_of(job.runner.pid) if job else None
+        job = applies.live("DEMO_", "dr1")
+        target = process_of(job) if job is not None else None
         found.extend([target] if target else [])
         return bool(found)
 

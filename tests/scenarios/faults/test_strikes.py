@@ -17,7 +17,7 @@ import redis
 
 from devstack.postgres import PostgresServer
 from devstack.process import ProcessId
-from spark_jobs.session import _reason
+from spark_jobs.session import one_line
 from tests.scenarios.faults import hand as hands
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.hand import EXECUTOR, FILE_LIMITS, SPARK_FILES, Hand
@@ -153,7 +153,7 @@ def test_the_disk_of_spark_is_full_until_an_apply_says_so(
     def idle() -> None:
         if next(turns) == 30:
             limits.append(resource.prlimit(server.pid, resource.RLIMIT_FSIZE)[0])
-            (tmp_path / "apply-1.log").write_text(f"Spark: {_reason(OSError('No space left on device'))}")
+            (tmp_path / "apply-1.log").write_text(f"Spark: {one_line(OSError('No space left on device'))}")
 
     hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FULL_SPARK, seconds=0.01, hasty=True), idle=idle)
     hand.play()

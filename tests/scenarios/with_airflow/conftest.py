@@ -23,6 +23,7 @@ def stack() -> Iterator[Stack]:
         patch.setenv("SLUICE_HOME", str(folder))
         try:
             made.up()
+            patch.setenv("SLUICE_REDIS_URL", made.redis_url)
             with connect(made.connection("dr1"), application="test") as slave:
                 store = CheckpointStore(slave, Prefix("DEMO_"), "sluice", "dr1")
                 store.ensure()

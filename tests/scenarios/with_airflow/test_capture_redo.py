@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from devstack.stack import Stack
-from sluice.airflow import jobs
+from sluice.airflow import applies, jobs
 from sluice.airflow.job import JobState, Kind
 from sluice.cli.airflow_api import ApiRefused
 from sluice.coordination.redo_state import CAPTURE, RedoStatus
@@ -114,5 +114,5 @@ def test_redo_reaches_a_slave_whoever_reads_it_until_the_runs_are_marked_failed(
     end(stack, CAPTURING, capturing)
     end(stack, APPLYING, applying)
     await_value(lambda: other.state() is JobState.ENDED, 300)
-    await_value(lambda: jobs.live(Kind.APPLY, "ORA_", "dr1") is None, 300)
+    await_value(lambda: applies.live("ORA_", "dr1") is None, 300)
     until(lambda: made.programs() == [], 60)

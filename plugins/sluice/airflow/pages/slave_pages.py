@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from sluice.airflow import connections, jobs
-from sluice.airflow.job import Job, Kind
+from sluice.airflow import applies, connections, jobs
+from sluice.airflow.job import Job, Owner
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.databases import Databases, images
@@ -55,11 +56,12 @@ def add(
             looked, past = (seen, past) if visible else (hidden.answer(seen), hidden.past(past))
             slave_row = row(replication, slave, known, now)
             mask = Mask(replication.verify.mask)
-            job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
+            job, log, instead = applied_by(str(replication.prefix), slave)
             values: dict[str, Any] = {
                 "gathered": gathered, "one": slave_row, "known": known, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
-                "log": log_tail(job) if visible else [], "reports": latest(folder(), slave_row.pair, PAST_SHOWN),
+                "instead": instead,
+                "log": log if visible else [], "reports": latest(folder(), slave_row.pair, PAST_SHOWN),
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
                 "redo": gathered.known.master(replication.prefix).redo,
@@ -90,10 +92,34 @@ def can_take_over(replication: Replication, slave: str) -> bool:
         return False
 
 
-def log_tail(job: Job | None) -> list[str]:
-    """The last lines of a job's log. Empty without a job, or if the log is on another host."""
-    if job is None:
-        return []
+@dataclass(frozen=True)
+class ShownJob:
+    """The last apply of a slave."""
+
+    id: str
+    state: str
+    owner: Owner
+    attempt: int
+    place: str
+    """Where it runs; empty for a process."""
+
+
+def applied_by(prefix: str, slave: str) -> tuple[ShownJob | None, list[str], str]:
+    """The last apply, its last lines, and why it is a process and no query of Spark; empty while Redis is away."""
+    try:
+        job = applies.last(prefix, slave)
+        if job is None:
+            return None, [], ""
+        shown = ShownJob(job.id, str(job.state()).lower(), job.owner, job.attempt, getattr(job, "place", ""))
+        if isinstance(job, Job):
+            return shown, log_tail(job), applies.of_pair(prefix, slave).state().instead
+        return shown, job.last_lines(LOG_LINES), ""
+    except SluiceError:
+        return None, [], ""
+
+
+def log_tail(job: Job) -> list[str]:
+    """The last lines of a process's log. Empty if the log is on another host."""
     try:
         with open(jobs.log_of(job.id), "rb") as file:
             file.seek(0, os.SEEK_END)

@@ -1,0 +1,135 @@
+"""The task of cdc_apply: starts the apply of a pair on Spark's executors, or finds it, and waits in the triggerer.
+
+The apply is a streaming query, which Spark holds; `sluice.airflow.applies` says when it is a process instead.
+"""
+
+from typing import NoReturn
+
+from airflow.sdk import NEVER_EXPIRE, Context  # type: ignore[attr-defined]
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice import config
+from sluice.airflow import applies, definition_comparison, preflight_check
+from sluice.airflow.applies import Apply, QueryJob
+from sluice.airflow.deferral_guard import earliest_resume
+from sluice.airflow.job import JobState, Kind
+from sluice.airflow.job_operator import SparkJobOperator, owner_of
+from sluice.airflow.job_trigger import JobTrigger
+from sluice.airflow.query_trigger import QueryTrigger
+from sluice.airflow.task_context import TaskContext
+from sluice.errors import Transient
+
+QUERY = "query"
+"""Key of the ids of session and query in the task's state store."""
+
+
+class StillApplying(Transient):
+    """A job that seemed dead still holds the lease."""
+
+    def __init__(self, prefix: str, slave: str, holder: str):
+        super().__init__(
+            f"{prefix} → {slave}: {holder} still renews the lease of a job that was taken for dead. Tried again later."
+        )
+
+
+class ApplyOperator(SparkJobOperator):
+    """Keeps the apply of a pair running. A second run for the same pair ends at once."""
+
+    kind = Kind.APPLY
+    adopts = True
+
+    def leave(self, job: Apply) -> NoReturn:
+        self._skip(
+            f"{job.pair} is already being applied by {job.owner}, job {job.id}. This run does nothing. "
+            "To stop the apply, mark that run as failed."
+        )
+
+    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
+        from sluice.airflow.lease_check import foreign_holder
+
+        holder = foreign_holder(replication, self.slave)
+        if holder is not None and not first:
+            # The holder may be our own job, silent for a while. Only this task watches it, so it must not end.
+            raise StillApplying(str(replication.prefix), self.slave, str(holder))
+        if holder is not None:
+            self._skip(
+                f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
+                "It was not launched by this Airflow; this run does nothing."
+            )
+        if first:
+            self._preflight(TaskContext(replication, self.slave, context, (self.slave,)))
+
+    def compare_definitions(self, context: Context) -> None:
+        """Compares definitions with this slave and sends notices. The apply goes on in any case."""
+        try:
+            task = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
+            definition_comparison.compare_and_notify(task, [self.slave])
+        except Exception:
+            self.log.exception("Definitions are not compared; housekeeping will do it.")
+
+    # -- a query, or a process
+
+    def _begin(self, context: Context, attempt: int, *, first: bool, moves: bool = False) -> NoReturn:
+        replication = config.load(self.prefix)
+        pair = str(replication.prefix), self.subject(replication)
+        why = applies.why_process(replication)
+        noted = applies.of_pair(*pair)
+        with noted.exclusive():
+            running = applies.live(*pair)
+            job = None if moves else self._joined(running, owner_of(context["ti"]))
+            if job is None and not why:
+                job, why = self._by_query(replication, context, attempt, first=first, replaced=running)
+            if job is None and running is not None and running.state() is JobState.RUNNING:
+                job = running  # it goes on until Spark runs another one
+            if job is None:
+                noted.note_process(why)
+        if job is not None:
+            self._watch(context, job)
+        self.log.warning("%s → %s: the apply runs as a process of this machine: %s", *pair, why)
+        super()._begin(context, attempt, first=first)
+
+    def _by_query(
+        self, replication: config.Replication, context: Context, attempt: int, *, first: bool, replaced: Apply | None
+    ) -> tuple[Apply | None, str]:
+        """The started query; without one, the reason. `replaced`: the apply that runs so far."""
+        if replaced is not None and replaced.state() is JobState.RUNNING:
+            if away := applies.why_no_spark():
+                return None, away
+            self._replace(replaced, "that runs so far")
+        elif first:
+            self.before_launch(replication, context, first)
+        pair = str(replication.prefix), self.subject(replication)
+        owner, infos = owner_of(context["ti"]), dict(self._connections(replication))
+        try:
+            job = applies.begin(replication, pair, infos, owner, attempt)
+        except applies.spark_away() as away:
+            return None, str(away)
+        self.log.info("Started the apply of %s → %s: job %s, %s", *pair, job.id, job.place)
+        return job, ""
+
+    def _watch(self, context: Context, job: Apply) -> NoReturn:
+        if isinstance(job, QueryJob):
+            ids = f"{job.record.session} {job.record.query}"
+            context["task_state_store"].set(QUERY, ids, retention=NEVER_EXPIRE)
+        super()._watch(context, job)
+
+    def _trigger(self, job: Apply) -> JobTrigger:
+        if isinstance(job, QueryJob):
+            return QueryTrigger.of_query(job, earliest_resume())
+        awaits_spark = not applies.why_process(config.load(self.prefix))
+        return JobTrigger.of(job, earliest_resume(), awaits_spark=awaits_spark)
+
+    def _read(self, job_id: str) -> Apply | None:
+        replication = config.load(self.prefix)
+        return applies.read(job_id, str(replication.prefix), self.subject(replication))
+
+    def _preflight(self, task: TaskContext) -> None:
+        """Fails the task before a launch if an account is refused. An outage is left to the job."""
+        try:
+            preflight_check.warn(task, task.slave_names)
+        except Transient as outage:
+            self.log.warning("%s", outage)
+
+    def _skip(self, reason: str) -> NoReturn:
+        self.log.warning("%s", reason)  # Airflow does not log the reason
+        raise AirflowSkipException(reason)

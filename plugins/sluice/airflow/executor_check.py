@@ -1,0 +1,54 @@
+"""The part of the preflight that runs on Spark's executors: what they reach, and whether they have a free slot."""
+
+from collections.abc import Sequence
+
+from sluice.airflow import applies, connections
+from sluice.airflow.task_context import TaskContext
+from sluice.errors import SluiceError
+from sluice.model.lack import MASTER, Lack, Severity, slave_side
+
+SPARK = "Spark"
+
+
+def lacks(task: TaskContext, slaves: Sequence[str]) -> list[Lack]:
+    """What executors of the endpoint lack; nothing without an endpoint."""
+    endpoint = connections.endpoint()
+    if not endpoint.remote:
+        return []
+    place = str(endpoint)
+    if away := applies.why_no_spark():
+        return [
+            Lack(
+                SPARK, "an executor that answers",
+                f"{away.rstrip('.')}; loads wait, and applies are processes meanwhile", None, Severity.WARNING,
+                place=place, remedy="Look whether Spark runs and has free slots: docs/spark.md.",
+            )
+        ]  # fmt: skip
+    from spark_jobs.reach import ENDPOINT, REDIS, ReachTask, unreached
+
+    replication = task.replication
+    sides = [(MASTER, task.info(replication.master))] if not replication.master.stream else []
+    sides += [(slave_side(name), task.info(replication.slave(name))) for name in slaves]
+    on_spark = not applies.why_process(replication)
+    work = ReachTask(sides, connections.redis_url() if on_spark else "", endpoint)
+    found = []
+    try:
+        missed = unreached(f"sluice {task}", work)
+    except SluiceError as error:
+        return [Lack(SPARK, "executors that can do the work", str(error).rstrip("."), None, place=place)]
+    for one in missed:
+        why = f"the executor on {one.host} does not reach it: {one.reason.rstrip('.')}"
+        if one.side == ENDPOINT:
+            found.append(
+                Lack(
+                    SPARK, "its endpoint, from executors", f"{why}; the apply works on large windows alone", None,
+                    Severity.WARNING, place=one.place, remedy="Let spark_default name it as executors reach it.",
+                )
+            )  # fmt: skip
+        elif one.side == REDIS:
+            remedy = "Let executors reach it, or write apply: {runs_on: process}."
+            found.append(Lack(REDIS, "a way from executors", why, None, place=one.place, remedy=remedy))
+        else:
+            remedy = "Let executors reach the database: they load and apply."
+            found.append(Lack(one.side, "a way from executors", why, None, place=one.place, remedy=remedy))
+    return found

@@ -1,0 +1,230 @@
+"""The apply of a slave as a streaming query of Spark: what Redis has about it.
+
+Whoever finds the record can watch the query, ask Spark about it, and stop it: another triggerer, another Airflow, a
+command. One hash holds it, each field with one writer: `record` the task of Airflow that started the query, `begun` and
+`end` the query's own task on an executor, `lost` who finds that it is gone, `stop` who wants it to end. Fields name the
+query that they are about, so that what an earlier one left means nothing. The query's log is a stream beside it. If
+the apply runs as a process instead, `instead` says why.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import redis
+
+from sluice.coordination import lease, status
+from sluice.coordination.lease import Holder
+from sluice.coordination.redis_store import StoreUnreachable, classified
+from sluice.model.apply_status import ApplyStatus
+from sluice.model.names import Prefix
+
+LINES_KEPT = 5_000
+"""Lines of the log in Redis."""
+LINES_READ = 500
+"""Lines that one call of `log_lines` returns at most."""
+START_SECONDS = 180.0
+"""How long one may take to look for a query and to start one."""
+
+
+@dataclass(frozen=True)
+class QueryRecord:
+    """A query that was started, or is being started. It holds no secret."""
+
+    id: str
+    """Of the job."""
+    owner: Mapping[str, Any]
+    """The task of Airflow that watches it, see `sluice.airflow.job.Owner`."""
+    launched: float
+    """Seconds since the epoch."""
+    session: str
+    """The id of the session of Spark Connect."""
+    place: str
+    """The endpoint, without secrets."""
+    query: str = ""
+    """Spark's id of the query; empty until it was started."""
+    run: str = ""
+    """Spark's id of its run."""
+    attempt: int = 0
+    config: str = ""
+    """The digest of the configuration's files with which it was started."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The process in which the query's task runs."""
+
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class QueryEnd:
+    """How a query ended, written by its task."""
+
+    rc: int
+    """See `sluice.exit_status`."""
+    message: str
+    at: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class QueryStop:
+    """A request to end it."""
+
+    by: str
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """What Redis has at one moment."""
+
+    record: QueryRecord | None = None
+    begun: Begun | None = None
+    """Where its task runs, or ran last; None before it got a slot."""
+    end: QueryEnd | None = None
+    lost: float | None = None
+    """When it was found to be gone, in seconds since the epoch."""
+    stop: QueryStop | None = None
+    holder: Holder | None = None
+    """Of the lease."""
+    status: ApplyStatus = field(default_factory=ApplyStatus)
+    instead: str = ""
+    """Why the apply runs as a process of Airflow's machine; empty if it does not."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended, as far as Redis knows."""
+        return self.record is not None and self.end is None and self.lost is None
+
+
+class ApplyQuery:
+    """The query of one slave. Every method raises `StoreUnreachable`, unless it says otherwise."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix | str, slave: str):
+        self.client = client
+        self.key = f"sluice:{prefix}:{slave}:query"
+        self._log = f"{self.key}:log"
+        self._read = f"{self.key}:log:read"
+        self._status = status.Status(client, Prefix(str(prefix)), slave).key
+        self._lease = lease.key(Prefix(str(prefix)), slave)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Only one at a time looks for a query and starts one."""
+        lock = self.client.lock(f"{self.key}:starting", timeout=START_SECONDS, blocking_timeout=START_SECONDS)
+        with classified():
+            if not lock.acquire():
+                raise StoreUnreachable(f"another start of the apply has held {self.key} for {START_SECONDS:.0f} s")
+        try:
+            yield
+        finally:
+            with suppress(redis.RedisError):  # it expires
+                lock.release()
+
+    def state(self) -> QueryState:
+        """Everything, in one round trip."""
+        with classified(), self.client.pipeline(transaction=False) as pipe:
+            pipe.hgetall(self.key)
+            pipe.get(self._lease)
+            pipe.get(self._status)
+            fields, held, written = pipe.execute()
+        record = QueryRecord(**json.loads(fields["record"])) if "record" in fields else None
+
+        def of_this(name: str) -> dict[str, Any] | None:
+            values = json.loads(fields.get(name, "null"))
+            if values is None or record is None or values.pop("id") != record.id:
+                return None
+            return dict(values)
+
+        end, stop, lost, begun = of_this("end"), of_this("stop"), of_this("lost"), of_this("begun")
+        return QueryState(
+            record,
+            Begun(**begun) if begun else None,
+            QueryEnd(**end) if end else None,
+            float(lost["at"]) if lost else None,
+            QueryStop(**stop) if stop else None,
+            lease.parsed(held),
+            status.parsed(written),
+            str(fields.get("instead", "")),
+        )
+
+    def write(self, record: QueryRecord) -> None:
+        """Replaces the record; what is there of another query goes with it."""
+        with classified():
+            before = self.client.hget(self.key, "record")
+            with self.client.pipeline() as pipe:
+                if before is None or json.loads(str(before))["id"] != record.id:
+                    pipe.delete(self.key)
+                pipe.hset(self.key, "record", json.dumps(asdict(record)))
+                pipe.hdel(self.key, "instead")
+                pipe.execute()
+
+    def note_process(self, why: str) -> None:
+        """Notes that the apply runs as a process, and why."""
+        with classified():
+            self.client.hset(self.key, "instead", why)
+
+    def owned_by(self, record: QueryRecord, owner: Mapping[str, Any]) -> QueryRecord:
+        """The record with another task that watches the query; written."""
+        changed = replace(record, owner=owner)
+        self.write(changed)
+        return changed
+
+    def began(self, query_id: str, begun: Begun) -> None:
+        """Called by the query's task when it begins to run."""
+        self._put("begun", query_id, asdict(begun))
+
+    def ended(self, query_id: str, end: QueryEnd) -> None:
+        """Called by the query's task when it returns."""
+        self._put("end", query_id, asdict(end))
+
+    def is_lost(self, query_id: str, at: float) -> None:
+        """Notes that Spark does not know the query any more, or that its executor is silent."""
+        self._put("lost", query_id, {"at": at})
+
+    def request_stop(self, query_id: str, stop: QueryStop) -> None:
+        """Asks the query's task to return; it looks twice a second."""
+        self._put("stop", query_id, asdict(stop))
+
+    def free(self, dead: Begun) -> None:
+        """Deletes the lease of a task that is dead, so that nobody waits until it expires. It has no effect on data: a
+        later epoch fences a task that lives nevertheless."""
+        with classified():
+            held = self.client.get(self._lease)
+            holder = lease.parsed(held)
+            if holder is not None and (holder.host, holder.pid) == (dead.host, dead.pid):
+                self.client.eval(lease.RELEASE, 1, self._lease, str(held))
+
+    # -- the log
+
+    def log(self, lines: Sequence[str]) -> None:
+        """Adds lines to the log."""
+        with classified(), self.client.pipeline(transaction=False) as pipe:
+            for line in lines:
+                pipe.xadd(self._log, {"line": line}, maxlen=LINES_KEPT, approximate=True)
+            pipe.execute()
+
+    def log_lines(self) -> list[str]:
+        """New lines since the last call of anybody, oldest first; at most `LINES_READ`."""
+        with classified():
+            after = str(self.client.get(self._read) or "0")
+            answer: Any = self.client.xrange(self._log, min=f"({after}" if after != "0" else "-", count=LINES_READ)
+            if answer:
+                self.client.set(self._read, answer[-1][0])
+        return [entry["line"] for _, entry in answer]
+
+    def last_lines(self, count: int) -> list[str]:
+        """The end of the log."""
+        with classified():
+            answer: Any = self.client.xrevrange(self._log, count=count)
+        return [entry["line"] for _, entry in reversed(answer)]
+
+    def _put(self, name: str, query_id: str, values: Mapping[str, Any]) -> None:
+        with classified():
+            self.client.hset(self.key, name, json.dumps({"id": query_id, **values}))

@@ -1,0 +1,249 @@
+"""The apply of a pair as a streaming query of Spark: starts it, asks about it, stops it.
+
+The query has one row and one task, which applies until it is told to end (`spark_jobs.apply_task`). Spark holds it:
+whoever started it may end, and another client finds it by the ids of session and query. A question keeps the session
+alive, which otherwise ends after `spark.connect.session.manager.defaultSessionTimeout`, with the query.
+"""
+
+import logging
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice import library
+from sluice.coordination.apply_query import QueryRecord
+from sluice.errors import SluiceError, Transient
+from sluice.pair import Pair
+from spark_jobs import apply_task
+from spark_jobs.apply_task import ApplyTask
+from spark_jobs.endpoint import Endpoint
+from spark_jobs.executors import ExecutorsDiffer, differ
+from spark_jobs.job_name import JobName
+from spark_jobs.session import executor_reports, one_line, open_session, plain
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.connect.streaming.query import StreamingQuery
+
+log = logging.getLogger("sluice.job")
+
+ANSWER_SECONDS = 15.0
+"""For an answer of the server; one that is frozen never gives any."""
+EXECUTOR_SECONDS = 30.0
+"""For the first answer of an executor: until then all slots are taken, or there are no executors."""
+
+T = TypeVar("T")
+
+
+class SparkAway(Transient):
+    """The endpoint does not answer, or runs no task."""
+
+    def __init__(self, endpoint: Endpoint, reason: str):
+        super().__init__(f"Spark at {endpoint}: {reason}.")
+        self.reason = reason
+
+
+class QueryState(StrEnum):
+    """What Spark says about a query."""
+
+    ACTIVE = "active"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    """Its session has ended, or the server was started anew."""
+
+
+@dataclass(frozen=True)
+class QueryIds:
+    """By these any client finds a query."""
+
+    session: str
+    query: str = ""
+    run: str = ""
+
+
+def ids_of(record: QueryRecord) -> QueryIds:
+    """The ids of a query that was started; those of its session alone while it is being started."""
+    return QueryIds(record.session, record.query, record.run)
+
+
+def with_ids(record: QueryRecord, ids: QueryIds) -> QueryRecord:
+    """The record of a query that was started."""
+    return replace(record, query=ids.query, run=ids.run)
+
+
+def new_session() -> str:
+    """The id of a session that does not exist yet."""
+    return str(uuid.uuid4())
+
+
+def query_name(pair: Pair) -> str:
+    """The name on Spark's pages."""
+    return plain(f"sluice {pair}: apply")
+
+
+def start(task: ApplyTask, session_id: str) -> QueryIds:
+    """Starts the query in the session; returns without waiting for its task.
+
+    Raises `SparkAway`, and what needs a person: `ServerDiffers`, `ExecutorsDiffer`.
+    """
+    from pyspark import cloudpickle
+
+    endpoint = task.endpoint
+    with tempfile.TemporaryDirectory() as folder:
+        archive = library.archive(Path(folder)).read_bytes()
+    pickled: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+    work = apply_task.function(archive, library.fingerprint(), pickled)
+    named = JobName()
+
+    def begin(session: "SparkSession") -> QueryIds:
+        # Folders of queries that were killed are removed as well.
+        session.conf.set("spark.sql.streaming.forceDeleteTempCheckpointLocation", "true")
+        with named(query_name(task.pair)):
+            query = (
+                session.readStream.format("rate-micro-batch")
+                .option("rowsPerBatch", "1")
+                .option("numPartitions", "1")
+                .load()
+                .selectExpr("value")
+                .mapInArrow(work, "number long")  # type: ignore[arg-type]
+                .writeStream.format("noop")
+                .queryName(query_name(task.pair))
+                .trigger(availableNow=True)
+                .start()
+            )
+        return QueryIds(session_id, query.id, query.runId)
+
+    with _session(endpoint, session_id, named) as session:
+        _check(session, endpoint, named, f"sluice {task.pair}")
+        return _answered(endpoint, lambda: begin(session), ANSWER_SECONDS)
+
+
+def look(endpoint: Endpoint, ids: QueryIds) -> tuple[QueryState, str]:
+    """The state of a query, with the reason if it failed; its session stays alive. Raises `SparkAway`."""
+
+    def ask(session: "SparkSession") -> tuple[QueryState, str]:
+        try:
+            query = _query(session, ids)
+            if query is None:
+                return QueryState.UNKNOWN, ""
+            if query.isActive:
+                return QueryState.ACTIVE, ""
+            failure = query.exception()
+            return QueryState.ENDED, one_line(failure) if failure is not None else ""
+        except Exception as failure:
+            if _forgotten(failure):
+                return QueryState.UNKNOWN, one_line(failure)
+            raise
+
+    with _session(endpoint, ids.session) as session:
+        answer = _answered(endpoint, lambda: ask(session), ANSWER_SECONDS)
+        if answer[0] is QueryState.UNKNOWN:
+            # The question has made a session of that name.
+            session.release_session_on_close = True
+        return answer
+
+
+def stop(endpoint: Endpoint, ids: QueryIds) -> None:
+    """Ends the query, and its session. Raises `SparkAway`."""
+
+    def end(session: "SparkSession") -> None:
+        with suppress(Exception):  # it has ended, or its session has
+            if (query := _query(session, ids)) is not None:
+                query.stop()
+        session.client.release_session()
+
+    with _session(endpoint, ids.session) as session:
+        _answered(endpoint, lambda: end(session), ANSWER_SECONDS)
+
+
+def runs_tasks(endpoint: Endpoint) -> str:
+    """Empty if the endpoint runs a task within `EXECUTOR_SECONDS`, else the reason."""
+    session_id = new_session()
+    try:
+        with _session(endpoint, session_id) as session:
+            try:
+                _check(session, endpoint, JobName(), "sluice")
+            finally:
+                with suppress(SluiceError):
+                    _answered(endpoint, session.client.release_session, ANSWER_SECONDS)
+    except SparkAway as away:
+        return away.reason
+    except SluiceError as refused:
+        return str(refused)
+    return ""
+
+
+def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str) -> None:
+    """Raises `SparkAway` if no executor answers, `ExecutorsDiffer` if they lack more than the library."""
+    try:
+        reports = executor_reports(session, endpoint, named, name, EXECUTOR_SECONDS)
+    except SluiceError:
+        raise
+    except TimeoutError as silent:
+        raise SparkAway(endpoint, f"{silent}: all slots are taken, or there are no executors") from silent
+    except Exception as failure:
+        raise SparkAway(endpoint, f"it does not answer: {one_line(failure)}") from failure
+    # The query carries the library to processes that have loaded none.
+    if lacking := differ([report for report in reports if report.library or report.lacking]):
+        raise ExecutorsDiffer(str(endpoint), lacking)
+
+
+def _query(session: "SparkSession", ids: QueryIds) -> "StreamingQuery | None":
+    """The query; one whose id nobody noted is the only one of its session."""
+    from pyspark.sql.connect.streaming.query import StreamingQuery
+
+    if ids.query:
+        return StreamingQuery(session, ids.query, ids.run)
+    return next(iter(session.streams.active), None)
+
+
+def _forgotten(failure: Exception) -> bool:
+    """Whether the server no longer knows the session or the query."""
+    text = str(failure)
+    return any(
+        word in text for word in ("SESSION_CLOSED", "SESSION_NOT_FOUND", "STREAMING_QUERY_NOT_FOUND", "is not found")
+    )
+
+
+@contextmanager
+def _session(endpoint: Endpoint, session_id: str, named: JobName | None = None) -> "Iterator[SparkSession]":
+    """A client of the session, which the client's end does not end. Raises `SparkAway`."""
+    url = endpoint.remote + ("" if endpoint.remote.endswith((";", "/")) else ";" if "/;" in endpoint.remote else "/;")
+    session = _answered(
+        endpoint, lambda: open_session(f"{url}session_id={session_id}", named or JobName()), ANSWER_SECONDS
+    )
+    session.release_session_on_close = False
+    try:
+        yield session
+    finally:
+        # Closing waits for answers of a server that may be frozen.
+        threading.Thread(target=session.stop, name="spark-close", daemon=True).start()
+
+
+def _answered(endpoint: Endpoint, ask: Callable[[], T], seconds: float) -> T:
+    """The answer. Raises `SparkAway` for any failure, and for none in time."""
+    done: list[T | Exception] = []
+
+    def quietly() -> None:
+        try:
+            done.append(ask())
+        except Exception as failure:
+            done.append(failure)
+
+    thread = threading.Thread(target=quietly, name="spark-ask", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not done:
+        raise SparkAway(endpoint, f"it does not answer within {seconds:.0f} s")
+    answer = done[0]
+    if isinstance(answer, SluiceError):
+        raise answer
+    if isinstance(answer, Exception):
+        raise SparkAway(endpoint, f"it does not answer: {one_line(answer)}") from answer
+    return answer
