@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from sluice import library
+from sluice import __version__, library
 from sluice.apply.apply_loop import ApplyLoop
 from sluice.coordination import redis_store
 from sluice.coordination.apply_query import LINES_KEPT, ApplyQuery, Begun, QueryEnd
@@ -116,7 +116,7 @@ def _apply(task: ApplyTask, fingerprint: str, stop: threading.Event) -> tuple[in
     try:
         if library.fingerprint() != fingerprint:
             raise LibraryDiffers(str(task.endpoint))
-        log.info("%s: the apply runs on an executor of Spark at %s", task.pair, task.endpoint)
+        log.info("%s: the apply of Sluice %s runs on an executor of Spark at %s", task.pair, __version__, task.endpoint)
         store = redis_store.connect(task.redis_url)
         ApplyLoop(task.pair, store, executor, stop, watches_file=False).run()
     except Transient as error:

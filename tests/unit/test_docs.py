@@ -20,9 +20,11 @@ from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BESIDE = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES = [ROOT / "README.md", *BESIDE, *sorted((ROOT / "docs").glob("*.md"))]
 NO_CONCEPT = (
     "README.md",
+    *(page.name for page in BESIDE),
     "glossary.md",
     "configuration.md",
     "xmlblaster-files.md",
@@ -128,6 +130,13 @@ def test_every_page_is_reached_from_the_readme() -> None:
         targets = re.findall(r"\]\(([^)\s#]+\.md)", prose(page))
         waiting += [path for target in targets if (path := (page.parent / target).resolve()) not in reached]
     assert set(PAGES) <= reached
+
+
+def test_every_page_leads_back_to_the_index_and_the_index_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    pages = [page for page in PAGES if page.parent == index.parent and page != index]
+    assert [page.name for page in pages if "](README.md)" not in text_of(page)] == []
+    assert [page.name for page in pages if f"]({page.name}" not in text_of(index)] == []
 
 
 def test_files_that_are_named_exist(page: Path) -> None:

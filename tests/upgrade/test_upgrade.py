@@ -1,0 +1,85 @@
+"""What the oldest version left on a master and on a slave is taken over by this one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.capture import resources
+from sluice.capture.reconcile import reconcile
+from sluice.model.connection import ConnectionInfo
+from sluice.vendors.postgres.source.resources import ResourcesOutdated
+from tests.rig.rig import Rig
+
+HERE = Path(__file__).resolve().parent
+TABLES = """
+CREATE TABLE public.account (id int PRIMARY KEY, owner text, balance numeric);
+CREATE TABLE public.history (account int, delta numeric, note text);
+INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 50) g;
+INSERT INTO public.history SELECT g, -g, E'x\\n]]>&<' FROM generate_series(1, 20) g;
+"""
+
+
+def as_it_was_left(database: Callable[..., ConnectionInfo], redis_url: str, folder: Path) -> Rig:
+    """A pair of version 1: the slave is NORMAL, and changes have been captured that it does not have."""
+    rig = Rig.empty(database, redis_url, folder, interval=0.1)
+    for connection, name in ((rig.master, "master_v1"), (rig.slave, "slave_v1")):
+        connection.execute(TABLES)
+        connection.execute((HERE / f"{name}.sql").read_bytes())
+    rig.master.execute("INSERT INTO public.demo_info VALUES ('functions', 'of version 1')")
+    for table in ("account", "history"):
+        rig.master.execute(
+            "INSERT INTO public.demo_tables (schemaname, tablename, trigger_name) VALUES ('public', %s, %s)",
+            [table, f"demo_{table}"],
+        )
+        rig.master.execute("SELECT public.demo_create_trigger('public', %s)", [table])
+    ((low, next_xid, snapshot, high, now),) = rig.master.execute(
+        'SELECT low, next_xid, snapshot::text, high, "time"::text FROM public.demo_position()'
+    ).fetchall()
+    position = {
+        "snapshot": snapshot,
+        "low": low,
+        "high": high,
+        "next": next_xid,
+        "floors": {},
+        "gap_floor": 0,
+        "time": now,
+    }
+    rig.slave.execute(
+        "INSERT INTO public.demo_checkpoint (slave, state, position, position_time, epoch, changes) "
+        "VALUES ('dr1', 'NORMAL', %s, now(), 7, 70)",
+        [json.dumps(position, separators=(",", ":"))],
+    )
+    change(rig, 100)
+    return rig
+
+
+def change(rig: Rig, begin: int) -> None:
+    rig.master.execute(f"INSERT INTO public.account SELECT g, 'late', g FROM generate_series({begin}, {begin} + 20) g")
+    rig.master.execute("UPDATE public.account SET balance = balance + 1, owner = NULL WHERE id % 3 = 0")
+    rig.master.execute("DELETE FROM public.account WHERE id % 7 = 0")
+    rig.master.execute("DELETE FROM public.history WHERE account % 2 = 0")
+    rig.master.execute("INSERT INTO public.history VALUES (NULL, 0, '')")
+
+
+def test_a_master_and_its_slaves_of_version_1_go_on_where_they_were(
+    database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path
+) -> None:
+    rig = as_it_was_left(database, redis_url, tmp_path)
+    assert rig.differences() != {}
+    with pytest.raises(ResourcesOutdated, match="install_resources"):
+        reconcile(rig.master, rig.pair.prefix, "public", [])
+    with rig.apply():
+        rig.await_current()
+        assert rig.differences() == {}, "an apply of this version reads what version 1 captured"
+        change(rig, 200)
+        rig.capture()  # while changes come, and are applied
+        rig.await_current()
+        rig.master.execute("ALTER TABLE public.account ADD since date DEFAULT '2026-01-01'")
+        rig.master.execute("INSERT INTO public.account VALUES (999, 'new', 1, NULL)")
+        change(rig, 300)
+        rig.await_current()
+    assert rig.differences() == {}
+    assert rig.checkpoint.epoch > 7, "the checkpoint is the one that was there"
+    assert resources.install(rig.master, rig.pair.prefix, "public").files == ()
