@@ -10,22 +10,38 @@
 -- partitions), and where a row trigger of the application may change the table's rows again: its changes would be
 -- queued before those it follows.
 
--- The application's triggers on a table. MAY_WRITE errs on the safe side: false only for functions in C, and for PL/pgSQL
--- functions without statements (mostly those that set a column of NEW).
+-- The application's triggers on a table and on its partitions. MAY_WRITE: whether one may change rows of the table. It errs on
+-- the safe side: false only for functions in C, and for PL/pgSQL functions without statements and without calls of
+-- functions that may have some (mostly those that set a column of NEW). Of a statement trigger, whose changes come out of
+-- order only beside those of another kind in one statement (MERGE, ON CONFLICT, several CTEs), the text must name the table
+-- or run something that is not in it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}foreign_triggers(
     p_relid oid, OUT name text, OUT by_row boolean, OUT fires_after boolean, OUT may_write boolean
 )
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT g.tgname, g.tgtype & 1 = 1, g.tgtype & 66 = 0,
-        NOT (l.lanname IN ('c', 'internal')
-             OR (l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, E'''[^'']*''|--[^\\n]*', '', 'g')
-                 !~* E'\\m(insert|update|delete|merge|truncate|copy|select|perform|execute|call)\\M'))
+    WITH tree AS (
+        SELECT c.oid, c.relname FROM pg_class c
+        WHERE c.oid = ANY (p_relid || ARRAY(SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t))
+    )
+    SELECT DISTINCT g.tgname::text, s.by_row, g.tgtype & 66 = 0,
+        CASE l.lanname WHEN 'c' THEN false WHEN 'internal' THEN false
+            WHEN 'plpgsql' THEN code.text ~* E'\\m(perform|execute|call)\\M' OR EXISTS (
+                    SELECT FROM regexp_matches(code.text, E'([^[:space:][:punct:]][^[:space:]().,;:=+*/<>|"-]*|")[[:space:]]*\\(', 'g') AS m (called)
+                    WHERE called[1] = '"' OR EXISTS (
+                        SELECT FROM pg_proc f JOIN pg_language k ON k.oid = f.prolang
+                        WHERE f.proname = lower(called[1]) AND f.provolatile = 'v' AND k.lanname NOT IN ('c', 'internal')
+                          AND f.pronamespace <> 'pg_catalog'::regnamespace))
+                OR (code.text ~* E'\\m(insert|update|delete|merge|truncate|copy|select)\\M'
+                    AND (s.by_row OR EXISTS (SELECT FROM tree t WHERE strpos(lower(code.text), lower(t.relname)) > 0)))
+            ELSE true END
     FROM pg_trigger g
+    CROSS JOIN LATERAL (VALUES (g.tgtype & 1 = 1)) AS s (by_row)
     JOIN pg_proc p ON p.oid = g.tgfoid
     JOIN pg_language l ON l.oid = p.prolang
-    WHERE g.tgrelid = p_relid AND NOT g.tgisinternal
+    CROSS JOIN LATERAL regexp_replace(p.prosrc, E'''[^'']*''|--[^\\n]*', '', 'g') AS code (text)
+    WHERE g.tgrelid IN (SELECT t.oid FROM tree t) AND NOT g.tgisinternal
       -- Capture functions, of this prefix or of another.
       AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbpx]$')
 $sluice$;
@@ -37,7 +53,7 @@ AS $sluice$
     SELECT CASE
         WHEN c.relkind = 'p' OR c.relispartition
             OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
-            OR EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(p_relid) g WHERE g.by_row AND g.may_write)
+            OR EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(p_relid) g WHERE g.may_write)
         THEN 'row' ELSE 'statement' END
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
@@ -53,13 +69,16 @@ AS $sluice$
 $sluice$;
 
 -- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code.
+-- p_version: code of VERSION. '2' tells a slave that the transaction's changes of this table are not in their order: those of
+-- a trigger were queued before those that fired it, or may have been.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
-    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT ''
+    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT '',
+    p_version text DEFAULT '''1'''
 ) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format(
-        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s, %L, %s, %L',
+        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s, %L, %s, %s',
         ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL',
@@ -73,7 +92,7 @@ AS $sluice$
                 ${schema}.${prefix}guid_code(p_relid, p_old, NULL, p_protect <> ''), p_event, p_schema,
                 ${schema}.${prefix}content_code(p_relid, p_old, p_protect))
             ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
-        END, '1')
+        END, p_version)
 $sluice$;
 
 -- The FROM clause that reads both transition tables of a statement.
@@ -252,9 +271,9 @@ BEGIN
     ), code AS (
         SELECT same, CASE c.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || format('%I.%I', p_schema, p_table) AS here,
             ${schema}.${prefix}from_record_code(p_relid, false) AS record,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL) AS inserted,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q') AS updated,
-            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'q') AS deleted,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL, '', '''2''') AS inserted,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q', '', '''2''') AS updated,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'q', '', '''2''') AS deleted,
             (SELECT string_agg(format('%L::pg_catalog.regclass', relid::text), ', ' ORDER BY place)
              FROM unnest(p_relid || ARRAY(SELECT b.relid FROM ${schema}.${prefix}partition_tree(p_relid) b
                                          WHERE b.relid <> p_relid ORDER BY 1)) WITH ORDINALITY AS t (relid, place)) AS tables,
@@ -287,7 +306,10 @@ AS $sluice$
 DECLARE
     insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event,
         CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END,
-        CASE WHEN p_by_row THEN 'variable' ELSE p_protect END);
+        CASE WHEN p_by_row THEN 'variable' ELSE p_protect END,
+        CASE WHEN NOT p_by_row OR NOT p_settle THEN '''1'''
+            ELSE format('CASE WHEN %s pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN ''2'' ELSE ''1'' END',
+                CASE WHEN p_event <> 'DELETE' THEN 'NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid OR' ELSE '' END) END);
     content_row text := CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END;
     protection text := ${schema}.${prefix}protection_code(p_relid, content_row, true);
     partitioned boolean := (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid);
@@ -384,7 +406,7 @@ BEGIN
         (SELECT nullif(x.stem, '') FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
         'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
             || '_' || left(md5('${prefix}' || format('%I.%I', p_schema, p_table)), 8));
-    settle := EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g WHERE g.by_row AND g.may_write);
+    settle := EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g WHERE g.may_write);
     -- Triggers fire in the order of their names: ours come before any that could change rows again. Those of foreign keys
     -- are called RI_ConstraintTrigger.
     mark := CASE WHEN mode = 'row' OR EXISTS (

@@ -35,12 +35,13 @@ SELECT r.schemaname,
        coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
        -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite): a partitioned table
        -- has no rows, its partitions say. These must not be locked before their table (partition_tree in partitions.sql).
-       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
+       -- The text of the array that has the value is not taken apart: types choose its delimiter.
+       CASE WHEN a.atthasmissing THEN pg_catalog.array_to_string(a.attmissingval, '')
             WHEN r.relkind = 'p' THEN (
                 WITH RECURSIVE tree (relid) AS (
                     SELECT r.oid UNION ALL SELECT i.inhrelid FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.relid
                 )
-                SELECT (l.attmissingval::text::text[])[1]
+                SELECT pg_catalog.array_to_string(l.attmissingval, '')
                 FROM tree p
                 JOIN pg_catalog.pg_attribute l ON l.attrelid = p.relid AND l.attname = a.attname AND l.atthasmissing
                 LIMIT 1) END AS attmissing

@@ -3,8 +3,8 @@
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
 --   key on, a number; ${limited}: whether there may be more, true or false.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs that
---   change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], and whether
---   more changes follow in the window.
+--   change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], whether
+--   changes may be in another order than they happened, and whether more changes follow in the window.
 -- Privileges: SELECT on ITEMS.
 -- Oldest version: PostgreSQL 14.
 WITH following AS (
@@ -21,6 +21,7 @@ SELECT count(*) AS changes,
        count(*) FILTER (WHERE guid IS NULL AND db_action = 'UPDATE') AS key_changes,
        (jsonb_agg(jsonb_build_array(repl_key, trans_key::text::bigint, db_action, db_schema, tablename) ORDER BY repl_key)
            FILTER (WHERE db_action NOT IN ('INSERT', 'UPDATE', 'DELETE')))::text AS cuts,
+       coalesce(bool_or(version = '2'), false) AS unordered,
        EXISTS (SELECT FROM following) AS more
 FROM ${schema}.${prefix}items
 WHERE ${window} AND repl_key < coalesce((SELECT first FROM following), ${ceiling} + 1)

@@ -1,8 +1,8 @@
 """Isolates a table whose changes cannot be applied, or stops the apply, as `on_error` says.
 
-An isolated table is inconsistent from the last window on: its changes are left out until it is loaded again. That is
-allowed only where no foreign key connects it with a table that is still applied, whose rows might refer to missing
-ones.
+An isolated table is inconsistent from the last window on: its changes are left out until it is loaded again. Where the
+slave's foreign keys act on the apply, that is allowed only if none connects it with a table that is still applied,
+whose rows might refer to missing ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,8 +50,8 @@ class NotIsolated(Terminal):
     def __init__(self, failure: Terminal, ties: Sequence[ForeignKey]):
         tied = ", ".join(f"{key.child} → {key.parent}" for key in ties)
         super().__init__(
-            f"{failure} (on_error is isolate, but foreign keys tie the table to others that go on: {tied}. So the "
-            "whole slave stops.)"
+            f"{failure} (The table is to be left out alone, but foreign keys, which act here, tie it to others that go "
+            f"on: {tied}. So the whole slave stops.)"
         )
 
 
@@ -77,7 +77,13 @@ def _unfit(sessions: PairSessions, position: Position, table: TableName) -> list
 
 
 def isolated(
-    failure: Terminal, table: TableName, sessions: PairSessions, checkpoint: Checkpoint, before: Reasons
+    failure: Terminal,
+    table: TableName,
+    sessions: PairSessions,
+    checkpoint: Checkpoint,
+    before: Reasons,
+    *,
+    of_definition: bool,
 ) -> Reasons:
     """Adds the failing table to `before`. Raises `failure` where the slave must stop, and `NotIsolated`.
 
@@ -91,9 +97,13 @@ def isolated(
     if sessions.replica_role and (unfit := _unfit(sessions, checkpoint.position, table)):
         return {**before, table: f"the configuration gives it other columns than the slave has: {'; '.join(unfit)}"}
     rule = pair.replication.rule(table)
-    policy = (rule.on_error if rule is not None else None) or pair.slave.on_error
+    by_default = ISOLATE if of_definition else STOP
+    policy = (rule.on_error if rule is not None else None) or pair.slave.on_error or by_default
     if policy != ISOLATE:
         raise failure
+    if sessions.replica_role:
+        # The slave's foreign keys refuse nothing meanwhile; a load of the table gives the rows what they refer to.
+        return {**before, table: reason(failure)}
     registered = sessions.registered()
     known = [key for key in sessions.changes.foreign_keys(sessions.master, registered) if key.parent in registered]
     if tied := ties(table, known, checkpoint.tables):

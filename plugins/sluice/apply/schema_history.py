@@ -1,18 +1,25 @@
 """The definition of each of the master's tables, at the place in the stream where the apply is.
 
 A change is read by the definition under which it was captured, above all by its key; the master's present definition
-may be a later one. The first definition of a table is the former one of its next change of definition in the stream,
-or the present one where there is no such change. Each change of definition that the apply passes replaces it.
+may be a later one. The first definition of a table is the one that the slave followed last (DEFINITIONS). Where it
+followed none since its load, it is the former one of the next change of definition in the stream, or the present one
+where there is no such change. Each change of definition that the apply passes replaces it.
+
+Two sessions of the master that meet a change of a definition at once both write its item, so an item may say a former
+definition that the slave has left already.
 """
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sluice.control.definitions import DefinitionStore, KnownColumns
 from sluice.errors import RESTART_APPLY, DataLost, Terminal
 from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
 from sluice.model.position import Position
-from sluice.model.shape import TableShape
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
 
 if TYPE_CHECKING:
     from sluice.apply.pair_sessions import PairSessions
@@ -51,12 +58,18 @@ class SchemaHistory:
     def __init__(self, sessions: "PairSessions"):
         self.sessions = sessions
         self._shapes: dict[TableName, TableShape] = {}
+        self._followed: dict[TableName, TableShape] = {}
+        """What the steps of a window that is not committed yet follow."""
 
     def load(self, tables: Iterable[TableName], seen: Position, above: int) -> None:
         """Reads the definitions that are not known yet, as of the changes after `seen` and the REPL_KEY `above`."""
         unknown = [table for table in dict.fromkeys(tables) if table not in self._shapes]
         if unknown:
             self._shapes |= self.sessions.changes.definitions(*self.sessions.queue, unknown, seen, above)
+            for table in unknown:
+                known = self._known(table)
+                if known is not None and known.followed and table in self._shapes:
+                    self._shapes[table] = known.shape
 
     def __getitem__(self, table: TableName) -> TableShape:
         """The definition of a table that was loaded. Raises `TableGone`."""
@@ -90,9 +103,44 @@ class SchemaHistory:
         if cut.action in EMPTYING or cut.action is Action.DIFFER:
             return
         self._shapes.pop(cut.table, None)
+        self._followed.pop(cut.table, None)
         if cut.defined is not None:
-            self._shapes[cut.defined.table] = cut.defined.shape
+            self._shapes[cut.defined.table] = self._followed[cut.defined.table] = cut.defined.shape
+
+    def from_present(self, cut: "CutItem") -> "CutItem":
+        """An ALTER with the columns that the slave's table has then as its former ones, whatever the item says."""
+        if cut.action is not Action.ALTER or cut.former is None or cut.defined is None:
+            return cut
+        now = cut.defined.table
+        for table in dict.fromkeys((cut.table, now)):
+            shape = self._followed.get(table)
+            if shape is None and (known := self._known(table)) is not None:
+                shape = known.shape
+            if shape is not None:
+                return replace(cut, former=with_columns(cut.former, shape))
+        return cut
+
+    def _known(self, table: TableName) -> KnownColumns | None:
+        with self.sessions.slave_transaction() as slave:
+            return DefinitionStore.of(self.sessions.pair, slave).columns(table)
+
+    def committed(self) -> None:
+        """The window is committed, and DEFINITIONS has what it followed."""
+        self._followed.clear()
 
     def clear(self) -> None:
         """Forgets all definitions."""
         self._shapes.clear()
+        self._followed.clear()
+
+
+def with_columns(former: TableDefinition, present: TableShape) -> TableDefinition:
+    """The definition with the names and types of other columns, each by its number."""
+    said = {column.position: column for column in former.shape.columns}
+
+    def merged(column: Column) -> Column:
+        was = said.get(column.position)
+        return column if was is None else replace(was, name=column.name, type=column.type, collation=column.collation)
+
+    shape = replace(former.shape, columns=tuple(map(merged, present.columns)))
+    return replace(former, shape=shape)

@@ -160,6 +160,8 @@ class TableStateTracker:
         return ""
 
     def _create(self, cut: CutItem) -> list[Step]:
+        if cut.table in self._isolated:
+            return []  # It is what the slave refuses.
         cut = replace(cut, replaces=cut.table in self.states.former)
         state = state_after_create(
             complete=cut.defined is not None and cut.defined.complete,

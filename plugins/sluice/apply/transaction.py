@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
 from sluice.apply.window_runs import CutItem
 from sluice.apply.window_slicer import WindowSlicer
+from sluice.control.definitions import DefinitionStore
 from sluice.database.apply import DefinitionNotFollowed, DisplacedRow, ReplayOptions
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.digests import Texts
@@ -310,7 +312,10 @@ class WindowTransaction:
         elif isinstance(step, LeftOut):
             self._leave_out(step, plan.load_filter)
         elif isinstance(step, DefinitionOnly):
-            self._note_not_followed(step.change, self.sessions.alterer.attempt(step.change))
+            reason = self.sessions.alterer.attempt(step.change)
+            self._note_not_followed(step.change, reason)
+            if not reason:
+                self._note_columns(step.change)
         elif isinstance(step, CaughtUp):
             self._catch_up(step, plan.load_filter)
         elif step.action is Action.DIFFER:
@@ -347,8 +352,16 @@ class WindowTransaction:
         if change.action is Action.DROP and self.pair.slave.on_drop == "keep":
             alterer.release(change.table)
         else:
-            alterer.apply(change)
+            alterer.apply(change, partial(self._note_columns, change))
+        self._note_columns(change)
         self.defining = None
+
+    def _note_columns(self, change: CutItem) -> None:
+        """Notes which columns the slave's table has now: the item may come once more."""
+        store = DefinitionStore.of(self.pair, self.sessions.slave)
+        store.forget_columns(change.table)
+        if change.followed is not None and change.action is not Action.DROP:
+            store.put_columns(change.followed, followed=True)
 
     def _name_is_taken(self, change: CutItem) -> bool:
         """Whether the slave still has the kept table of that name.

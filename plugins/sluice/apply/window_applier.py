@@ -114,7 +114,10 @@ class WindowApplier:
 
     def _isolate_table(self, failure: Terminal, table: TableName, checkpoint: Checkpoint) -> None:
         self.sessions.schema_history.clear()
-        self._isolated = isolation.isolated(failure, table, self.sessions, checkpoint, self._isolated)
+        of_definition = self.transaction.defining is not None
+        self._isolated = isolation.isolated(
+            failure, table, self.sessions, checkpoint, self._isolated, of_definition=of_definition
+        )
 
     def _note_untransformed(self, failure: RowNotTransformed, checkpoint: Checkpoint) -> None:
         """Sends changes of the rows that cannot be transformed to REJECTS, or isolates their table, or raises
@@ -169,8 +172,9 @@ class WindowApplier:
         if window.previous == window.target and not window.above and not loading:
             return None
         piece = self._slice(window, loading or self._untransformed.any, checks.images)
-        if self._deletes_where(piece):
-            # Comparison queued it, later than rows that may have replaced those that it deletes.
+        if piece.unordered or self._deletes_where(piece):
+            # Changes of a trigger may come before those that fired it; a DELETE WHERE, queued by comparison, later than
+            # rows that may have replaced those that it deletes.
             checks = self._checks(safe=True)
         if piece.survey is not None:
             return self._apply_staged(checkpoint, window.between(window.above, piece.end), piece.survey, checks)
@@ -274,6 +278,9 @@ class WindowApplier:
         if cut.action in EMPTYING and left_out:
             return []
         self.sessions.schema_history.load([cut.table], window.previous, window.above)
+        cut = self.sessions.schema_history.from_present(cut)
+        if cut.defined is not None:
+            cut = replace(cut, followed=cut.defined.shape)
         taken = self._place_taken(cut)
         if cut.action is Action.CREATE and taken:
             return tracker.leave_out(cut.table, taken)
@@ -344,6 +351,7 @@ class WindowApplier:
 
     def _commit(self, plan: Plan) -> Checkpoint:
         done = self.transaction.commit(plan)
+        self.sessions.schema_history.committed()
         self.written, self.definitions = plan.written.union(plan.emptied), plan.definition_changes
         return done
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from sluice.database.row_images import RowImageCodec
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
+from sluice.model.shape import TableShape
 from sluice.model.table_definition import Bound, TableDefinition
 
 
@@ -31,6 +32,8 @@ class CutItem:
     """For a DELETE WHERE: the condition of the deleted rows."""
     differs: str = ""
     """For a DIFFER: why the table's rows are unknown."""
+    followed: TableShape | None = None
+    """For a CREATE or ALTER: the master's columns after it, whatever transformation the slave gets."""
     replaces: bool = False
     """Whether the table gets the name of one that left the replication and that the slave has kept."""
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.changes import Survey, TooManyBytes
+from sluice.database.items import marked_unordered, unordered
 from sluice.model.change import DEFINITIONS
 from sluice.model.window import Window
 
@@ -38,6 +39,11 @@ class Slice:
     end: int | None = None
     """REPL_KEY of the slice's end; None where the window ends with it."""
     survey: Survey | None = None
+
+    @property
+    def unordered(self) -> bool:
+        """Whether changes may be in another order than they happened."""
+        return self.survey.unordered if self.survey is not None else unordered(self.items)
 
     @property
     def first_definition(self) -> int | None:
@@ -113,7 +119,9 @@ class WindowSlicer:
         if items.nbytes + rest.bytes > 2 * DRIVER_BYTES:
             return None
         # The rest fits too, so the window is applied as a whole.
-        return Slice(pa.concat_tables([items, reader.items(window.between(end), images=images)]))
+        more = reader.items(window.between(end), images=images)
+        both = pa.concat_tables([items, more])
+        return Slice(marked_unordered(both) if unordered(items) or unordered(more) else both)
 
     def _most(self, stages: bool) -> int:
         """Changes up to which the driver reads a slice itself."""

@@ -124,9 +124,10 @@ class SlaveConfig(Options):
     new_tables: str = option(LOAD, one_of((LOAD, WAIT), "policies"))
     """The treatment of a table that joins with rows while the slave is NORMAL: `load` starts an initial update of it,
     `wait` leaves that to a person. Its changes are left out until then."""
-    on_error: str = option("stop", one_of(ON_ERROR, "policies"))
+    on_error: str | None = option(None, one_of(ON_ERROR, "policies"))
     """The treatment of changes that cannot be applied and are not set aside: `stop` closes the gate, `isolate` leaves
-    out only their table, which is inconsistent until it is loaded again."""
+    out only their table, which is inconsistent until it is loaded again. None: `isolate` for a definition that the
+    slave refuses, `stop` for a change of rows."""
     on_drop: str = option("keep", one_of(("keep", "drop"), "policies"))
     """The treatment of the slave's table after a DROP on the master, or if the configuration no longer has it: `keep`
     leaves it with its rows, `drop` drops it."""

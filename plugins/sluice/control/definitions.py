@@ -1,11 +1,31 @@
-"""The rows of `<prefix>DEFINITIONS` of a slave: what it has of the master's indexes, constraints and comments."""
+"""The rows of `<prefix>DEFINITIONS` of a slave: what it has of the master's indexes, constraints and comments.
+
+And of its columns: under which definition of the master the slave's table was made or altered last. A change of a
+definition may come twice, and names of columns move between columns: only this tells which column of the slave is
+which of the master.
+"""
+
+from dataclasses import dataclass
 
 from sluice.control.own_tables import SlaveStore
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.model.table_definition import TableDefinition, format_definition, parse
 
 _BEGUN = "begun"
 """The kind of the row that says that definitions are followed; it may be the only row."""
+_COLUMNS = "columns"
+"""The kind of the rows with the columns of a table."""
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """The columns of a slave's table, as the master defined them."""
+
+    shape: TableShape
+    followed: bool
+    """The slave came to them by a change of the stream; otherwise by a load, which may be ahead of the stream."""
 
 
 class DefinitionStore(SlaveStore):
@@ -15,7 +35,7 @@ class DefinitionStore(SlaveStore):
         """All rows; None before anything was followed."""
         if not self._own.has("definitions"):
             return None
-        rows = self._execute("definitions_read").fetchall()
+        rows = [row for row in self._execute("definitions_read").fetchall() if row[0] != _COLUMNS]
         if not rows:
             return None
         return [
@@ -36,6 +56,25 @@ class DefinitionStore(SlaveStore):
             self.forget(defined)
             self._execute("definitions_put", **_place(defined), definition=defined.definition, making=making)
 
+    def columns(self, table: TableName) -> KnownColumns | None:
+        """The columns of a table, by the master's name of it; None where nothing was noted."""
+        if not self._own.has("definitions"):
+            return None
+        for kind, schema, name, _, definition, loaded in self._execute("definitions_read").fetchall():
+            if kind == _COLUMNS and TableName(schema, name) == table:
+                return KnownColumns(parse(definition).shape, not loaded)
+        return None
+
+    def put_columns(self, shape: TableShape, *, followed: bool) -> None:
+        """Records the columns that the slave's table has now."""
+        self.forget_columns(shape.table)
+        text = format_definition(TableDefinition(shape))
+        self._execute("definitions_put", **_columns_of(shape.table), definition=text, making=not followed)
+
+    def forget_columns(self, table: TableName) -> None:
+        """Notes that the slave has the table no more."""
+        self._execute("definitions_forget", **_columns_of(table))
+
     def forget(self, defined: Defined) -> None:
         """Notes that the slave has it no more."""
         self._execute("definitions_forget", **_place(defined))
@@ -44,3 +83,7 @@ class DefinitionStore(SlaveStore):
 def _place(defined: Defined) -> dict[str, str]:
     table = defined.table
     return {"kind": str(defined.kind), "table_schema": table.schema, "table": table.name, "name": defined.name}
+
+
+def _columns_of(table: TableName) -> dict[str, str]:
+    return {"kind": _COLUMNS, "table_schema": table.schema, "table": table.name, "name": _COLUMNS}

@@ -205,8 +205,13 @@ class Alterer(NamesTables, Protocol):
         """Does what must be committed before `apply`. A second call does nothing."""
         ...
 
-    def apply(self, item: DefinitionChange) -> None:
-        """Makes the change, as far as the slave does not have it already."""
+    def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
+        """Makes the change, as far as the slave does not have it already.
+
+        Where DDL commits by itself, `placed` is called when the columns of the former definition are told apart by
+        their numbers, and before any of them gets a name of the new one: from then on the new definition is the
+        former one, should the change be made once more.
+        """
         ...
 
     def attempt(self, item: DefinitionChange) -> str:

@@ -83,6 +83,8 @@ class Survey:
     cuts: tuple[Cut, ...]
     more: bool
     """Whether further changes of the window follow."""
+    unordered: bool = False
+    """Whether changes may be in another order than they happened; the last change of each key is its last one."""
 
 
 class ChangeReader(Protocol):

@@ -15,3 +15,15 @@ ITEMS = pa.schema(
     ]
 )
 """The columns of a window."""
+
+_UNORDERED = {b"unordered": b"true"}
+
+
+def marked_unordered(items: pa.Table) -> pa.Table:
+    """The window, marked: its changes may be in another order than they happened, but the last one of each key."""
+    return items.replace_schema_metadata(_UNORDERED)
+
+
+def unordered(items: pa.Table) -> bool:
+    """Whether the window is marked so."""
+    return bool(items.schema.metadata == _UNORDERED)

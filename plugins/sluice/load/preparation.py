@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from sluice.control.blocks import BlockStore
 from sluice.control.checkpoint import CheckpointStore
+from sluice.control.definitions import DefinitionStore
 from sluice.database.placed import vendor_at
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
@@ -205,7 +206,16 @@ class Preparation:
                 translated = replace(definition, shape=self._translator.translate(definition.shape).shape)
                 self._of_slave.load_target.create_table(self.slave, translated, trusted=trusted)
                 self._store().plan([definition.table], made=True)
+        if not self.update.selection.ranged:
+            self._note_columns()
         return names
+
+    def _note_columns(self) -> None:
+        """Notes which columns the slave's tables have: a change of definition that comes may have been made before."""
+        store = DefinitionStore.of(self.update, self.slave)
+        with self.slave.transaction():
+            for shape in self._on_master.values():
+                store.put_columns(shape, followed=False)
 
     def _drop_references(self, tables: Sequence[TableName]) -> None:
         """Drops foreign keys that refer to `tables`, which are made again; the end of the update makes them again."""

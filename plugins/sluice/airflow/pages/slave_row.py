@@ -366,10 +366,11 @@ def _conflicts(replication: Replication, slave: str) -> str:
     if config.safe_mode:
         return "none, the slave is always in safe mode"
     exception = {"reject": "are set aside in REJECTS", "overwrite": "are overwritten"}.get(config.on_conflict)
-    parts = [exception or _ON_ERROR[config.on_error]]
+    policy_of_slave = config.on_error or "stop"
+    parts = [exception or _ON_ERROR[policy_of_slave]]
     if exception is None:
         for policy, words in _ON_ERROR.items():
-            lines = [str(line.pattern) for line in replication.tables if line.on_error == policy != config.on_error]
+            lines = [str(line.pattern) for line in replication.tables if line.on_error == policy != policy_of_slave]
             parts += [f"of {', '.join(lines)}: {words}"] if lines else []
     parts += [f"of {pattern}: decided by {rule}" for pattern, rule in config.conflict_rules]
     return "; ".join(parts)

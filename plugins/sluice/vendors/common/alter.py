@@ -2,13 +2,15 @@
 
 Whatever exists already is skipped, so that an item may be repeated, also after it was done in part. Columns are matched
 by their number in the master's definitions, which a rename does not change, and are changed on the slave by name;
-columns that only the slave has are not changed. A column of the slave is never narrower than the master's, and may be
+columns that only the slave has are not changed. Columns that get other names first get one with their number, all of
+them: at any time their names tell which they are. A column of the slave is never narrower than the master's, and may be
 wider. A column whose values this server would convert differently from the master is refused: its table must be loaded
 again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit half a window.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from sluice.database import enum_labels
@@ -107,8 +109,8 @@ class Alterer(ABC, Generic[T]):
 
     # What all do alike
 
-    def apply(self, item: DefinitionChange) -> None:
-        """Executes the missing changes. Raises `DefinitionRefused`."""
+    def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
+        """Executes the missing changes. `placed`: as of `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
         if item.action is Action.CREATE:
             assert item.defined is not None
             self._create(item.defined)
@@ -116,7 +118,7 @@ class Alterer(ABC, Generic[T]):
             self.drop_table(item.table)
         elif item.action is Action.ALTER:
             assert item.former is not None and item.defined is not None
-            self._alter(item.former, item.defined)
+            self._alter(item.former, item.defined, placed)
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
@@ -225,7 +227,7 @@ class Alterer(ABC, Generic[T]):
         except StatementFailed as error:
             raise DefinitionRefused(wanted.table, error.reason, _BY_HAND) from error
 
-    def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
+    def _alter(self, old: TableDefinition, new: TableDefinition, placed: Callable[[], None]) -> None:
         if old.table != new.table:
             slave_shapes = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
             if old.table in slave_shapes and new.table not in slave_shapes:
@@ -235,8 +237,11 @@ class Alterer(ABC, Generic[T]):
             self._create(new)
             return
         before = {column.position: column for column in old.shape.columns}
-        own_columns = {column.name: column for column in have.columns}
+        own_columns = _by_number(before, new, have)
         wanted = self._translated(new, _unchanged(before, new, own_columns))
+        for position, column in wanted.items():
+            if position in before and before[position].generated:
+                raise DefinitionRefused(new.table, f"column {column.name} was computed by the master before", AGAIN)
         quoted, table = self.definitions.quoted, f"ALTER TABLE {self.definitions.place(new.table)}"
         key = [column.name for column in new.shape.key]
         formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
@@ -244,24 +249,21 @@ class Alterer(ABC, Generic[T]):
         if key_changes and have.key:
             self.do(new.table, f"{table} DROP PRIMARY KEY")
         kept = {each.position for each in new.shape.columns}
-        for position, column in before.items():
-            # Unless another column has taken the name by now.
-            gone = position not in kept and column.name not in {each.name for each in wanted.values()}
-            if gone and column.name in own_columns:
-                self.do(new.table, f"{table} DROP COLUMN {quoted(column.name)}")
+        for position, own in own_columns.items():
+            if position not in kept:
+                self.do(new.table, f"{table} DROP COLUMN {quoted(own.name)}")
+            elif position in wanted and own.name not in (wanted[position].name, _aside(position)):
+                self.do(new.table, f"{table} RENAME COLUMN {quoted(own.name)} TO {quoted(_aside(position))}")
+                own_columns[position] = replace(own, name=_aside(position))
+        placed()
         for position, column in wanted.items():
-            previous = before.get(position)
-            if previous is not None and previous.generated:
-                raise DefinitionRefused(new.table, f"column {column.name} was computed by the master before", AGAIN)
-            own = own_columns.get(previous.name) if previous else None
-            renamed = own is not None and previous is not None and previous.name != column.name
-            if renamed and previous is not None and column.name not in own_columns:
-                self.do(new.table, f"{table} RENAME COLUMN {quoted(previous.name)} TO {quoted(column.name)}")
-            own = own or own_columns.get(column.name)
-            if own is None:
+            own_column = own_columns.get(position)
+            if own_column is None:
                 self.add_column(new.table, column, new.missing.get(column.name))
-            else:
-                self._modify(new.table, own, column)
+                continue
+            if own_column.name != column.name:
+                self.do(new.table, f"{table} RENAME COLUMN {quoted(own_column.name)} TO {quoted(column.name)}")
+            self._modify(new.table, replace(own_column, name=column.name), column)
         if key_changes and key:
             self.do(new.table, f"{table} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
 
@@ -278,13 +280,32 @@ class Alterer(ABC, Generic[T]):
             self.modify_column(table, own, wanted, wider=wider)
 
 
+def _aside(position: int) -> str:
+    """The name of a column between its former and its new one."""
+    return f"sluice_renamed_{position}"
+
+
+def _by_number(before: Mapping[int, Column], new: TableDefinition, have: TableShape) -> dict[int, Column]:
+    """The slave's own columns, by the number of the master's."""
+    by_name = {column.name: column for column in have.columns}
+    names = {position: column.name for position, column in before.items()}
+    taken = set(names.values())
+    # Added by an earlier try.
+    names |= {
+        column.position: column.name
+        for column in new.shape.columns
+        if column.position not in before and column.name not in taken
+    }
+    own = {position: by_name.get(_aside(position)) or by_name.get(name) for position, name in names.items()}
+    return {position: column for position, column in own.items() if column is not None}
+
+
 def _unchanged(
-    before: Mapping[int, Column], new: TableDefinition, slave_columns: Mapping[str, Column]
+    before: Mapping[int, Column], new: TableDefinition, own_columns: Mapping[int, Column]
 ) -> dict[int, Column]:
     """The slave's own columns, by number, whose type on the master has not changed."""
-    same = {
-        column.position: slave_columns.get(before[column.position].name) or slave_columns.get(column.name)
+    return {
+        column.position: own_columns[column.position]
         for column in new.shape.replicated
-        if column.position in before and before[column.position].type == column.type
+        if column.position in before and column.position in own_columns and before[column.position].type == column.type
     }
-    return {position: column for position, column in same.items() if column is not None}

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice import sql_files
 from sluice.database.changes import Cut, Share, Survey, TooManyBytes
-from sluice.database.items import ITEMS
+from sluice.database.items import ITEMS, marked_unordered
 from sluice.errors import SluiceError
 from sluice.model.change import Action
 from sluice.model.connection import ConnectionInfo
@@ -136,7 +137,9 @@ class Reader:
             Cut(repl_key, transaction, action, TableName(schema, table))
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
         )
-        return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
+        return Survey(
+            row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"], row["unordered"]
+        )
 
     def has(self, window: Window, action: Action) -> bool:
         """Whether the window has an item of this action. As slow as counting the window."""
@@ -251,9 +254,12 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
 
 def taken_over(items: pa.Table) -> pa.Table:
     """Casts to `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8, as a cast on the master is slow."""
+    unordered = pc.any(items.column("unordered")).as_py()
+    items = items.drop_columns("unordered")
     place = items.column_names.index("trans_key")
     chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in items.column(place).chunks if len(chunk)]
-    return items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+    taken = items.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+    return marked_unordered(taken) if unordered else taken
 
 
 def _numbers(eight: pa.Array) -> npt.NDArray[np.int64]:

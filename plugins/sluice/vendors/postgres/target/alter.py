@@ -15,7 +15,8 @@ values arrive as changes, and NOT NULL is set when they have arrived (`complete_
 
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,10 +44,13 @@ from sluice.vendors.postgres.target.alter_plan import (
     altered,
     default_clause,
     defaults,
+    emptied_clauses,
     gets_expression,
     is_retyped,
+    not_null_clause,
     old_name,
     plan,
+    retyped_clause,
 )
 from sluice.vendors.postgres.target.not_null import NotNull
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
@@ -54,6 +58,9 @@ from sluice.vendors.postgres.target.slave_tables import SlaveTables
 log = logging.getLogger("sluice.apply")
 
 _SAVEPOINT, _ATTEMPT = "sluice_alter", "sluice_attempt"
+_EXAMINED = "sluice_examined"
+_NOT_CONVERTED = re.compile("22...|23514|42846|42804|42883")
+"""SQLSTATEs of values that a cast refuses, and of casts that there are not."""
 
 
 class DefinitionRefused(DefinitionNotFollowed):
@@ -94,8 +101,8 @@ class Alterer:
         self._examiner = Examiner(connection, trusted=trusted)
         self._not_null = NotNull(connection)
 
-    def apply(self, item: DefinitionChange) -> None:
-        """Makes the change, as far as the slave does not have it.
+    def apply(self, item: DefinitionChange, placed: Callable[[], None] = lambda: None) -> None:
+        """Makes the change, as far as the slave does not have it. `placed` is not needed in a transaction.
 
         Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
         then.
@@ -284,13 +291,37 @@ class Alterer:
         key_changes = key_changes and [column.name for column in have.key] != key
         if key_changes:
             self._drop_key(new.table, old)
-        self._examine_changes(old, new, have)
+        unconverted = self._examine_changes(old, new, have)
+        retyped = {retyped_clause(column): column for column in new.shape.replicated if not column.key}
         for clause in plan(old, new, have, version):
-            self._do(new.table, f"ALTER TABLE {name} {clause}")
+            column = retyped.get(clause)
+            if column is not None and self._converts(new.table, clause, column in unconverted):
+                continue
+            if column is None:
+                if clause not in map(not_null_clause, unconverted):
+                    self._do(new.table, f"ALTER TABLE {name} {clause}")
+                continue
+            unconverted.append(column)
+            for instead in emptied_clauses(column):
+                self._do(new.table, f"ALTER TABLE {name} {instead}")
         self._not_null.altered(new.table)
         self._set_defaults(old, new, have)
         if key_changes and key:
             self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+
+    def _converts(self, table: TableName, clause: str, hopeless: bool) -> bool:
+        """Executes the clause that converts a column's values, unless it is `hopeless`. False: they cannot be
+        converted."""
+        if hopeless:
+            return False
+        statement = f"ALTER TABLE {quoted(table.schema, table.name)} {clause}"
+        try:
+            self._try(statement)
+        except psycopg.Error as error:
+            if _NOT_CONVERTED.fullmatch(error.sqlstate or ""):
+                return False
+            raise self._refused(table, statement, error) from error
+        return True
 
     def _follow_enums(self, old: TableDefinition, new: TableDefinition) -> None:
         """Renames types and labels; `prepare` has made new ones."""
@@ -330,8 +361,12 @@ class Alterer:
                     statement,
                 )
 
-    def _examine_changes(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
-        """Raises `ExpressionRefused` where `plan` would evaluate expressions that the slave does not trust."""
+    def _examine_changes(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> list[Column]:
+        """Raises `ExpressionRefused` where `plan` would evaluate expressions that the slave does not trust.
+
+        Returns the columns with a new type to which the slave cannot convert their values, or must not.
+        """
+        unconverted: list[Column] = []
         before = {column.position: column for column in old.shape.columns}
         present = {column.name: column for column in have.columns}
         name = quoted(new.table.schema, new.table.name)
@@ -349,11 +384,20 @@ class Alterer:
                     self._examine_columns(new, [column], statement)
                     if not column.generated:
                         cast = f"{quoted(own.name)}::{column.type}"
-                        self._examine_evaluated(new.table, cast, statement, row_of(have.columns), type_of(column))
+                        try:
+                            with native(self.connection).transaction(_EXAMINED):
+                                self._examine_evaluated(
+                                    new.table, cast, statement, row_of(have.columns), type_of(column)
+                                )
+                        except (DefinitionRefused, ExpressionRefused):
+                            if column.key:
+                                raise
+                            unconverted.append(column)
                 elif (
                     gets_expression(previous, column, version) and self._expression(new.table, column) != column.default
                 ):
                     self._examine_columns(new, [column], statement)
+        return unconverted
 
     def _examine_columns(self, wanted: TableDefinition, made: Sequence[Column], statement: str) -> None:
         """Examines the checks of the types of columns `made` for `wanted`, and the expressions of generated ones."""

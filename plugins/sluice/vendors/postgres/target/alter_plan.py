@@ -87,8 +87,36 @@ def _added(column: Column, missing: str | None, version: int) -> list[str]:
     if column.nullable or column.identity or column.generated or column.default is None:
         return [f"ADD COLUMN {column_clause.clause(column, version)}"]
     # The master gave each row a value of its own, and they follow as changes.
-    check = f"CONSTRAINT {quoted(f'{PENDING}{column.position}')} CHECK ({quoted(column.name)} IS NOT NULL) NOT VALID"
-    return [f"ADD COLUMN {column_clause.clause(replace(column, nullable=True), version)}, ADD {check}"]
+    return [f"ADD COLUMN {column_clause.clause(replace(column, nullable=True), version)}, {_becoming_not_null(column)}"]
+
+
+def _becoming_not_null(column: Column) -> str:
+    check = f"CHECK ({quoted(column.name)} IS NOT NULL) NOT VALID"
+    return f"ADD CONSTRAINT {quoted(f'{PENDING}{column.position}')} {check}"
+
+
+def retyped_clause(column: Column) -> str:
+    """The clause that converts a column's values to its new type."""
+    name = quoted(column.name)
+    return _typed(column, "" if column.generated else f" USING {name}::{column.type}")
+
+
+def emptied_clauses(column: Column) -> list[str]:
+    """The clauses that give a column its type without converting its values.
+
+    The master rewrote the table (ALTER COLUMN ... TYPE ... USING), so the values follow as changes.
+    """
+    clauses = [f"ALTER COLUMN {quoted(column.name)} DROP NOT NULL", _typed(column, " USING NULL")]
+    return clauses if column.nullable else [*clauses, _becoming_not_null(column)]
+
+
+def not_null_clause(column: Column) -> str:
+    return f"ALTER COLUMN {quoted(column.name)} SET NOT NULL"
+
+
+def _typed(column: Column, using: str) -> str:
+    collation = f" COLLATE {column.collation}" if column.collation else ""
+    return f"ALTER COLUMN {quoted(column.name)} TYPE {column.type}{collation}{using}"
 
 
 def is_retyped(before: Column, after: Column, have: Column) -> bool:
@@ -113,13 +141,11 @@ def altered(before: Column, after: Column, have: Column, version: int) -> list[s
     if have.default is not None and not have.generated and (retyped or (before.default and after.default is None)):
         clauses.append(f"ALTER COLUMN {name} DROP DEFAULT")
     if retyped:
-        collation = f" COLLATE {after.collation}" if after.collation else ""
-        using = "" if after.generated else f" USING {name}::{after.type}"
-        clauses.append(f"ALTER COLUMN {name} TYPE {after.type}{collation}{using}")
+        clauses.append(retyped_clause(after))
     if gets_expression(before, after, version):
         clauses.append(f"ALTER COLUMN {name} SET EXPRESSION AS ({after.default})")
     if before.nullable and not after.nullable and have.nullable:
-        clauses.append(f"ALTER COLUMN {name} SET NOT NULL")
+        clauses.append(not_null_clause(after))
     if not before.nullable and after.nullable and not have.nullable:
         clauses.append(f"ALTER COLUMN {name} DROP NOT NULL")
     elif not before.nullable and after.nullable:

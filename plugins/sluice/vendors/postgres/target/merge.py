@@ -72,6 +72,8 @@ class Merger:
         self.targets = SlaveTables(connection, mask)
         self._raw = psycopg.RawCursor(native(connection))
         self._stages = 0
+        self._read_again = False
+        """Whether this merge has read the slave's tables twice: what does not exist then, a value names."""
         driver = native(connection)
         driver.prepared_max = max(driver.prepared_max or 0, _PREPARED)
 
@@ -89,7 +91,7 @@ class Merger:
         if self.cascades:
             # Foreign keys and triggers may have been added since they were read; no statement would fail because of it.
             self.targets.forget()
-        read_again = False
+        self._read_again = False
         reinserted: set[TableName] = set()
         while True:
             try:
@@ -101,10 +103,10 @@ class Merger:
                     raise
                 reinserted.add(table)
             except psycopg.Error as error:
-                if error.sqlstate not in _STALE or read_again:
+                if error.sqlstate not in _STALE or self._read_again:
                     raise
                 self.targets.forget()  # the slave's tables were altered: read them again, once
-                read_again = True
+                self._read_again = True
 
     # Planning the steps
 
@@ -320,7 +322,7 @@ class Merger:
             return drift or Collision(table, self._reason(step, error), unique=state != "23503")
         if state.startswith(_UNFIT) and state:
             return self._unfit(step, error)
-        if refuses(error):
+        if refuses(error) and (state not in _STALE or self._read_again):
             return Collision(table, self._reason(step, error))  # a replay tells which change it is
         return error
 
