@@ -136,10 +136,10 @@ class SchemaHistory:
 
 def with_columns(former: TableDefinition, present: TableShape) -> TableDefinition:
     """The definition with the names and types of other columns, each by its number."""
-    said = {column.position: column for column in former.shape.columns}
+    by_number = {column.position: column for column in former.shape.columns}
 
     def merged(column: Column) -> Column:
-        was = said.get(column.position)
+        was = by_number.get(column.position)
         return column if was is None else replace(was, name=column.name, type=column.type, collation=column.collation)
 
     shape = replace(former.shape, columns=tuple(map(merged, present.columns)))

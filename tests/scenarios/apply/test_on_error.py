@@ -112,8 +112,20 @@ def test_a_label_that_the_account_may_not_add_leaves_out_its_table_alone(
         mend(pair)
 
 
-def test_a_table_that_others_refer_to_stops_the_slave_and_says_why(pair_of: MakePair) -> None:
+def test_a_table_that_others_refer_to_is_left_out_alone_as_well(pair_of: MakePair) -> None:
     pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad")
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        spoil(pair)
+        pair.master.execute("INSERT INTO public.bad VALUES (101, 'new'); INSERT INTO public.good VALUES (101, 'new')")
+        pair.await_current()
+        assert pair.checkpoint.tables.not_ready == {BAD: TableState.INCONSISTENT}
+        pair.assert_equal([GOOD])
+        mend(pair)
+
+
+def test_where_foreign_keys_act_a_table_that_others_refer_to_stops_the_slave(pair_of: MakePair) -> None:
+    pair = normal(pair_of, "ALTER TABLE public.good ADD FOREIGN KEY (id) REFERENCES public.bad", role=True)
     with pytest.raises(NotIsolated, match=r"public\.good → public\.bad"), pair.apply() as running:
         pair.await_normal_mode(running)
         spoil(pair)
@@ -128,6 +140,33 @@ def test_on_error_of_a_table_overrides_that_of_all(pair_of: MakePair) -> None:
         spoil(pair)
         pair.await_current()
         assert list(pair.checkpoint.tables) == [BAD]
+
+
+def test_by_default_a_definition_that_is_refused_leaves_out_its_table_alone(pair_of: MakePair) -> None:
+    pair = pair_of(interval=0.1)
+    pair.begin("CREATE TABLE public.good (id int PRIMARY KEY, v text)")
+    pair.slave.execute("CREATE VIEW public.reads AS SELECT v FROM public.good")
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.good VALUES (1, 'a')")
+        pair.master.execute("ALTER TABLE public.good ALTER v TYPE varchar(30)")
+        pair.await_current()
+        assert "cannot alter type of a column used by a view" in pair.checkpoint.tables.explain(GOOD)
+        assert pair.state() is SlaveState.NORMAL
+
+
+def test_a_new_table_that_the_slave_refuses_is_left_out_alone(pair_of: MakePair) -> None:
+    pair = pair_of(interval=0.1)
+    pair.begin("CREATE TABLE public.good (id int PRIMARY KEY, v text)")
+    pair.slave.execute("CREATE VIEW public.bad AS SELECT 1 AS one")
+    with pair.apply():
+        pair.master.execute("CREATE TABLE public.bad (id int PRIMARY KEY, v text)")
+        pair.capture_table("bad")
+        pair.master.execute("INSERT INTO public.bad VALUES (1, 'a'); INSERT INTO public.good VALUES (1, 'a')")
+        pair.await_current()
+        assert pair.checkpoint.tables.state(BAD) is TableState.INCONSISTENT
+        pair.assert_equal([GOOD])
+        pair.slave.execute("DROP VIEW public.bad")
+        mend(pair)
 
 
 def test_by_default_a_conflict_stops_the_slave(pair_of: MakePair) -> None:

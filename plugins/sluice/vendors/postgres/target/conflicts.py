@@ -12,8 +12,8 @@ from sluice.vendors.postgres.errors import reason
 _NAMED = ("42P01", "42883", "42704", "42602", "42725", "3D000", "3F000")
 """No such table, function, type, role, database, schema: a value names one (regclass and its like)."""
 _REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0", *_NAMED)
-"""Classes of SQLSTATEs, and single ones, besides data (22) and constraints (23), with which a slave refuses rows: errors
-of its triggers and views, and limits, such as the size of an index's row."""
+"""Classes of SQLSTATEs, and single ones, besides data (22) and constraints (23), with which a slave refuses rows: among
+them errors of its triggers and views, and limits, such as the size of an index's row."""
 
 
 def refuses(error: psycopg.Error) -> bool:
