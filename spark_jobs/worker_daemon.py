@@ -19,6 +19,7 @@ IMPORTED = (
     "pandas",  # by Arrow, with the first value that a worker converts
     "pyarrow.compute",
     "sluice.apply.stage_task",
+    "spark_jobs.apply_task",
     "sluice.load.loader",
     "sluice.load.transfer.exporter",
     "sluice.load.transfer.importer",

@@ -80,6 +80,7 @@ TOGETHER = {
     "tests/scenarios/initial_files/test_spark_job.py": "one start of Spark",
     "tests/scenarios/initial_load/test_load_job.py": "one start of Spark",
     "tests/scenarios/initial_load/test_spark_page.py": "one start of Spark",
+    "tests/scenarios/detached_apply/test_apply_operator.py": "one start of Spark",
     "tests/scenarios/detached_apply/test_apply_query.py": "one start of Spark",
     "tests/scenarios/detached_apply/test_spark_executor.py": "one start of Spark",
     "tests/scenarios/feeds/test_change_source.py": "one start of Spark",

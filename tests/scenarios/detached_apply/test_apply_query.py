@@ -105,6 +105,7 @@ def test_windows_are_applied_by_a_query_that_others_find_and_end(query: Query) -
     assert any("epoch" in line for line in log) and query.redis.log_lines() == []
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_followed_by_another_one(query: Query) -> None:
     insert(query.rig, 1)
     query.rig.await_current()
@@ -131,6 +132,7 @@ def test_a_query_that_needs_a_person_ends_once_with_its_text(query: Query) -> No
     assert sum("ERROR" in line for line in query.redis.last_lines(1000)) == 1, "Spark runs the task once"
 
 
+@pytest.mark.long
 def test_a_frozen_worker_is_followed_by_another_query_and_fenced_when_it_wakes(query: Query) -> None:
     rig = query.rig
     insert(rig, 1)
@@ -153,6 +155,7 @@ def test_a_frozen_worker_is_followed_by_another_query_and_fenced_when_it_wakes(q
     assert rig.differences() == {} and rig.checkpoint.epoch == epoch + 1
 
 
+@pytest.mark.long
 def test_a_query_whose_session_ends_is_found_to_be_lost_and_its_lease_is_free(query: Query) -> None:
     insert(query.rig, 1)
     query.rig.await_current()
@@ -164,6 +167,7 @@ def test_a_query_whose_session_ends_is_found_to_be_lost_and_its_lease_is_free(qu
     assert "Spark" in said[0] and query.state.holder is None
 
 
+@pytest.mark.long
 def test_the_page_of_streaming_queries_names_the_pair_and_nothing_shows_a_password(
     query: Query, spark: SparkServer
 ) -> None:
@@ -186,6 +190,7 @@ def test_the_page_of_streaming_queries_names_the_pair_and_nothing_shows_a_passwo
         assert [place for place, text in read.items() if secret in text] == []
 
 
+@pytest.mark.long
 def test_executors_that_do_not_reach_something_say_what_and_why(query: Query) -> None:
     pair = query.rig.pair
     reached = ReachTask([("master", pair.master_info)], query.rig.redis_url, query.endpoint)

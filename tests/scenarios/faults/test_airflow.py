@@ -23,9 +23,12 @@ from devstack.process import ProcessId, await_true, descendants
 from devstack.stack import Stack
 from sluice import config
 from sluice.airflow import applies
+from sluice.airflow.applies import QueryJob
 from sluice.airflow.job import JobState
 from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
+from spark_jobs import apply_query
+from spark_jobs.endpoint import Endpoint
 from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Point
@@ -40,7 +43,9 @@ TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
 """How the process of a task is called; those that wait for one bear the executor's name."""
 SLOT = "audit"
 SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis", "spark")
-DRIVER = "the driver"
+DRIVER, FROZEN, SESSION = "the worker of the apply", "the worker of the apply, frozen", "the session of the apply"
+OF_SPARK = (DRIVER, FROZEN, SESSION, "spark")
+"""What strikes the apply itself: each twice."""
 AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
 prefix: DEMO_
@@ -66,6 +71,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     made = Stack(folder / "home", replications=replications)
     try:
         made.up()
+        monkeypatch.setenv("SLUICE_REDIS_URL", made.redis_url)
         with made.slaves["dr1"].connect() as admin:
             admin.execute("ALTER SYSTEM SET wal_level = logical")
         made.await_running("slave-dr1", after=made.kill("slave-dr1"))
@@ -155,8 +161,8 @@ def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
 
 
 def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
-    """Strikes everything once, in an order of the seed; waits for new changes after each."""
-    strikes = [*SERVICES, DRIVER, "task", "all of Airflow"]
+    """Strikes everything at least once, in an order of the seed; waits for new changes after each."""
+    strikes = [*SERVICES, *OF_SPARK, DRIVER, FROZEN, SESSION, "task", "all of Airflow"]
     chance.shuffle(strikes)
     for strike in strikes:
         await_arrival(applied, strike)
@@ -168,8 +174,12 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
             kill_task(stack)
         elif strike == "all of Airflow":
             freeze_airflow(stack, applied)
+        elif strike == FROZEN:
+            freeze_worker(stack, applied)
+        elif strike == SESSION:
+            end_session(stack)
         else:
-            kill_driver()
+            worker().send(signal.SIGKILL)
     await_arrival(applied, "the last strike")
 
 
@@ -179,8 +189,8 @@ def await_arrival(applied: Callable[[], object], before: str) -> None:
 
 
 def kill_task(stack: Stack) -> None:
-    """SIGKILL to the process of the task, which lives only while it launches a job: so the job is killed first."""
-    kill_driver()
+    """SIGKILL to the process of the task, which lives only while it starts a query: so the query is ended first."""
+    end_session(stack)
     found: list[ProcessId] = []
 
     def there() -> bool:
@@ -211,8 +221,31 @@ def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
         freezer.thaw_all()
 
 
-def kill_driver() -> None:
-    """SIGKILL to the Python worker of Spark in which the apply runs, or to the driver."""
+def freeze_worker(stack: Stack, applied: Callable[[], object]) -> None:
+    """SIGSTOP to the process of the apply: another one takes over, and fences it when it wakes."""
+    freezer = Freezer()
+    assert freezer.freeze("the worker", [worker()])
+    try:
+        await_arrival(applied, "another one takes over")
+    finally:
+        freezer.thaw_all()
+
+
+def end_session(stack: Stack) -> None:
+    """Ends the session of Spark that holds the apply, as its time-out would."""
+
+    def ended() -> bool:
+        job = applies.live("DEMO_", "dr1")
+        if not isinstance(job, QueryJob) or not job.record.query:
+            return False
+        apply_query.stop(Endpoint(stack.services.spark.server.url), apply_query.ids_of(job.record))
+        return True
+
+    assert await_true(ended, 300), "no query to end"
+
+
+def worker() -> ProcessId:
+    """The Python worker of Spark in which the apply runs, or the driver of a process."""
     found: list[ProcessId] = []
 
     def there() -> bool:
@@ -221,5 +254,5 @@ def kill_driver() -> None:
         found.extend([target] if target else [])
         return bool(found)
 
-    assert await_true(there, 300), "no driver to kill"
-    found[0].send(signal.SIGKILL)
+    assert await_true(there, 300), "no apply to strike"
+    return found[0]

@@ -1,0 +1,252 @@
+"""The task of cdc_apply and its trigger, with a real Spark, Redis and databases, without the rest of Airflow."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+
+from devstack.spark import SparkServer
+from sluice.airflow import applies, connections, job_operator, job_trigger, jobs
+from sluice.airflow.applies import QueryJob
+from sluice.airflow.apply_operator import ApplyOperator
+from sluice.airflow.job import Job
+from sluice.airflow.job_trigger import JobTrigger
+from sluice.airflow.query_trigger import QueryTrigger
+from sluice.errors import SluiceError
+from spark_jobs import apply_query
+from tests.airflow_connections import connect_airflow
+from tests.rig.rig import Rig
+from tests.waiting import awaited, until
+
+pytestmark = pytest.mark.long
+
+TABLES = "CREATE TABLE public.orders (id int PRIMARY KEY, note text)"
+
+
+class Store(dict[str, Any]):
+    """A task's state store."""
+
+    def set(self, key: str, value: Any, retention: Any = None) -> None:
+        self[key] = value
+
+
+class Airflow:
+    """What a task of cdc_apply needs of Airflow; runs are active while they are in `runs`."""
+
+    def __init__(self, rig: Rig, spark: SparkServer) -> None:
+        self.rig, self.spark = rig, spark
+        self.runs = {"run1"}
+        self.endpoint = {"remote": spark.server.url}
+        self.store = Store()
+        self._rows = 0
+
+    def context(self, run: str = "run1", try_number: int = 1, max_tries: int = 10) -> Any:
+        ti = SimpleNamespace(
+            dag_id="cdc_apply", run_id=run, task_id="apply", try_number=try_number, max_tries=max_tries,
+            xcom_push=lambda **_: None,
+        )  # fmt: skip
+        params = {"prefix": "demo_", "slave": "dr1"}
+        dag = SimpleNamespace(dag_id="cdc_apply")
+        return {"ti": ti, "run_id": run, "params": params, "task_state_store": self.store, "dag": dag}
+
+    def begin(self, **values: Any) -> JobTrigger:
+        """Runs the task until it defers, and returns its trigger."""
+        return self._deferred(lambda: task().execute(self.context(**values)))
+
+    def resume(self, event: dict[str, Any]) -> JobTrigger:
+        return self._deferred(lambda: task().resume(self.context(), event))
+
+    @staticmethod
+    def _deferred(work: Callable[[], object]) -> JobTrigger:
+        with pytest.raises(TaskDeferred) as raised:
+            work()
+        trigger = raised.value.trigger
+        assert isinstance(trigger, JobTrigger)
+        # As Airflow stores it.
+        path, values = trigger.serialize()
+        assert path.endswith(type(trigger).__name__)
+        return type(trigger)(**{**values, "earliest": 0.0})
+
+    def event(self, trigger: JobTrigger) -> dict[str, Any]:
+        """What the trigger fires, but for comparisons of definitions, after which another one watches."""
+        fired = self._fired(trigger)
+        while fired["next"] == "tell":
+            fired = self._fired(type(trigger)(**trigger.serialize()[1]))
+        return fired
+
+    @staticmethod
+    def _fired(trigger: JobTrigger) -> dict[str, Any]:
+
+        async def first() -> dict[str, Any]:
+            async for event in trigger.run():
+                return dict(event.payload)
+            raise AssertionError("the trigger ended without an event")
+
+        return asyncio.run(asyncio.wait_for(first(), 300))
+
+    def applies(self) -> None:
+        """Returns when a change of now is on the slave."""
+        self._rows += 1
+        self.rig.master.execute("INSERT INTO public.orders VALUES (%s, 'row')", [self._rows])
+        self.rig.await_current()
+        assert self.rig.differences() == {}
+
+
+def task() -> ApplyOperator:
+    return ApplyOperator(task_id="apply", prefix="demo_", slave="dr1")
+
+
+def query() -> QueryJob:
+    running = applies.live("DEMO_", "dr1")
+    assert isinstance(running, QueryJob), running
+    return running
+
+
+@pytest.fixture
+def airflow(
+    rig: Callable[..., Rig], spark: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Airflow]:
+    pair = rig(TABLES)
+    made = Airflow(pair, spark)
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICE_REDIS_URL", pair.redis_url)
+    connect_airflow(monkeypatch, "m", pair.master_info)
+    connect_airflow(monkeypatch, "s", pair.slave_info)
+    monkeypatch.setattr("sluice.airflow.connections.spark", lambda: made.endpoint)
+    monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id in made.runs)
+    monkeypatch.setattr(job_trigger, "BACK_SECONDS", 1.0)
+    yield made
+    made.endpoint = {"remote": spark.server.url}
+    for job in [applies.query("DEMO_", "dr1"), *jobs.all_jobs()]:
+        if job is not None:
+            applies.stop(job, "the test", "it is over")
+            with suppress(SluiceError):
+                applies.await_end(job, 60)
+
+
+def test_a_query_is_started_found_by_the_next_try_left_by_another_run_and_adopted_when_its_run_is_over(
+    airflow: Airflow,
+) -> None:
+    trigger = airflow.begin()
+    assert isinstance(trigger, QueryTrigger)
+    airflow.applies()
+    job = query()
+    assert airflow.store["job"] == job.id == trigger.job_id
+    assert airflow.store["query"] == f"{job.record.session} {job.record.query}"
+    assert airflow.begin(try_number=2).job_id == job.id
+    with pytest.raises(AirflowSkipException, match=f"already being applied by run run1 of cdc_apply, job {job.id}"):
+        task().execute(airflow.context("run2"))
+    airflow.runs.clear()
+    assert airflow.begin(run="run2").job_id == job.id
+    assert query().owner.run_id == "run2"
+    airflow.applies()
+
+
+def test_a_cleared_task_gets_another_query_after_the_end_of_the_first(airflow: Airflow) -> None:
+    first = airflow.begin().job_id
+    airflow.applies()
+    assert airflow.begin(try_number=2, max_tries=11).job_id != first
+    airflow.applies()
+
+
+def test_a_query_that_spark_has_forgotten_is_started_again(airflow: Airflow) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    job = query()
+    apply_query.stop(connections.endpoint(), apply_query.ids_of(job.record))
+    event = airflow.event(trigger)
+    assert event["next"] == "relaunch"
+    assert airflow.resume(event).job_id != job.id
+    airflow.applies()
+
+
+def test_while_spark_is_away_the_apply_is_a_process_and_goes_back_by_itself(airflow: Airflow) -> None:
+    airflow.endpoint = {"remote": "sc://localhost:1/;token=x"}
+    trigger = airflow.begin()
+    airflow.applies()
+    process = applies.live("DEMO_", "dr1")
+    assert isinstance(process, Job) and not isinstance(trigger, QueryTrigger)
+    assert "does not answer" in applies.of_pair("DEMO_", "dr1").state().instead
+    airflow.endpoint = {"remote": airflow.spark.server.url}
+    event = airflow.event(trigger)
+    assert event["next"] == "move" and "Spark is back" in event["why"]
+    assert isinstance(airflow.resume(event), QueryTrigger)
+    assert not process.runner.alive()
+    airflow.applies()
+    assert applies.of_pair("DEMO_", "dr1").state().instead == ""
+
+
+def test_a_configuration_that_changes_begins_another_query(airflow: Airflow) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    job = query()
+    file = airflow.rig.replication.source
+    file.write_text(file.read_text().replace("max_batch_changes: 1000000", "max_batch_changes: 999999"))
+    event = airflow.event(trigger)
+    assert event["next"] == "move" and "has changed" in event["why"]
+    assert airflow.resume(event).job_id != job.id
+    airflow.applies()
+
+
+def test_a_process_is_what_runs_where_the_file_says_so(airflow: Airflow) -> None:
+    file = airflow.rig.replication.source
+    file.write_text(file.read_text().replace("apply:", "apply:\n  runs_on: process"))
+    airflow.begin()
+    assert isinstance(applies.live("DEMO_", "dr1"), Job)
+    airflow.applies()
+
+
+def test_a_person_who_ends_the_task_ends_the_query(airflow: Airflow) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    job = query()
+    trigger._stop("its task was cleared or marked")
+    assert applies.live("DEMO_", "dr1") is None
+    assert job.result() is not None
+
+
+def test_a_start_that_dies_before_it_notes_the_query_finds_it_again(airflow: Airflow) -> None:
+    airflow.begin()
+    airflow.applies()
+    job = query()
+    job.noted.write(apply_query.with_ids(job.record, apply_query.QueryIds(job.record.session)))
+    trigger = airflow.begin(try_number=2)
+    assert trigger.job_id == job.id
+    assert trigger._runs() and apply_query.look(connections.endpoint(), apply_query.ids_of(query().record)) == (
+        "active",
+        "",
+    )
+
+
+def test_an_emptied_redis_does_not_end_the_query(airflow: Airflow) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    job = query()
+    airflow.rig.store.flushall()
+    until(lambda: trigger._runs() and applies.live("DEMO_", "dr1") is not None)
+    assert query().id == job.id
+    airflow.applies()
+
+
+def test_a_frozen_executor_is_replaced(airflow: Airflow) -> None:
+    trigger = airflow.begin()
+    airflow.applies()
+    begun = awaited(lambda: query().noted.state().begun)
+    os.kill(begun.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        airflow.resume(airflow.event(trigger))
+        airflow.applies()
+        print(f"applying again after {time.monotonic() - began:.1f} s")
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(begun.pid, signal.SIGCONT)
+    airflow.applies()
