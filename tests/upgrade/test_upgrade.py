@@ -1,6 +1,7 @@
 """What the oldest version left on a master and on a slave is taken over by this one."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,12 @@ import pytest
 
 from sluice.capture import resources
 from sluice.capture.reconcile import reconcile
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.connection import ConnectionInfo
+from sluice.model.location import Location, S3Access
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import schema_diff
 from sluice.vendors.postgres.source.resources import ResourcesOutdated
 from tests.rig.rig import Rig
 
@@ -70,16 +76,33 @@ def test_a_master_and_its_slaves_of_version_1_go_on_where_they_were(
     assert rig.differences() != {}
     with pytest.raises(ResourcesOutdated, match="install_resources"):
         reconcile(rig.master, rig.pair.prefix, "public", [])
+    with pytest.raises(ResourcesOutdated, match="install_resources"):  # what an apply does from time to time
+        schema_diff.check(rig.master, rig.pair.prefix, "public")
+    rig.capture()
     with rig.apply():
         rig.await_current()
-        assert rig.differences() == {}, "an apply of this version reads what version 1 captured"
+        assert rig.differences() == {}, "what version 1 had captured"
         change(rig, 200)
-        rig.capture()  # while changes come, and are applied
-        rig.await_current()
         rig.master.execute("ALTER TABLE public.account ADD since date DEFAULT '2026-01-01'")
         rig.master.execute("INSERT INTO public.account VALUES (999, 'new', 1, NULL)")
-        change(rig, 300)
         rig.await_current()
     assert rig.differences() == {}
     assert rig.checkpoint.epoch > 7, "the checkpoint is the one that was there"
     assert resources.install(rig.master, rig.pair.prefix, "public").files == ()
+
+
+def test_files_of_a_transfer_of_1_0_are_loaded(database: Callable[..., ConnectionInfo], tmp_path: Path) -> None:
+    info = database()
+    with connect(info, application="test", autocommit=True) as slave:
+        slave.execute((HERE / "slave_waiting_1_0.sql").read_bytes())
+    (kept,) = (HERE / "carried_1_0").iterdir()
+    shutil.copytree(kept, tmp_path / kept.name)
+    folder, update = transfer_steps.found_for(Location.parse(str(tmp_path / kept.name)), S3Access(), None, info, "dr1")
+    report = import_in_threads(update, folder, transfer_steps.examine(update, folder), 2)
+    assert (report.blocks, report.rows) == (4, 70)
+    with connect(info, application="test", autocommit=True) as slave:
+        account = slave.execute("SELECT * FROM public.account ORDER BY id").fetchall()
+        history = slave.execute("SELECT * FROM public.history ORDER BY account").fetchall()
+    assert account == [(number, f"o{number}", number) for number in range(1, 51)]
+    assert history == [(number, -number, "x\n]]>&<") for number in range(1, 21)]
+    assert transfer_steps.left_to_import(update) == 0

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from psycopg.errors import UndefinedFunction
+
 from sluice import sql_files
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
@@ -12,6 +14,7 @@ from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source.resources import require
 
 
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
@@ -19,12 +22,16 @@ def check(connection: Session, prefix: Prefix, schema: str) -> int:
 
     Returns how many. One transaction for each table, on a connection in autocommit, so that no table is locked while
     another one is waited for. A table that is locked, or that its owner keeps from being compared, is left out.
-    Raises psycopg's errors.
+    Raises `ResourcesOutdated`, psycopg's errors.
     """
     changed, alone, notes = (
         quoted(schema, prefix.lower + name) for name in ("structure_changed", "check_alone", "forget_notes")
     )
-    connection.execute(f"SELECT {notes}()".encode())
+    try:
+        connection.execute(f"SELECT {notes}()".encode())
+    except UndefinedFunction:
+        require(connection, prefix, schema)  # after an upgrade of Sluice it says what to run
+        raise
     tables = connection.execute(f"SELECT schemaname, tablename FROM {changed}()".encode()).fetchall()
     found = 0
     for table in tables:
