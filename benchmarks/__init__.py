@@ -2,7 +2,8 @@
 
 `arguments.py` lists the benches; each has a file of its name with `run(options) -> Report`. The nouns they share:
 `servers.py` (the databases), `ours.py` and `native.py` (the two sides of a comparison), `workload.py` (what happens
-on the master), `rounds.py` (the alternation), `cpu.py` and `memory.py` (what it costs), `report.py` (what is said).
+on the master), `rounds.py` (the alternation), `progress.py` (what is done now), `cpu.py` and `memory.py` (what it
+costs), `report.py` (what is said).
 """
 
 import argparse
@@ -12,8 +13,11 @@ def run(args: argparse.Namespace) -> int:
     """The subcommand; `args` as `arguments.add_arguments` defines them. Returns the exit status."""
     import importlib
 
+    from benchmarks import progress
     from benchmarks.report import show
 
     bench = importlib.import_module(f"benchmarks.{args.name}")
-    show(bench.run(args), args)
+    with progress.of(args.name):
+        report = bench.run(args)
+    show(report, args)
     return 0

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from benchmarks import machine
+from benchmarks import machine, progress
 from benchmarks.clients import HUNDREDS, TENS, Clients, finish
 from benchmarks.cpu import CpuWatch
 from benchmarks.native import Native
@@ -168,6 +168,8 @@ def _under_traffic(
     # A minute of each side and commit mode, in turns of a third or less.
     for number in range(args.rounds):
         for side, asynchronous in measures if number % 2 == 0 else reversed(measures):
+            commits = "asynchronous" if asynchronous else "synchronous"
+            progress.say(f"{traffic.rate:,} changes/s, {commits} commits, {side}, round {number + 1} of {args.rounds}")
             lags, cpu, achieved = _one(servers, sides[side], traffic, seconds / args.rounds, asynchronous)
             for share in (0.5, 0.95):
                 value = percentile(lags, share) or 0.0
@@ -247,7 +249,8 @@ def _idle(servers: Servers, side: Side, seconds: float, rounds: int) -> Figure:
     side.await_current()
     time.sleep(min(3.0, seconds))
     runs = []
-    for _ in range(rounds):
+    for number in range(rounds):
+        progress.say(f"idle, round {number + 1} of {rounds}")
         with CpuWatch(servers.roots, side.roots) as watch:
             begun = time.perf_counter()
             time.sleep(seconds / rounds)

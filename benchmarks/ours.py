@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import redis
 
-from benchmarks import cpu
+from benchmarks import cpu, progress
 from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
 from devstack.home import REPOSITORY
@@ -121,6 +121,7 @@ class Ours(Side):
         return CheckpointStore(slave, PREFIX, DEFAULT_SCHEMA, SLAVE)
 
     def start(self) -> None:
+        progress.say("starts the apply")
         """Returns when the apply applies, in normal mode."""
         task = {
             "prefix": str(PREFIX),

@@ -1,8 +1,8 @@
 """Both sides in turn: what a machine does meanwhile, and how warm it is, meets both alike."""
 
-import sys
 from collections.abc import Callable, Mapping
 
+from benchmarks import progress
 from benchmarks.report import Run
 
 Measure = Callable[[], Run]
@@ -14,9 +14,10 @@ def alternate(name: str, sides: Mapping[str, Measure], rounds: int, warm_up: int
     for number in range(-warm_up, rounds):
         order = list(sides.items())
         for side, measure in order if number % 2 == 0 else reversed(order):
+            kind = "warm-up" if number < 0 else f"run {number + 1} of {rounds}"
+            progress.say(f"{name}, {kind}, {side}")
             run = measure()
-            kind = "warm-up" if number < 0 else f"run {number + 1}"
-            print(f"{name}, {kind}, {side}: {run.value:,.4g} in {run.seconds:.3f} s", file=sys.stderr, flush=True)
+            progress.say(f"{name}, {kind}, {side}: {run.value:,.4g} in {run.seconds:.3f} s")
             if number >= 0:
                 runs[side].append(run)
     return runs

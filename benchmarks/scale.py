@@ -8,13 +8,12 @@ Each figure tells the most memory that driver, JVM and Python workers had togeth
 """
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks import machine
+from benchmarks import machine, progress
 from benchmarks.drain import drain
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
@@ -174,7 +173,7 @@ def _runs(servers: Servers, ours: Ours, work: Work, args: argparse.Namespace) ->
     for number in range(-args.warm_up, args.rounds):
         run = drain(servers, ours, work)
         peak = f"{run.detail['peak_bytes'] / 1e6:,.0f} MB"
-        print(f"scale, {work.title}: {run.value:,.4g} changes/s in {run.seconds:.3f} s, {peak}", file=sys.stderr)
+        progress.say(f"{work.title}: {run.value:,.4g} changes/s in {run.seconds:.3f} s, {peak}")
         if number >= 0:
             runs.append(run)
     return runs

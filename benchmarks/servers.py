@@ -11,6 +11,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from benchmarks import progress
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.redis import RedisServer
@@ -58,6 +59,7 @@ class Servers(AbstractContextManager["Servers"]):
         self._spark: dict[str, ConnectServer] = {}
 
     def __enter__(self) -> "Servers":
+        progress.say("starts the databases")
         try:
             self.redis.start(die_with_parent=True)
             for place, uri in self._foreign.items():

@@ -1,27 +1,31 @@
-"""The system account that runs PostgreSQL when the caller is root: PostgreSQL refuses to run as root."""
+"""The account that runs PostgreSQL and MariaDB when the caller is root: PostgreSQL refuses to run as root.
+
+It is `nobody`, which every Linux has: nothing is created on the machine. It owns only the servers' data folders.
+"""
 
 import functools
 import os
 import pwd
 import stat
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from devstack.home import SYSTEM
-from devstack.machine import ACCOUNT, ensure_account
 from sluice.errors import Terminal
+
+ACCOUNT = "nobody"
 
 
 class NoServiceAccount(Terminal):
-    """The caller is root, and the account that would run PostgreSQL does not exist."""
+    """The caller is root, and no other account can run PostgreSQL."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(
-            f"PostgreSQL refuses to run as root, and there is no account '{ACCOUNT}' to run it."
-            f" Make it: useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {ACCOUNT}"
-            " (./sluice setup --yes makes it, and installs the rest). Or run as an ordinary user."
+            f"PostgreSQL refuses to run as root, and the account '{ACCOUNT}' cannot run it: {reason}."
+            " Run this command as an ordinary user."
         )
 
 
@@ -53,6 +57,12 @@ class Account:
     def own(self, path: Path) -> None:
         os.chown(path, self.uid, self.gid)
 
+    def take_over(self, folder: Path) -> None:
+        """Makes everything in the folder its own, if another account of earlier servers owns it."""
+        if folder.exists() and folder.stat().st_uid != self.uid:
+            for path in (*folder.rglob("*"), folder):
+                os.lchown(path, self.uid, self.gid)
+
 
 @functools.cache
 def service_account() -> Account | None:
@@ -62,19 +72,17 @@ def service_account() -> Account | None:
     """
     if os.geteuid() != 0:
         return None
-    ensure_account()
-    account = _find(ACCOUNT)
-    if account is None:
-        raise NoServiceAccount()
-    return account
-
-
-def _find(name: str) -> Account | None:
     try:
-        entry = pwd.getpwnam(name)
+        entry = pwd.getpwnam(ACCOUNT)
     except KeyError:
-        return None
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+        raise NoServiceAccount("this system has none of that name") from None
+    account = Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    try:
+        subprocess.run(["true"], check=True, **account.popen)
+    except (OSError, subprocess.SubprocessError) as error:
+        # Root of a container whose user namespace has no other id, or without the capability.
+        raise NoServiceAccount(f"root may not become it here ({error})") from error
+    return account
 
 
 def closed_folder(path: Path, account: Account) -> Path | None:

@@ -7,14 +7,13 @@ what it needs when it runs.
 import argparse
 import importlib
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Sequence
 
-from devstack.machine import NEEDS_JAVA, ensure_chromium, ensure_h2, ensure_java
+from devstack import machine
 from devstack.postgres_releases import NEWEST, RELEASES
 from sluice.cli.arguments import STATUS as OF_REPLICATIONS
-from sluice.cli.command import add_subcommands, guarded, later
+from sluice.cli.command import OF_YES, accept_yes, add_subcommands, common_options, guarded, later, with_words
 
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
@@ -24,9 +23,12 @@ Sluice replicates tables from one master database to many slaves.
   ./sluice add SHOP --master postgresql://… --slave dr1=postgresql://… --start
 """
 
-SETUP = "Installs the packages of requirements.lock into .venv. Every other subcommand does so if that was not done."
-EPILOG = """\
---yes before the subcommand: root agrees that packages (Java, npm) and an account are installed.
+SETUP = """\
+Installs the packages of requirements.lock into .venv, and Java for root on Debian and Ubuntu. Every other subcommand
+does so if that was not done.
+"""
+EPILOG = f"""\
+{OF_YES}
 All state is in one folder: the one that the environment variable SLUICE_HOME names, else .sluice/ of this checkout
 (for root, if others may not enter the checkout: /var/lib/sluice).
 Each subcommand has its own --help.
@@ -61,22 +63,19 @@ _BESIDE_THE_SERVERS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["test"] and given[1:2] not in (["-h"], ["--help"]):
+    given = with_words(sys.argv[1:] if arguments is None else arguments)
+    to_test = [argument for argument in given if argument != "--yes"]
+    if to_test[:1] == ["test"] and to_test[1:2] not in (["-h"], ["--help"]):
         # The other arguments are pytest's; argparse would refuse its options.
-        args = argparse.Namespace(command="test", run=later("devstack.testing", "run"), arguments=given[1:])
+        args = argparse.Namespace(command="test", run=later("devstack.testing", "run"), arguments=to_test[1:])
     else:
         args = parser().parse_args(given)
     return guarded(args, prepare)
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """Installs what the subcommand needs of the machine. Raises `JavaMissing`."""
-    if args.command in NEEDS_JAVA:
-        os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
-    if args.command == "test":
-        ensure_chromium()
-        ensure_h2()
+    """Installs what the subcommand needs of the machine. Raises the errors of `machine.prepare`."""
+    machine.prepare(args.command)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,10 +83,10 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="./sluice", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    common_options(top)
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", dest="command", required=True)
 
-    setup = _command(commands, "setup", "install the packages only", SETUP, "setup")
-    setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
+    _command(commands, "setup", "install the packages and Java only", SETUP, "setup")
     _delegated(commands, "demo", "devstack.demo", "replicate a master under traffic, and compare")
     _delegated(commands, "test", "devstack.testing", "run the tests")
     _delegated(commands, "soak", "devstack.soak", "test with random faults for as long as you like")
@@ -105,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="show passwords even if the output is no terminal, and the URLs of databases and Redis",
     )
+    accept_yes(commands)
     return top
 
 

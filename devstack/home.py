@@ -19,6 +19,7 @@ To start afresh, stop everything and remove the folder.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -44,6 +45,13 @@ class HomeUnusable(Terminal):
         super().__init__(
             f"The state folder {path} cannot be used: {reason}. Make it usable, or choose another with SLUICE_HOME."
         )
+
+
+def kept(name: str) -> Path:
+    """The folder of downloads of that name: in the checkout, or in the state folder if the checkout cannot be
+    written."""
+    beside = REPOSITORY / name
+    return beside if os.access(beside if beside.exists() else REPOSITORY, os.W_OK) else Home().root / name
 
 
 def default_root(repository: Path, user: int) -> Path:
@@ -102,9 +110,16 @@ class Home:
         new.symlink_to(folder)
         new.replace(self.configuration)
 
+    def require_writable(self) -> None:
+        """Raises `HomeUnusable` when the folder cannot be made, or not be written. It makes none."""
+        existing = self._existing()
+        if not os.access(existing, os.W_OK | os.X_OK):
+            number = errno.EROFS if os.statvfs(existing).f_flag & os.ST_RDONLY else errno.EACCES
+            raise HomeUnusable(self.root, self._explain(OSError(number, os.strerror(number))))
+
     def require_space(self) -> None:
         """Raises `HomeUnusable` when the disk is too full to start."""
-        free = shutil.disk_usage(self.root).free
+        free = shutil.disk_usage(self._existing()).free
         if free < FREE_BYTES:
             raise HomeUnusable(self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed")
 
@@ -126,10 +141,14 @@ class Home:
                 file.flush()
             yield
 
+    def _existing(self) -> Path:
+        """The folder, or the nearest one above it that exists."""
+        return next(path for path in (self.root, *self.root.parents) if path.exists())
+
     def _explain(self, error: OSError) -> str:
         reason = error.strerror or str(error)
-        existing = next((path for path in (self.root, *self.root.parents) if path.exists()), None)
-        if isinstance(error, PermissionError) and existing is not None:
+        existing = self._existing()
+        if isinstance(error, PermissionError):
             status = existing.stat()
             mode = stat.filemode(status.st_mode)
             reason += f" ({existing} is {mode} of user {status.st_uid}, you are user {os.geteuid()})"

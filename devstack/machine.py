@@ -1,29 +1,41 @@
-"""Programs and accounts of the machine: Java for Spark, an account for PostgreSQL under root, Chromium and H2 for
-tests.
+"""What subcommands need of the machine: what cannot be had is said before anything is installed.
 
-It uses the standard library only, because it runs before the packages are imported.
+Root gets missing programs installed (Java for Spark; Chromium and H2 for tests), others are told the command.
+`python -m devstack.machine SUBCOMMAND` does this before the packages are installed, so this module and those that it
+imports use the standard library only.
 """
 
 import os
-import pwd
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from sluice.cli.bootstrap import agreed, apt_install
-from sluice.errors import Terminal
+from devstack.account import require_enterable, service_account
+from devstack.home import FREE_BYTES, Home
+from sluice.cli.bootstrap import apt_install
+from sluice.errors import SluiceError, Terminal
 
-NEEDS_JAVA = frozenset({"setup", "demo", "test", "bench", "soak", "up"})
+ON_STATE = frozenset({"demo", "up"})
+"""Subcommands that start servers in the state folder."""
+STARTING = frozenset({"test", "bench", "soak"}) | ON_STATE
+"""Subcommands that start servers."""
+NEEDS_JAVA = STARTING | {"setup"}
 """Subcommands that start Spark or prepare for it."""
 H2, H2_PACKAGE = Path("/usr/share/java/h2.jar"), "libh2-java"
 """A database in Java. Its Oracle mode runs simple statements of Oracle."""
+OWN_MEMORY = "SLUICE_OWN_MEMORY"
+"""Environment variable of a command that runs with a /dev/shm of its own."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """Names of the program."""
-ACCOUNT = "sluice-postgres"
-"""The system account that runs PostgreSQL for root."""
+
+
+class NotHere(Terminal):
+    """The machine cannot run the servers at all."""
 
 
 class JavaMissing(Terminal):
@@ -33,29 +45,94 @@ class JavaMissing(Terminal):
         super().__init__(f"Spark needs Java 17 or later, and there is none. {remedy}")
 
 
+def prepare(command: str) -> None:
+    """Installs what the subcommand needs of the machine, and sets JAVA_HOME. Raises `NotHere`, `JavaMissing`,
+    `NoServiceAccount`, `NotEnterable`, `HomeUnusable`.
+    """
+    if command in STARTING:
+        mount_shared_memory()
+        require_servers(on_state=command in ON_STATE)
+    if command in NEEDS_JAVA:
+        os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
+    if command == "test":
+        ensure_chromium()
+        ensure_h2()
+
+
+def require_servers(*, on_state: bool) -> None:
+    """Raises what is known to keep servers from running here: `NotHere`, `NoServiceAccount`; for those in the state
+    folder (`on_state`) also `NotEnterable`, `HomeUnusable`.
+    """
+    system, processor = platform.system(), platform.machine()
+    if system != "Linux" or processor not in ("x86_64", "aarch64"):
+        raise NotHere(
+            f"The servers of ./sluice run on Linux on x86_64 or aarch64, and this is {system} on {processor}. Use such"
+            " a machine, or a container of it. `./sluice add` and the like work everywhere, with an Airflow of yours."
+        )
+    if not has_semaphores():
+        raise NotHere(
+            "Airflow needs POSIX semaphores, and /dev/shm is missing or cannot be written."
+            " Mount it: sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm"
+        )
+    account = service_account()
+    if on_state:
+        home = Home()
+        require_enterable(home.root, account)
+        home.require_writable()
+        home.require_space()
+    elif (free := shutil.disk_usage(tempfile.gettempdir()).free) < FREE_BYTES:
+        raise NotHere(
+            f"{free >> 20} MB are free in {tempfile.gettempdir()}, where the servers of tests and benchmarks keep their"
+            f" data; {FREE_BYTES >> 20} MB are needed. Free some, or name another folder: TMPDIR=/path ./sluice …"
+        )
+
+
+def mount_shared_memory() -> None:
+    """Starts this command again with a /dev/shm of its own, if root has none that can be written: the machine's stays
+    as it is. Returns if that is not needed, or not possible."""
+    if has_semaphores() or os.geteuid() != 0 or OWN_MEMORY in os.environ or not shutil.which("unshare"):
+        return
+    print("sluice: /dev/shm cannot be written here: the servers get one of their own", file=sys.stderr, flush=True)
+    os.environ[OWN_MEMORY] = "1"
+    script = 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm; exec "$@"'
+    os.execvp("unshare", ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, *sys.orig_argv[1:]])
+
+
+def has_semaphores() -> bool:
+    """Whether processes can share semaphores, which the C library keeps in /dev/shm."""
+    import multiprocessing
+
+    try:
+        multiprocessing.Lock()
+    except OSError:
+        return False
+    return True
+
+
 def find_chromium() -> str | None:
     """Returns the path of Chromium or Chrome, or None."""
     return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
 def ensure_chromium() -> None:
-    """Offers root on Debian and Ubuntu to install Chromium. Without it only tests of pages fail."""
-    if find_chromium() is None and not (apt_install(CHROMIUM[:2]) and find_chromium()):
+    """Installs Chromium for root on Debian and Ubuntu. Without it only tests of pages fail."""
+    if find_chromium() is None and not (apt_install(CHROMIUM[:2], "tests look at pages with it") and find_chromium()):
         remedy = "Install it (on Debian: sudo apt-get install chromium)."
         print(f"sluice: there is no Chromium: the tests in tests/browser will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_h2() -> None:
-    """Offers root on Debian and Ubuntu to install H2. Without it only tests on H2 fail."""
-    if not H2.exists() and not (apt_install([H2_PACKAGE]) and H2.exists()):
+    """Installs H2 for root on Debian and Ubuntu. Without it only tests on H2 fail."""
+    if not H2.exists() and not (apt_install([H2_PACKAGE], "tests run Oracle's statements on it") and H2.exists()):
         remedy = f"Install it (on Debian: sudo apt-get install {H2_PACKAGE})."
         print(f"sluice: there is no {H2}: tests of Oracle's statements will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:
-    """Returns the home of Java 17 or later. Offers root on Debian and Ubuntu to install it. Raises `JavaMissing`."""
+    """Returns the home of Java 17 or later. Installs it for root on Debian and Ubuntu. Raises `JavaMissing`."""
     home = find_java(environment)
-    if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
+    releases = ["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]
+    if home is None and apt_install(releases, "Spark needs Java"):
         home = find_java(environment)
     if home is None:
         raise JavaMissing(java_remedy())
@@ -70,8 +147,6 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
     if on_path := shutil.which("java", path=environment.get("PATH", os.defpath)):
         candidates.append(Path(on_path))
     candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
-    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
-    candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]
     for java in candidates:
         if os.access(java, os.X_OK):
             version, home = ask_java(java)
@@ -94,9 +169,7 @@ def ask_java(java: Path) -> tuple[int, Path | None]:
 
 def java_remedy() -> str:
     """Returns how to install Java here, with a command if one is known."""
-    if sys.platform == "darwin":
-        command = "brew install openjdk@21"
-    elif shutil.which("apt-get"):
+    if shutil.which("apt-get"):
         command = "sudo apt-get install default-jre-headless"
     elif shutil.which("dnf"):
         command = "sudo dnf install java-21-openjdk-headless"
@@ -109,20 +182,15 @@ def java_remedy() -> str:
     return f"Install it with `{command}`, or set JAVA_HOME to one."
 
 
-def ensure_account() -> None:
-    """Offers root to make the account that runs PostgreSQL. Other users need none."""
-    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
-    if os.geteuid() != 0 or useradd is None or _has_account():
-        return
-    command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
-    if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
-        # Of two callers at once, one fails and then finds the account.
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-
-
-def _has_account() -> bool:
+def main() -> int:
+    """Prepares the machine for the subcommand that is the only argument. Returns 1 if that is impossible."""
     try:
-        pwd.getpwnam(ACCOUNT)
-    except KeyError:
-        return False
-    return True
+        prepare(sys.argv[1])
+    except SluiceError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

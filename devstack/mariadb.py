@@ -43,9 +43,9 @@ def program(name: str) -> Path:
 
 
 def ensure_installed() -> None:
-    """Offers root on Debian and Ubuntu to install the package. Raises `MariaDBMissing`."""
+    """Installs the package for root on Debian and Ubuntu. Raises `MariaDBMissing`."""
     if shutil.which("mariadbd", path=FOLDERS) is None:
-        apt_install([PACKAGE])
+        apt_install([PACKAGE], "a MariaDB server was asked for")
     program("mariadbd")
 
 
@@ -127,6 +127,8 @@ class MariaDBServer(Server):
         program("mariadbd")
         if not self.is_running():
             self.pid_file.unlink(missing_ok=True)
+            if account:
+                account.take_over(self.data)
         self.require_port()
         if not (self.data / "mysql").exists() or self._unfinished.exists():
             self._install()

@@ -21,7 +21,7 @@ class ArchiveMissing(Terminal):
 def fetch(package: str, version: str, sha512: str, work: Path) -> Path:
     """Fetches the archive into the folder `work`. `sha512` is in base64, as npm states it. Raises `ArchiveMissing`."""
     npm = shutil.which("npm")
-    if npm is None and apt_install(["npm"]):
+    if npm is None and apt_install(["npm"], "it fetches archives whose checksums are known here"):
         npm = shutil.which("npm")
     if npm is None:
         raise ArchiveMissing("npm, which fetches them, is missing", f"Install it. {npm_remedy()}")

@@ -141,6 +141,8 @@ class PostgresServer(Server):
             await_true(lambda: not processes_in(self.data), 10.0)
             # PostgreSQL refuses to start when another process has the pid in this file.
             self.pid_file.unlink(missing_ok=True)
+            if account:
+                account.take_over(self.data)
         self.require_port()
         if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
             self._initdb(account)

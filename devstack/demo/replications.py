@@ -1,11 +1,10 @@
-"""The demo's configuration: `include/replications/DEMO.yaml` with a line for each of its slaves."""
+"""The demo's configuration: `DEMO.yaml` of this folder with a line for each of its slaves."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
-from devstack.home import REPOSITORY
 from devstack.services import MARIADB
 
 OF_VENDOR: dict[str, dict[str, object]] = {
@@ -13,8 +12,8 @@ OF_VENDOR: dict[str, dict[str, object]] = {
     MARIADB: {"vendor": "mysql", "lossy_columns": "*.*.*"},
 }
 """Additional settings in a slave's line, by the slave's name."""
-SOURCE = REPOSITORY / "include" / "replications" / "DEMO.yaml"
-HEADER = "# Each ./sluice demo writes this file from include/replications/DEMO.yaml.\n"
+SOURCE = Path(__file__).with_name("DEMO.yaml")
+HEADER = "# Each ./sluice demo writes this file from devstack/demo/DEMO.yaml.\n"
 
 
 def write(folder: Path, slaves: Iterable[str]) -> Path:

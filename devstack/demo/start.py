@@ -40,13 +40,12 @@ def start(
     stack: Stack,
     first: str,
     scale: int,
-    made: Callable[[], None],
     say: Callable[[str], None],
     enter: Callable[[str], None],
 ) -> None:
     """Starts everything, the server of the `first` slave included, and returns when all runs.
 
-    It calls `made` when master and slave are ready, and `enter` with the name of each stage. Raises the errors of
+    It calls `enter` with the name of each stage. Raises the errors of
     `Stack.up`, `PgbenchFailed`, and the errors of psycopg and PyMySQL, after stopping everything.
     """
     with ThreadPoolExecutor(2) as pool:
@@ -54,7 +53,6 @@ def start(
         try:
             _make_databases(stack, first, scale, up, pool, enter)
             say(f"the master has its tables: pgbench's in scale {scale}, and the writer's")
-            made()
             while not up.done():
                 missing = [entry.name for entry in stack.status().services if entry.state is not State.RUNNING]
                 enter("waiting for " + (", ".join(missing) or "Airflow"))

@@ -6,20 +6,19 @@ import tempfile
 from pathlib import Path
 
 from devstack import npm_archive
-from tests.airflow_home import ROOT
-
-CACHE = ROOT / ".npm"
+from devstack.home import kept
 
 
 def unpacked(package: str, version: str, sha512: str) -> Path:
     """The package's folder."""
-    kept = CACHE / f"{package.replace('/', '-')}-{version}"
-    CACHE.mkdir(exist_ok=True)
-    with open(CACHE / "lock", "a") as lock:
+    cache = kept(".npm")
+    folder = cache / f"{package.replace('/', '-')}-{version}"
+    cache.mkdir(exist_ok=True)
+    with open(cache / "lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                with tarfile.open(npm_archive.fetch(package, version, sha512, Path(folder))) as content:
-                    content.extractall(folder, filter="data")
-                Path(folder, "package").rename(kept)
-    return kept
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cache) as work:
+                with tarfile.open(npm_archive.fetch(package, version, sha512, Path(work))) as content:
+                    content.extractall(work, filter="data")
+                Path(work, "package").rename(folder)
+    return folder

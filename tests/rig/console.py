@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice.cli.console import Console, Unanswered
+from sluice.cli.console import Console, Unanswered, script
 
 
 @dataclass
@@ -36,9 +36,9 @@ class Told(Console):
     def confirm(self, question: str, option: str = "--yes") -> bool:
         return self.agrees
 
-    def script(self, title: str, statements: Sequence[str]) -> None:
-        self.statements += statements
-        self.say("\n".join([title, *(f"{statement};" for statement in statements)]))
+    def script(self, title: str, statements: Sequence[tuple[str, str]]) -> None:
+        self.statements += [statement for statement, _ in statements]
+        self.say("\n".join(script(title, statements)))
 
     @property
     def text(self) -> str:

@@ -23,6 +23,7 @@ from devstack.account import new_folder
 from devstack.blueprint import REPLICATIONS
 from devstack.commands import configuration, pairs, places
 from devstack.connections import Connections
+from devstack.demo import replications as demo_replications
 from devstack.home import Home, HomeUnusable
 from devstack.ports import PortInUse, free_port
 from devstack.process import await_true
@@ -270,10 +271,12 @@ def test_the_files_of_a_stack_are_closed_to_other_accounts(stack: Stack) -> None
 
 
 def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> None:
+    assert pairs(stack) == ["no replication is configured: ./sluice add makes one"], "nobody ran the demo"
+    demo_replications.write(stack.home.replications, ["dr1"])
     place = stack.connection("master").place
     assert pairs(stack) == [
         f"DEMO_ from demo_master ({place}): nothing is installed on the master yet",
-        "DEMO_ → dr1: UNCONFIGURED: no initial update yet",
+        "DEMO_ → dr1: not loaded yet. Load it: ./sluice act initiate DEMO_ dr1",
     ]
     with connect(stack.slaves["dr1"].info("demo", ROLE), application="test", autocommit=True) as slave:
         store = CheckpointStore(slave, Prefix("DEMO_"), "sluice", "dr1")
@@ -311,21 +314,21 @@ def test_a_folder_of_replications_takes_effect_at_once_and_ignored_files_are_nam
     told = "\n".join(configuration(made))
     assert str(own) in told
     # A demo's own file, and one of the same name that it makes void.
-    (shared / "replications" / "DEMO.yaml").write_text((REPLICATIONS / "DEMO.yaml").read_text())
+    demo_replications.write(shared / "replications", ["dr1"])
     (own / "DEMO.yaml").write_text("prefix: OTHER_\n")
     assert f"{own}/DEMO.yaml does not count: {shared}/replications/DEMO.yaml has its name" in "\n".join(
         configuration(made)
     )
     said = "\n".join(pairs(made))
     assert "SHOP_ from Airflow has no connection 'shop_master'" in said, "one that is unknown hinders no other"
-    assert "SHOP_ → dr1: UNCONFIGURED" in said and "DEMO_ → dr1: UNCONFIGURED" in said and "OTHER_" not in said
+    assert "SHOP_ → dr1: not loaded yet" in said and "DEMO_ → dr1: not loaded yet" in said and "OTHER_" not in said
     shutil.rmtree(own)
-    (shared / "replications" / "DEMO.yaml").unlink()
     Stack(shared, replications=REPLICATIONS).up()
 
 
 def test_a_database_that_is_down_costs_the_status_of_the_others_nothing(stack: Stack, shared: Path) -> None:
     port = free_port()
+    demo_replications.write(stack.home.replications, ["dr1"])
     connections = Connections(stack)
     down = dataclasses.replace(stack.connection("dr1"), port=port)
     found = config.survey(*stack.replications)

@@ -149,6 +149,13 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
     ):
         assert part in console.text, console.text
     assert "PASSWORD" not in console.text
+    lines = console.text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith(("GRANT", "ALTER", "CREATE")):
+            above = next(one for one in reversed(lines[:number]) if one.startswith("--"))
+            assert above.endswith(":"), f"{line} has no reason"
+    role = lines.index(f"CREATE ROLE {quoted(shop.account)} LOGIN;")
+    assert lines[role + 1].startswith("-- Then you give it a password") and "-- \\password " in lines[role + 2]
 
 
 def test_the_printed_statements_are_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def pgbouncer() -> str:
     """The path of the program, which root gets installed."""
     folders = "/usr/sbin:/usr/bin:/usr/local/bin"
     path = shutil.which("pgbouncer", path=folders) or (
-        apt_install(["pgbouncer"]) and shutil.which("pgbouncer", path=folders)
+        apt_install(["pgbouncer"], "tests connect through it") and shutil.which("pgbouncer", path=folders)
     )
     assert path, "There is no PgBouncer. Install it (on Debian: sudo apt-get install pgbouncer)."
     return path

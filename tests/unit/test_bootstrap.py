@@ -1,7 +1,5 @@
 """From a bare Python to the running command: what `./sluice` does before any subcommand."""
 
-import argparse
-import io
 import os
 import shutil
 import subprocess
@@ -14,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from devstack import cli, machine, testing
+from devstack import account, cli, testing
 from devstack.testing import environment
+from sluice import __version__
 from sluice.cli import bootstrap, command
+from sluice.cli.console import Console, Unanswered
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,10 +86,23 @@ def test_the_first_run_installs_and_the_next_one_only_runs(checkout: Path) -> No
     venv = str(checkout / ".venv")
     path = f"{checkout}{os.pathsep}{checkout / 'plugins'}"
     assert first.stdout == f"ran|['status', '--json']|{venv}|{path}|{os.environ.get('JAVA_HOME')}\n"
-    assert "installing the packages" in first.stderr
+    assert "packages into" in first.stderr
     second = sluice(checkout, "status")
     assert second.stdout.startswith("ran|['status']|")
     assert second.stderr == ""
+
+
+def test_a_long_installation_says_how_far_it_is(checkout: Path, tmp_path: Path) -> None:
+    tool = (tmp_path / "tools" / "uv").read_text()
+    site = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    waits = f'case $1 in pip) for n in 1 2 3 4; do mkdir -p "{site}/p$n.dist-info"; sleep 0.3; done;; esac'
+    fake(tmp_path / "tools", "uv", f"{tool}\n{waits}")
+    file = checkout / "plugins" / "sluice" / "cli" / "bootstrap.py"
+    file.write_text(file.read_text().replace("PROGRESS_SECONDS = 5.0", "PROGRESS_SECONDS = 0.1"))
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("".join(f"package{number}==1.0\n" for number in range(9)))
+    said = sluice(checkout, "status").stderr
+    assert "installing 10 packages into" in said and "3 of 10 packages are installed" in said, said
 
 
 def test_it_runs_through_a_link_and_from_anywhere(checkout: Path, tmp_path: Path) -> None:
@@ -167,20 +180,6 @@ def test_the_tests_keep_their_data_in_memory_where_it_has_room(monkeypatch: pyte
     assert testing.temporary_folder(tmp_path, needed=2**60) == elsewhere
 
 
-def test_commands_that_start_spark_get_a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
-    given: list[tuple[str, str]] = []
-    monkeypatch.setattr(cli, "ensure_java", lambda environment: tmp_path / "a java")
-
-    def ran(args: argparse.Namespace) -> int:
-        given.append((args.command, os.environ["JAVA_HOME"]))
-        return 0
-
-    for name in ("setup", "demo", "test", "bench", "soak", "up"):
-        assert command.guarded(argparse.Namespace(command=name, run=ran), cli.prepare) == 0
-        assert given.pop() == (name, str(tmp_path / "a java"))
-
-
 def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
     assert sluice(checkout, "setup").returncode == 0
     venv = checkout / ".venv"
@@ -198,7 +197,7 @@ def test_a_changed_lock_is_installed_over_what_is_there(checkout: Path) -> None:
     (checkout / ".venv" / "running").touch()
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
-    assert "installing the packages" in sluice(checkout, "setup").stderr
+    assert "packages into" in sluice(checkout, "setup").stderr
     assert (checkout / ".venv" / "running").exists(), "servers may run from it"
     assert sluice(checkout, "setup").stderr == ""
 
@@ -227,7 +226,7 @@ def test_two_at_once_install_once(checkout: Path) -> None:
     for thread in threads:
         thread.join()
     assert [run.returncode for run in runs] == [0, 0, 0]
-    assert sum("installing the packages" in run.stderr for run in runs) == 1
+    assert sum("packages into" in run.stderr for run in runs) == 1
 
 
 def test_an_installer_that_outlives_its_killed_parent_keeps_the_next_one_waiting(
@@ -294,126 +293,103 @@ def test_without_any_python_it_says_what_to_install(checkout: Path, tmp_path: Pa
     assert "no Python from 3.11 to 3.14 on PATH. Install one" in run.stderr
 
 
-def test_java_home_comes_before_the_path_and_an_old_java_counts_as_none(tmp_path: Path) -> None:
-    new, newer, old = (fake_java(tmp_path / version, version) for version in ("17", "21", "1.8"))
-    path = {"PATH": f"{newer / 'bin'}"}
-    assert machine.find_java({"JAVA_HOME": str(new), **path}) == new
-    assert machine.find_java({"JAVA_HOME": str(old), **path}) == newer
-    assert machine.find_java({"JAVA_HOME": str(tmp_path / "none"), **path}) == newer
-    assert machine.ask_java(old / "bin" / "java") == (8, old)
+def test_a_machine_that_is_unfit_gets_no_packages(checkout: Path) -> None:
+    text = "import sys; print('sluice: it cannot', sys.argv[1:], file=sys.stderr); sys.exit(1)"
+    (checkout / "devstack" / "machine.py").write_text(text)
+    run = sluice(checkout, "demo", "--once")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "sluice: it cannot ['demo']\nsluice: nothing was installed\n"
+    assert not (checkout / ".venv").exists()
 
 
-def test_a_program_that_only_looks_like_java_is_skipped(tmp_path: Path) -> None:
-    broken = fake(tmp_path, "java", "echo 'Unable to locate a Java Runtime' >&2; exit 1")
-    assert machine.ask_java(broken) == (0, None)
+def test_a_disk_without_room_for_the_packages_gets_none(checkout: Path) -> None:
+    file = checkout / "plugins" / "sluice" / "cli" / "bootstrap.py"
+    file.write_text(file.read_text().replace("VENV_BYTES = 3 << 30", "VENV_BYTES = 3 << 60"))
+    run = sluice(checkout, "demo")
+    assert run.returncode == 1 and "MB are free on the disk of" in run.stderr and "the packages need" in run.stderr
+    assert not (checkout / ".venv").exists()
 
 
-def test_the_real_java_is_found_by_what_it_says_of_itself() -> None:
-    home = machine.find_java(os.environ)
-    assert home is not None
-    assert (home / "bin" / "java").exists()
-
-
-def test_no_java_and_no_right_to_install_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(machine, "find_java", lambda environment: None)
-    with pytest.raises(machine.JavaMissing, match=r"Spark needs Java 17 or later, and there is none\. Install"):
-        machine.ensure_java({"PATH": str(tmp_path)})
-
-
-def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    homes = iter([None, tmp_path])
-    log = tmp_path / "log"
-    fake(tmp_path, "apt-get", f'echo "$@" >> {log}; case "$*" in *openjdk-17*) exit 100;; esac')
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machine, "find_java", lambda environment: next(homes))
-    monkeypatch.setenv(bootstrap.YES, "1")
-    assert machine.ensure_java({}) == tmp_path
-    installed = [line.split()[-1] for line in log.read_text().splitlines() if "install" in line]
-    assert installed == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
-
-
-def test_two_installations_at_once_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(tmp_path, "apt-get", f"mkdir {tmp_path}/apt-lock || exit 100; sleep 0.2; rmdir {tmp_path}/apt-lock")
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setenv(bootstrap.YES, "1")
-    done: list[bool] = []
-    callers = [threading.Thread(target=lambda: done.append(bootstrap.apt_install(["one"]))) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert done == [True, True, True]
-
-
-def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without Java and account, whose root has no terminal; the file records commands that change it."""
-    log = tmp_path / "log"
-    for name in ("apt-get", "useradd"):
-        fake(tmp_path, name, f'echo {name} "$@" >> {log}')
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machine, "find_java", lambda environment: None)
-    monkeypatch.setattr(machine, "_has_account", lambda: False)
-    monkeypatch.setattr(shutil, "which", lambda name, path=None: str(tmp_path / name))
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv(bootstrap.YES, raising=False)
-    log.touch()
-    return log
-
-
-def test_without_terminal_and_yes_nothing_is_installed_and_the_command_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = bare_machine(tmp_path, monkeypatch)
-    with pytest.raises(machine.JavaMissing, match="Spark needs Java"):
-        machine.ensure_java({})
-    machine.ensure_account()
-    assert log.read_text() == ""
-    said = capsys.readouterr().err
-    assert "Run `apt-get install default-jre-headless`, or" in said
-    assert "useradd --system --user-group --no-create-home --shell /usr/sbin/nologin sluice-postgres`, or" in said
-    assert "./sluice --yes" in said
+@pytest.mark.parametrize("given", [("--yes", "add", "SHOP"), ("add", "--yes", "SHOP"), ("add", "SHOP", "--yes")])
+def test_yes_means_one_thing_wherever_it_stands(given: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    for parsed in (cli.parser, command.parser):
+        args = parsed().parse_args(list(given))
+        seen.append(Console(yes=args.yes, interactive=False).confirm("Run this?"))
+    assert seen == [True, True]
+    with pytest.raises(Unanswered, match=r"Give it: --yes\."):
+        Console(yes=cli.parser().parse_args(["add", "SHOP"]).yes, interactive=False).confirm("Run this?")
 
 
 @pytest.mark.parametrize(
-    ("answer", "done"), [("y\n", True), ("yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+    "name", [name for name in cli.parser()._subparsers._group_actions[0].choices if name != "test"]
 )
-def test_at_a_terminal_root_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, done: bool) -> None:
-    log = bare_machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    machine.ensure_account()
-    assert ("useradd" in log.read_text()) is done
+def test_each_subcommand_takes_yes(name: str) -> None:
+    subcommand = cli.parser()._subparsers._group_actions[0].choices[name]
+    assert "--yes" in subcommand._option_string_actions
+    assert ("--yes" in subcommand.format_help()) is (name in command.ASKING)
 
 
-def test_with_yes_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = bare_machine(tmp_path, monkeypatch)
-    monkeypatch.setenv(bootstrap.YES, "1")
-    machine.ensure_account()
-    with pytest.raises(machine.JavaMissing):
-        machine.ensure_java({})
-    assert "useradd --system" in log.read_text() and "apt-get -q -y --no-install-recommends install" in log.read_text()
+def test_the_tests_get_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "call", lambda command, **_: run.append(command) or 0)
+    for given in (["--yes", "test", "-x"], ["test", "--yes", "-x"], ["test", "-x", "--yes"]):
+        assert cli.main(given) == 0
+        assert run.pop()[-1] == "-x" and run == []
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+@pytest.mark.parametrize("given", [["--version"], ["version"], ["--yes", "version"]])
+def test_the_version_needs_no_installation(checkout: Path, given: list[str]) -> None:
+    """Neither with the servers of this folder nor with the library alone."""
+    for name in ("plugins", "devstack", "benchmarks"):
+        shutil.copytree(ROOT / name, checkout / name, dirs_exist_ok=True)
+    for _ in range(2):
+        run = sluice(checkout, *given)
+        assert run.stdout == f"sluice {__version__}\n", run.stderr
+        assert run.stderr == "" and not (checkout / ".venv").exists()
+        shutil.rmtree(checkout / "devstack", ignore_errors=True)
 
 
-def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(bootstrap.YES, raising=False)
-    (checkout / "devstack" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
-    assert sluice(checkout, "--yes", "status").stdout == "['status'] 1\n"
-    assert sluice(checkout, "add", "--yes").stdout == "['add', '--yes'] None\n"
-    assert sluice(checkout, "--yes", "add", "--yes").stdout == "['add', '--yes'] 1\n"
-    assert testing.environment({"SLUICE_YES": "1", "SLUICE_HOME": "/x"}, Path("/t"))["SLUICE_YES"] == "1"
+@pytest.mark.parametrize("given", [["help"], ["help", "add"], ["add", "SHOP", "--help"], ["--yes", "add", "-h"], []])
+def test_help_is_a_word_and_an_option(checkout: Path, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert sluice(checkout, *given).stdout.startswith("ran|")
+    assert not (checkout / ".venv").exists(), "it needs no installation"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: ./sluice" + (" add" if "add" in given else ""))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
+def test_a_checkout_that_cannot_be_written_has_its_packages_in_the_state_folder(checkout: Path) -> None:
+    """The modes of folders keep `nobody` out, as a read-only file system keeps everybody out."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        home, copy = Path(folder) / "home", Path(folder) / "checkout"
+        shutil.copytree(checkout, copy)
+        shutil.copytree(checkout.parent / "tools", Path(folder) / "tools")
+        home.mkdir()
+        home.chmod(0o777)
+        nobody = account.service_account()
+        assert nobody is not None
+
+        def run(**variables: str) -> subprocess.CompletedProcess[str]:
+            path = f"{folder}/tools{os.pathsep}{os.environ['PATH']}"
+            environment = {**os.environ, "PATH": path, "SLUICE_PYTHON": "/usr/bin/python3", "HOME": folder, **variables}
+            return subprocess.run(
+                [copy / "sluice", "status"],
+                capture_output=True,
+                text=True,
+                env=environment,
+                check=False,
+                **nobody.popen,
+            )
+
+        refused = run(SLUICE_HOME="")
+        assert refused.returncode == 1 and "SLUICE_HOME=/path ./sluice" in refused.stderr
+        done = run(SLUICE_HOME=str(home))
+        assert done.stdout.startswith(f"ran|['status']|{home}/.venv|"), done.stderr
+        assert run(SLUICE_HOME=str(home)).stderr == ""
 
 
 def test_packages_come_from_wheels_with_hashes(checkout: Path, tmp_path: Path) -> None:

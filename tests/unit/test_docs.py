@@ -162,7 +162,7 @@ def test_commands_that_are_shown_are_understood(page: Path) -> None:
 
 
 def test_options_that_are_named_exist(page: Path) -> None:
-    helps = "".join(parser.format_help() for parser in subcommands().values()) + "--help"
+    helps = "".join(parser.format_help() for parser in (cli.parser(), *subcommands().values()))
     for word in words(page):
         if word.startswith("--"):
             assert word.split()[0] in helps, word

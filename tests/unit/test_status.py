@@ -90,15 +90,13 @@ def test_ignored_files_of_the_default_folder_are_listed(tmp_path: Path) -> None:
     usual, other = tmp_path / "usual", tmp_path / "other"
     usual.mkdir()
     other.mkdir()
-    (usual / "DEMO.yaml").write_text("prefix: DEMO_\n")
     assert unused([other], usual) == []
     (usual / "SHOP.yaml").write_text("prefix: SHOP_\n")
     (said,) = unused([other], usual)
     assert f"{usual}/SHOP.yaml is not in force" in said and f"./sluice up --replications {usual}" in said
     assert unused([other, usual], usual) == []
-    shipped = usual / "DEMO.yaml"
-    hidden = {usual / "A.yaml": other / "A.yaml", shipped: other / "DEMO.yaml"}
-    shown = folders([other, usual], Survey((), (), {}, (), hidden), shipped)
+    hidden = {usual / "A.yaml": other / "A.yaml"}
+    shown = folders([other, usual], Survey((), (), {}, (), hidden))
     assert [line.split()[-1] for line in shown[:2]] == [str(usual), str(other)]
     assert len(shown) == 3 and f"{usual}/A.yaml does not count" in shown[2]
 

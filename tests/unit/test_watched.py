@@ -13,13 +13,12 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
 from sluice.cli.airflow_api import ApiUnreachable
-from sluice.cli.operate import RunFailed, _end_of, run_act, run_gate, run_logs
+from sluice.cli.operate import run_act, run_gate, run_logs
 from sluice.cli.operate_arguments import arguments_of_act
 from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
-from sluice.operate.api import RESYNC
 from tests.unit.test_monitor import NOW, some
 
 
@@ -60,7 +59,7 @@ def test_one_slave_is_shown_in_detail() -> None:
     (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
     whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, LastAnswer(None, None), Past())
     told = "\n".join(watched.details(whole, colours=False))
-    assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
+    assert told.startswith("B_ → z: INCONSISTENT. Disk full") and "safe mode" in told and "gate           open" in told
 
 
 class Overview:
@@ -138,7 +137,7 @@ def test_following_a_log_shows_all_of_it_also_after_a_restart_of_the_apply(
         (["gate", "DEMO_", "dr1", "close", "--why", "disk"], {"action": "close", "why": "disk"}),
         (["gate", "DEMO_", "dr1"], {"action": "show", "why": None}),
         (["rejects", "DEMO_", "dr1", "drop", "7,9-12", "--why", "x"], {"ids": "7,9-12", "force": False}),
-        (["verify", "DEMO_", "dr1", "--repair", "--tables", "a.b", "c.*"], {"repair": True, "tables": ["a.b", "c.*"]}),
+        (["verify", "DEMO_", "dr1", "--repair", "--tables", "a.b,c.*"], {"repair": True, "tables": ["a.b", "c.*"]}),
         (["logs", "DEMO_", "dr1", "--follow"], {"follow": True, "lines": 200}),
         (["status", "DEMO_", "dr1"], {"prefix": "DEMO_", "slave": "dr1", "watch": False}),
         (["status", "--watch"], {"prefix": None, "watch": True}),
@@ -223,40 +222,17 @@ def test_each_action_can_be_done_from_a_terminal_and_says_how(capsys: pytest.Cap
 
     assert act() == 0
     said = capsys.readouterr().out
-    assert all(f"{name} PREFIX" in said for name in ACTIONS) and "--set tables=…" in said
+    assert all(f"{name} PREFIX" in said for name in ACTIONS) and "--tables TABLES" in said
+    assert "--set action=check|planned|forced|abort (default check)" in said, "a choice shows its values"
+    assert "        planned: the master answers, nothing is lost" in said and "--set reverse=on" in said
     for words, why in (
         (["jump", "P_"], "no action jump. These are: initiate"),
         (["hold"], "act hold PREFIX SLAVE --why REASON"),
         (["hold", "P_", "a"], "Say why.*--why REASON"),
-        (["reload", "P_", "a"], "Tables: missing.*--set tables="),
+        (["reload", "P_", "a", "b"], "Tables: missing.*--tables …"),
         (["reload", "P_", "a", "--set", "tabels=x"], "--set tabels: Reload tables knows tables"),
+        (["hold", "P_", "a", "--tables", "x.y"], "--set tables: Hold knows no field"),
+        (["verify", "P_", "a", "--set", "sample=1", "--set", "sample=2"], "--set sample is given twice"),
     ):
         with pytest.raises(Incomplete, match=why):
             act(*words)
-
-
-class Asking:
-    """An Airflow in which a comparison has found different rows, and asks about them."""
-
-    url = "http://airflow"
-
-    def run_state(self, dag: str, run: str) -> str:
-        return "running"
-
-    def get(self, path: str, **query: object) -> Any:
-        question = {"task_instance": {"task_id": "approve_repair"}, "subject": "P_ → a: repair 5 rows of 2 tables?"}
-        return {"hitl_details": [question]}
-
-    def page(self, path: str) -> Any:
-        assert path == "slaves/P_/a/state.json"
-        lag = {"level": "warning", "text": "The slave is 75 s behind its master.", "remedy": ""}
-        return {"messages": [{"level": "critical", "text": "Not equal: s.t, s.u.", "remedy": "repair"}, lag]}
-
-
-def test_a_comparison_that_asks_says_which_tables_differ_and_how_to_answer() -> None:
-    order = ordered(ACTIONS["verify"], "P_", ("a",), {}, "")
-    with pytest.raises(RunFailed) as said:
-        _end_of(Asking(), order, RESYNC, "run")  # type: ignore[arg-type]
-    assert str(said.value) == (
-        "P_ → a: repair 5 rows of 2 tables? Not equal: s.t, s.u. Answer: ./sluice act approve P_ a"
-    )

@@ -13,7 +13,16 @@ from typing import Any, Protocol
 from airflow.sdk import get_current_context, task
 
 from sluice import config
-from sluice.airflow import applies, definition_comparison, forms, jobs, notify, state_paths, transfer_form
+from sluice.airflow import (
+    applies,
+    definition_comparison,
+    expected_tables,
+    forms,
+    jobs,
+    notify,
+    state_paths,
+    transfer_form,
+)
 from sluice.airflow.applies import QueryJob
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.job import Job, JobState
@@ -303,7 +312,7 @@ def _expect(task: TaskContext) -> None:
         log.warning("%s: the tables to verify are not known: %s", task, failure)
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    covered = [str(one.table) for one in tables if task.replication.verify.covers(one.table)]
+    covered = expected_tables.covered(task, tables)
     for slave in task.replication.slaves.values():
         try:
             owner = _owner(task, slave)

@@ -2,7 +2,7 @@
 
 import logging
 
-from sluice.airflow import multi_slave, preflight_check, transfer_form
+from sluice.airflow import expected_tables, multi_slave, preflight_check, transfer_form
 from sluice.airflow.new_tables import announced
 from sluice.airflow.selection_form import check_choice, update_of
 from sluice.airflow.step import FOR_EVER, step
@@ -99,6 +99,7 @@ def reconcile(task: TaskContext) -> str:
         tables = replication.resolve(task.existing_tables(master))
         report = reconciling.reconcile(master, task.prefix, replication.master.schema, tables)
         wildcards.note(master, replication)
+    expected_tables.of_all(task, tables)
     if report.refused:
         raise reconciling.TablesRefused(task.prefix, report.refused)
     log.info("%s: captured: %s; taken: %s", task, counted(len(tables), "table"), counted(len(report.steps), "step"))

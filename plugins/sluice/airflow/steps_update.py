@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow.sdk import Context
 
-from sluice.airflow import jobs, multi_slave, transfer_form
+from sluice.airflow import expected_tables, jobs, multi_slave, transfer_form
 from sluice.airflow.failure import XCOM_KEY
 from sluice.airflow.job import Kind, Owner
 from sluice.airflow.runs import is_active
@@ -123,6 +123,7 @@ def finish(task: TaskContext) -> str:
     """Creates indexes and unique, check and foreign key constraints, and sets sequences. The apply goes on
     meanwhile."""
     done = steps.finish(update_of(task))
+    expected_tables.of_slave(task)
     for left_out in done.left_out:
         log.warning("%s: left out: %s", task, left_out)
     return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"

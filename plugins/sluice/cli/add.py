@@ -10,6 +10,7 @@ from sluice import config
 from sluice.capture.resources import install
 from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.account_uses import uses
+from sluice.cli.arguments import tables_of
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import Side
@@ -23,6 +24,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.vendors import FIRST, MASTERS
 from sluice.preflight.checks import NotReady
 
+GIVE_PASSWORD = "then you give it a password, which is in no file: in psql the command asks for it"  # noqa: S105
 RUNS = 4
 """How often to look for lacks: a new database may lack more."""
 
@@ -232,7 +234,7 @@ def _tables(master: Side, console: Console) -> list[str]:
     answer = console.ask(
         "Tables to replicate, as schema.table or schema.*, with commas between", "--tables", ", ".join(every)
     )
-    return [part.strip() for part in answer.split(",")]
+    return tables_of(answer)
 
 
 def _equip(
@@ -243,9 +245,12 @@ def _equip(
         statements = grants.planned(replication, master, slaves)
         lacking = [side for side in (master, *slaves) if statements[side.name]]
         for side in lacking:
-            console.script(
-                f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}", statements[side.name]
-            )
+            shown = grants.explained(side, statements[side.name])
+            role = side.accounts.create_role(side.account)
+            if print_only and role in statements[side.name]:
+                after = statements[side.name].index(role) + 1
+                shown.insert(after, (side.accounts.password_step(side.account), GIVE_PASSWORD))
+            console.script(f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}", shown)
         if print_only:
             if not lacking:
                 console.say("Nothing is lacking on any side.")

@@ -1,6 +1,29 @@
 """The options of the subcommands. With the standard library only: `--help` works before anything is installed."""
 
 import argparse
+import re
+from collections.abc import Sequence
+
+TABLES = "schema.table, with * for anything; several with commas, or the option repeated"
+
+
+def tables_of(text: str) -> list[str]:
+    """The tables of a list with commas; a name in double quotes may contain one."""
+    return [name.strip() for name in re.findall(r'(?:"(?:[^"]|"")*"|[^,"\n]|")+', text) if name.strip()]
+
+
+class Tables(argparse.Action):
+    """An option for tables: given several times, or once with commas, or both."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *tables_of(str(values))])
+
 
 ADD = """\
 Adds a replication, or a slave to one, from the addresses of your databases.
@@ -121,10 +144,10 @@ def arguments_of_add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tables",
-        action="append",
+        action=Tables,
         default=[],
-        metavar="PATTERN",
-        help="which tables: schema.table or schema.*; may be repeated (default: asked for; all schemas with --yes)",
+        metavar="TABLES",
+        help=f"which tables: {TABLES} (default: asked for; all schemas with --yes)",
     )
     parser.add_argument("--print-sql", action="store_true", help="only print the SQL that is needed")
     parser.add_argument(
@@ -266,7 +289,6 @@ def _common(parser: argparse.ArgumentParser) -> None:
         help="an administrator: a user name, or a URL; for one side: master=postgres, dr1=postgres",
     )
     _places(parser)
-    parser.add_argument("--yes", action="store_true", help="confirm everything")
 
 
 def _places(parser: argparse.ArgumentParser) -> None:

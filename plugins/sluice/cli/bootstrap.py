@@ -1,14 +1,14 @@
 """Creates `.venv` with the locked packages, then starts `devstack.cli`, or `sluice.cli` without the devstack.
 
-Packages are installed from wheels, with the hashes of the lock. Packages and accounts of the machine itself are changed
-only for root, and only after a confirmation, on a terminal or by `--yes`.
+Packages are installed from wheels, with the hashes of the lock. Programs that the machine lacks are installed for root
+alone, with a line that says so. What cannot be had here is said before anything is installed. Nothing is asked.
 
 `./sluice` starts this file with any Python from 3.11 on, so it uses the standard library only and imports nothing of
 Sluice.
 
-`.venv` is *ready* if its stamp has the lock file's checksum; a run then only compares two short texts. The stamp is
-written last: an outdated installation is updated, an interrupted one is created again. One installation runs at a time;
-the others wait for it.
+`.venv` is in the checkout, or in the state folder if the checkout cannot be written. It is *ready* if its stamp has the
+lock file's checksum; a run then only compares two short texts. The stamp is written last: an outdated installation is
+updated, an interrupted one is created again. One installation runs at a time; the others wait for it.
 """
 
 import fcntl
@@ -18,6 +18,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,8 +30,11 @@ SETUP = "setup"
 
 _STAMP = "sluice-lock"
 _INSTALLING = "sluice-installing"
-YES = "SLUICE_YES"
-"""Variable that passes `--yes` on."""
+PROGRESS_SECONDS = 5.0
+VENV_BYTES = 3 << 30
+"""Free space that an installation needs, its temporary files included."""
+APT_LOCK = Path("/run/sluice-apt.lock")
+WITHOUT_INSTALLATION = ("help", "version", "--help", "-h", "--version")
 
 _UV = "uv==0.13.8"
 _UV_HASHES = (
@@ -51,13 +56,10 @@ class BootstrapError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Prepares and becomes the command line; returns only after a failure."""
-    if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
-        first = arguments.index("--yes")  # A second one belongs to the subcommand.
-        arguments = [*arguments[:first], *arguments[first + 1 :]]
-        os.environ[YES] = "1"
+    given = [argument for argument in arguments if argument != "--yes"]
     try:
         # The parser needs no package, so help works without an installation.
-        python = Path(sys.executable) if _only_help(arguments) else ensure_packages(ROOT)
+        python = Path(sys.executable) if _only_help(given) else ensure_packages(ROOT, given[0])
         _become(python, arguments, dict(os.environ))
     except BootstrapError as error:
         print(f"sluice: {error}", file=sys.stderr)
@@ -67,14 +69,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _only_help(arguments: Sequence[str]) -> bool:
-    """Whether only help is wanted; also without a subcommand, when the parser lists them."""
-    return not arguments or any(argument in ("-h", "--help") for argument in arguments[:2])
+    """Whether only help or the version is wanted; also without a subcommand, when the parser lists them."""
+    if not arguments or arguments[0] in WITHOUT_INSTALLATION:
+        return True
+    # The other arguments of `test` are pytest's.
+    options = arguments[1:2] if arguments[0] == "test" else arguments[1:]
+    return any(argument in ("-h", "--help") for argument in options)
 
 
 def _become(python: Path, arguments: Sequence[str], environment: dict[str, str]) -> NoReturn:
     environment.pop("PYTHONHOME", None)
     environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"
-    if python.parent.parent == ROOT / ".venv":
+    if (python.parent.parent / _STAMP).exists():
         environment["VIRTUAL_ENV"] = str(python.parent.parent)
         environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     module = "devstack.cli" if (ROOT / "devstack").is_dir() else "sluice.cli"
@@ -85,18 +91,44 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
 # ---------------------------------------------------------------- packages
 
 
-def ensure_packages(root: Path) -> Path:
-    """Installs the packages of `root/requirements.lock` if needed; returns the Python of `root/.venv`."""
-    venv = root / ".venv"
+def ensure_packages(root: Path, command: str) -> Path:
+    """Installs the packages of `root/requirements.lock` if needed; returns the Python of the environment.
+
+    Before that the machine is prepared for the subcommand `command`, which fails if it cannot run here.
+    """
+    venv = _place(root)
     python = venv / "bin" / "python"
     wanted = _checksum(root)
     if _ready(venv, wanted):
         return python
-    with _alone(root / ".venv.lock"):
+    _prepare_machine(root, command)
+    with _alone(venv.with_name(f"{venv.name}.lock")):
         # Another process may have finished it while this one waited.
         if not _ready(venv, wanted):
             _install(root, venv, python, wanted)
     return python
+
+
+def _place(root: Path) -> Path:
+    """The folder of the environment: beside the checkout, or in the state folder if the checkout cannot be written."""
+    beside = root / ".venv"
+    if beside.exists() or os.access(root, os.W_OK):
+        return beside
+    if home := os.environ.get("SLUICE_HOME"):
+        return Path(home).expanduser().absolute() / ".venv"
+    raise BootstrapError(
+        f"{root} cannot be written, and the packages would go there. Name a folder for packages and state: "
+        "SLUICE_HOME=/path ./sluice …"
+    )
+
+
+def _prepare_machine(root: Path, command: str) -> None:
+    """Runs `devstack.machine`, which needs no package. Raises `BootstrapError` after its message."""
+    if (root / "devstack" / "machine.py").exists():
+        path = f"{root}{os.pathsep}{root / 'plugins'}"
+        environment = {**_without("PYTHONHOME"), "PYTHONPATH": path}
+        if _run([sys.executable, "-P", "-m", "devstack.machine", command], environment=environment) != 0:
+            raise BootstrapError("nothing was installed")
 
 
 def _checksum(root: Path) -> str:
@@ -121,10 +153,11 @@ def _alone(lock: Path) -> Iterator[None]:
     still blocks the next one.
     """
     try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         os.set_inheritable(handle, True)
     except OSError as wrong:
-        raise BootstrapError(f"{lock.parent}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
+        raise BootstrapError(f"{lock.parent}: {wrong.strerror}. Make it writable.") from wrong
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -141,9 +174,15 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
     if venv.exists() and not whole:
         _say("the installation in .venv is unfinished or broken; making it anew")
         shutil.rmtree(venv)
+    if (free := shutil.disk_usage(venv.parent).free) < VENV_BYTES:
+        raise BootstrapError(
+            f"{free >> 20:,} MB are free on the disk of {venv.parent}, and the packages need {VENV_BYTES >> 20:,} MB. "
+            "Free some, or use a checkout on another disk."
+        )
     # Update a complete installation instead of replacing it: servers may run from it.
     uv = shutil.which("uv")
-    _say("installing the packages of requirements.lock into .venv (once; takes a minute or two)")
+    number = len(re.findall(r"^\S+==", (root / "requirements.lock").read_text(), re.MULTILINE))
+    _say(f"installing {number} packages into {venv} (once; half a minute, minutes if they must be downloaded)")
     if not venv.exists():
         # The mark precedes the content: an installation with the mark is unfinished.
         venv.mkdir()
@@ -153,12 +192,37 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
     (venv / _STAMP).unlink(missing_ok=True)
     if uv is None:
         uv = _bring_uv(venv, python)
-    if uv is None or not _install_with_uv(uv, root, venv, python):
-        _install_with_pip(root, venv, python)
+    with _progress(venv, number):
+        if uv is None or not _install_with_uv(uv, root, venv, python):
+            _install_with_pip(root, venv, python)
     (venv / _INSTALLING).unlink()
     temporary = venv / f"{_STAMP}.new"
     temporary.write_text(wanted + "\n")
     temporary.rename(venv / _STAMP)
+
+
+@contextmanager
+def _progress(venv: Path, number: int) -> Iterator[None]:
+    """Says now and then how many of `number` packages are there; a terminal shows the installer's own progress."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        began, before = time.monotonic(), -1
+        while not ended.wait(PROGRESS_SECONDS):
+            there = min(number, sum(1 for _ in venv.glob("lib/python3.*/site-packages/*.dist-info")))
+            if there == before or there <= 2:  # pip and uv
+                _say(f"{time.monotonic() - began:.0f} s: packages are fetched and prepared")
+            else:
+                _say(f"{time.monotonic() - began:.0f} s: {there} of {number} packages are installed")
+            before = there
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if not sys.stderr.isatty():
+        watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _fits(python: Path) -> bool:
@@ -174,7 +238,7 @@ def _make(venv: Path, uv: str | None) -> None:
     if _run(command, quiet=True) == 0:
         return
     package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-    if apt_install([package, "python3-venv"]) and _run(command, quiet=True) == 0:
+    if apt_install([package, "python3-venv"], ".venv is made with it") and _run(command, quiet=True) == 0:
         return
     raise BootstrapError(
         f"{sys.executable} cannot make a virtual environment. Install uv, or Python's venv module "
@@ -248,32 +312,19 @@ def redis_requirement(lock: str) -> str:
 # ---------------------------------------------------------------- the machine itself
 
 
-def agreed(reason: str, command: str) -> bool:
-    """Whether `command` may change the machine itself: after `--yes`, or a confirmation on a terminal."""
-    if os.environ.get(YES):
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        _say(
-            f"{reason}, and there is no terminal to ask at. Run `{command}`, or this command again with a yes: "
-            "./sluice --yes SUBCOMMAND"
-        )
-        return False
-    print(f"sluice: {reason}. Run `{command}`? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def apt_install(packages: Sequence[str]) -> bool:
-    """Installs the first of `packages` that exists; only as root, with apt, and after a confirmation."""
+def apt_install(packages: Sequence[str], reason: str) -> bool:
+    """Installs the first of `packages` that exists, and says so with the `reason`; only as root, and with apt."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return False
-    if not agreed(f"{packages[0]} or its like is missing", f"apt-get install {packages[-1]}"):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
-    with _alone(ROOT / ".venv.apt.lock"):  # apt-get refuses to run twice at once
-        _say(f"installing {packages[0]} or its like with apt-get")
+    with _alone(APT_LOCK):  # apt-get refuses to run twice at once
+        _say(f"installing {packages[0]} with apt-get: {reason}")
         _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
-        return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
+        if any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages):
+            return True
+    _say(f"apt-get could not install it; `apt-get install {packages[-1]}` says why")
+    return False
 
 
 # ---------------------------------------------------------------- helpers

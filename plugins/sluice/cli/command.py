@@ -9,6 +9,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from sluice import __version__
 from sluice.cli import arguments as options
 from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError
@@ -19,6 +20,11 @@ Sluice replicates tables from one master database to many slaves.
 
 The servers to try it out with (demo, up, down) are not installed here: these subcommands work without them.
 """
+
+YES = "answer every question with yes"
+OF_YES = "--yes, before or after the subcommand: answers every question with yes."
+ASKING = ("add", "remove")
+"""Subcommands that ask something of a person."""
 
 Subcommands = argparse._SubParsersAction
 """The type that `add_subparsers` returns."""
@@ -43,17 +49,48 @@ _COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand; returns its exit status."""
+    return guarded(parser().parse_args(with_words(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all subcommands."""
     top = argparse.ArgumentParser(
         prog="sluice" if INSTALLED else "./sluice",
         description=DESCRIPTION,
+        epilog=OF_YES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    common_options(top)
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
     if not INSTALLED:
         setup = commands.add_parser("setup", help="install the packages only")
         setup.set_defaults(run=lambda args: 0)  # done by sluice.cli.bootstrap
     add_subcommands(commands)
-    return guarded(top.parse_args(arguments))
+    accept_yes(commands)
+    return top
+
+
+def common_options(top: argparse.ArgumentParser) -> None:
+    """Adds `--version` and `--yes` to the parser of all subcommands."""
+    top.add_argument("--version", action="version", version=f"sluice {__version__}", help="show the version")
+    top.add_argument("--yes", action="store_true", help=YES)
+
+
+def accept_yes(commands: "Subcommands[argparse.ArgumentParser]") -> None:
+    """Lets `--yes` stand after each subcommand, too. The help of those that ask something lists it."""
+    for name, parser in commands.choices.items():
+        shown = YES if name in ASKING else argparse.SUPPRESS
+        parser.add_argument("--yes", action="store_true", default=argparse.SUPPRESS, help=shown)
+
+
+def with_words(given: Sequence[str]) -> list[str]:
+    """The arguments with `help`, `help SUBCOMMAND` and `version` as options; without any, the help is meant."""
+    words = [argument for argument in given if argument != "--yes"]
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    if words[:1] == ["version"]:
+        return ["--version"]
+    return list(given) if words else ["--help"]
 
 
 def add_subcommands(

@@ -4,6 +4,7 @@ import getpass
 import logging
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Sequence
 
@@ -47,7 +48,7 @@ class Console:
             raise Unanswered(question, option)
         return getpass.getpass(f"{question}: ")
 
-    def confirm(self, question: str, option: str = "--yes, after the subcommand") -> bool:
+    def confirm(self, question: str, option: str = "--yes") -> bool:
         """Whether the person agrees. Raises `Unanswered`."""
         if self.yes:
             return True
@@ -55,9 +56,20 @@ class Console:
             raise Unanswered(f"An answer to '{question}'", option)
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
-    def script(self, title: str, statements: Sequence[str]) -> None:
-        """Prints SQL, ready to be copied."""
-        print("\n".join([f"-- {title}", *(f"{statement};" for statement in statements), ""]), flush=True)
+    def script(self, title: str, statements: Sequence[tuple[str, str]]) -> None:
+        """Prints SQL, ready to be copied. `statements`: each with its reason."""
+        print("\n".join([*script(title, statements), ""]), flush=True)
+
+
+def script(title: str, statements: Sequence[tuple[str, str]]) -> list[str]:
+    """The lines of a script: each statement below its reason, where that is another one than of the one before."""
+    lines, before = [f"-- {title}"], ""
+    for statement, reason in statements:
+        if reason and reason != before:
+            lines += [f"-- {line}" for line in textwrap.wrap(f"{reason[0].upper()}{reason[1:]}:", 117)]
+        before = reason
+        lines.append(statement if statement.startswith("--") else f"{statement};")
+    return lines
 
 
 def log_to_output() -> None:

@@ -14,6 +14,9 @@ from sluice.preflight.checks import of_master, of_slave
 
 T = TypeVar("T")
 
+OF_ROLE = "the account of the replication; by itself it may only log in"
+OF_DATABASE = "the slave's database, which the account fills"
+OF_NEW_DATABASE = "the account loads and applies, and the slave's own triggers must not act on that a second time"
 TRIES = 5
 """Tries of a GRANT, which fails if another session changes the same object."""
 
@@ -42,13 +45,21 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
                 made = side.accounts.create_database(side.info.database, side.account, encoding)
                 with elsewhere(side) as connected:
                     needed = side.accounts.of_new_database(connected, side.account, side.info.database)
+                side.reasons.update(dict.fromkeys(role, OF_ROLE))
+                side.reasons.update({made: OF_DATABASE, **dict.fromkeys(needed, OF_NEW_DATABASE)})
                 statements[side.name] = [*role, made, *needed]
                 continue
             # A session of its own for the master, too: of two sessions that create the same role one would wait.
             with session(side.admin or side.info) as connected:
                 reference = None if side is master else source
                 statements[side.name] = _beside_others(partial(_tried, replication, side, connected, reference))
+                side.reasons[side.accounts.create_role(side.account)] = OF_ROLE
     return statements
+
+
+def explained(side: Side, statements: Sequence[str]) -> list[tuple[str, str]]:
+    """The statements with the reason of each, for an administrator who decides."""
+    return [(statement, side.reasons.get(statement, "")) for statement in statements]
 
 
 def carried_out(side: Side, statements: Sequence[str]) -> None:
@@ -86,7 +97,9 @@ def _tried(replication: Replication, side: Side, connected: Session, source: Ses
     """The statements that a side needs. `source`: a session on the master, for a slave; None for the master itself."""
 
     def current_lacks() -> list[Lack]:
-        return _of(replication, side, connected, source)
+        lacks = _of(replication, side, connected, source)
+        side.reasons.update({lack.statement: lack.why for lack in lacks if lack.statement})
+        return lacks
 
     if side.admin is None:
         return mending(current_lacks(), [])

@@ -11,18 +11,21 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
-from sluice.cli import watched
+from sluice.cli import compared, watched
 from sluice.cli.airflow import failed_task
 from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
+from sluice.cli.arguments import tables_of
 from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
 from sluice.model.names import prefix_meant
-from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
-from sluice.operate.api import APPLY, FAILOVER, RESYNC, questions, run_path, runs
-from sluice.operate.perform import perform
+from sluice.operate.actions import ACTIONS, Action, Field, Incomplete, Kind, Order, Scope, ordered
+from sluice.operate.api import APPLY, FAILOVER, RESYNC, Question, questions, run_path, runs
+from sluice.operate.perform import perform, waiting
+from sluice.operate.remedies import at_terminal
 
 EVERY_SECONDS = 2.0
 POLL_SECONDS = 1.0
@@ -30,6 +33,8 @@ RESULTS = ("decide", "verdict", "remove_first", "collect")
 """Tasks that return the result of a run."""
 RESULTS_OF_FAILOVER = ("abort", "follow", "switch_over", "check")
 ENDED = ("success", "failed")
+STOPPED = ("restart", "open")
+"""The remedies of an apply that does not apply."""
 WIDE = 160
 """Columns of output that is no terminal."""
 _CLEAR = "\x1b[H\x1b[J"
@@ -39,6 +44,17 @@ Finds = Callable[[argparse.Namespace], AirflowApi]
 
 class RunFailed(Terminal):
     """The started run failed; the message has the end of its log."""
+
+
+class NotAnswered(Terminal):
+    """The run waits for a person's answer, and nobody gave one here."""
+
+    def __init__(self, order: Order):
+        pair = f"{order.prefix} {order.slaves[0]}"
+        super().__init__(
+            f"The run waits for an answer. Give it: ./sluice act approve {pair}, to reject it with --set answer=Reject;"
+            " or on the monitor's page of the slave."
+        )
 
 
 def named(args: argparse.Namespace) -> AirflowApi:
@@ -85,7 +101,7 @@ def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
 
 
 def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
-    """Does any action, or lists all of them. Raises `Incomplete`, `RunFailed`."""
+    """Does any action, or lists all of them. Raises `Incomplete`, `RunFailed`, `NotAnswered`."""
     if args.action is None:
         print("\n\n".join(_explained(action) for action in ACTIONS.values()))
         return 0
@@ -94,23 +110,90 @@ def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
         raise Incomplete(f"There is no action {args.action}. These are: {', '.join(ACTIONS)}.")
     if not args.prefix:
         raise Incomplete(f"Which replication? Write ./sluice act {_usage(action)}.")
-    known = {field.name for field in action.fields if field.kind is not Kind.SLAVES}
-    given = dict(text.partition("=")[::2] for text in args.set)
-    if strange := sorted(given.keys() - known):
-        raise Incomplete(f"--set {strange[0]}: {action.label} knows {', '.join(sorted(known)) or 'no field'}.")
-    lines = {field.name for field in action.fields if field.kind is Kind.LINES}
-    values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
-    # Report missing values before contacting Airflow, unless it is needed to find the prefix.
+    values = _values(action, args)
+    slaves = tuple(args.slaves)
+    # Report missing values before contacting Airflow, unless it is needed to find the prefix or what is not loaded.
     api = None if args.prefix.endswith("_") else _airflow_of(args, finds)
-    order = _ordered(action, args, tuple(args.slaves), values)
-    return _perform(api or finds(args), order, args)
+    if action.name == "reload" and not values.get("tables") and len(slaves) == 1:
+        api = api or finds(args)
+        values["tables"] = _not_loaded(api, args.prefix.upper(), slaves[0])
+    order = _ordered(action, args, slaves, values)
+    api = api or finds(args)
+    return _perform(api, _of_one_question(api, order) if action.name == "approve" else order, args)
+
+
+def _values(action: Action, args: argparse.Namespace) -> dict[str, str]:
+    """The fields of `--set` and `--tables`. Raises `Incomplete`."""
+    kinds = {field.name: field.kind for field in action.fields if field.kind is not Kind.SLAVES}
+    given = [text.partition("=")[::2] for text in args.set] + [("tables", name) for name in args.tables]
+    values: dict[str, str] = {}
+    for name, text in given:
+        if name not in kinds:
+            raise Incomplete(f"--set {name}: {action.label} knows {', '.join(sorted(kinds)) or 'no field'}.")
+        if kinds[name] is Kind.LINES:
+            values[name] = "\n".join([*values.get(name, "").splitlines(), *tables_of(text)])
+        elif name in values:
+            raise Incomplete(f"--set {name} is given twice.", name)
+        else:
+            values[name] = text
+    return values
+
+
+def _not_loaded(api: AirflowApi, prefix: str, slave: str) -> str:
+    """The tables of a slave that are not loaded and that no run loads, one a line. Raises `Incomplete`."""
+    messages = api.page(_page_of(prefix, slave))["messages"]
+    if tables := next((one["tables"] for one in messages if one["remedy"] == "reload"), ""):
+        return str(tables)
+    raise Incomplete(f"All tables of {prefix} → {slave} are loaded, or are being loaded. Name those to load again:"
+                     " --tables schema.table.", "tables")  # fmt: skip
+
+
+def _of_one_question(api: AirflowApi, order: Order) -> Order:
+    """The order with the run whose question it answers; shows the question. Raises `Incomplete`."""
+    chosen = order.values["run"]
+    found = [one for one in waiting(api, order.prefix, order.slave) if chosen in ("", one.run)]
+    if not found:
+        return order  # refused by `perform`
+    if len(found) > 1:
+        console = Console()
+        listed = [f"  {number}  {one.question.subject} (run {one.run})" for number, one in enumerate(found, 1)]
+        if not console.interactive:
+            raise Incomplete(
+                "\n".join(["Several questions wait. Add --set run=… with the run of one:", *listed]), "run"
+            )
+        print("\n".join(["Several questions wait:", *listed]))
+        numbers = [str(number) for number in range(1, len(found) + 1)]
+        answer = console.ask("Which one", "--set run=…", fault=lambda one: "" if one in numbers else "A number above.")
+        found = [found[int(answer) - 1]]
+    print("\n".join(_texts(found[0].question)), file=sys.stderr)
+    return replace(order, values={**order.values, "run": found[0].run})
+
+
+def _texts(question: Question) -> list[str]:
+    """The question with its details; links are for pages."""
+    details = [line for line in question.body.splitlines() if line.strip() and "](" not in line]
+    return [question.subject, *(f"    {line}" for line in details)]
 
 
 def _explained(action: Action) -> str:
-    fields = [f"    --set {field.name}=…  {field.label}. {field.hint}".rstrip()
-              for field in action.fields if field.kind is not Kind.SLAVES]  # fmt: skip
-    return "\n".join([_usage(action), textwrap.fill(action.does, 100, initial_indent="    ",
-                      subsequent_indent="    "), *fields])  # fmt: skip
+    does = textwrap.fill(action.does, 100, initial_indent="    ", subsequent_indent="    ")
+    fields = [_field(field) for field in action.fields if field.kind is not Kind.SLAVES]
+    return "\n".join([_usage(action), does, *(f"    {field}" for field in fields)])
+
+
+def _field(field: Field) -> str:
+    """An option of an action, with its values."""
+    if field.kind is Kind.LINES:
+        usual = "" if field.required else "; without: all"
+        return f"--tables TABLES  schema.table, with * for anything; several with commas{usual}"
+    if field.kind is Kind.FLAG:
+        return f"--set {field.name}=on  {field.label}"
+    usual = f" (default {field.default})" if field.default else ""
+    if field.kind is Kind.CHOICE:
+        labels = [text if text.startswith(value) else f"{value}: {text}" for value, text in field.choices]
+        lines = labels if labels != list(dict(field.choices)) else []
+        return "\n        ".join([f"--set {field.name}={'|'.join(dict(field.choices))}{usual}", *lines])
+    return f"--set {field.name}=…  {field.label}{usual}. {field.hint}".rstrip()
 
 
 def _usage(action: Action) -> str:
@@ -189,7 +272,11 @@ def _state_text(api: AirflowApi, args: argparse.Namespace, *, colours: bool) -> 
 
 
 def _state_of(args: argparse.Namespace) -> str:
-    return f"slaves/{quote(args.prefix, safe='')}/{quote(args.slave, safe='')}/state.json"
+    return _page_of(args.prefix, args.slave)
+
+
+def _page_of(prefix: str, slave: str) -> str:
+    return f"slaves/{quote(prefix, safe='')}/{quote(slave, safe='')}/state.json"
 
 
 def _do(api: AirflowApi, action: str, args: argparse.Namespace, values: dict[str, str]) -> int:
@@ -204,47 +291,67 @@ def _ordered(action: Action, args: argparse.Namespace, slaves: tuple[str, ...], 
     except Incomplete as lack:
         if lack.field != "why" and "set" not in args:
             raise
-        raise Incomplete(f"{lack} Write {'--why REASON' if lack.field == 'why' else f'--set {lack.field}=…'}") from None
+        missing = {"why": "--why REASON", "tables": "--tables …"}.get(lack.field, f"--set {lack.field}=…")
+        raise Incomplete(f"{lack} Write {missing}") from None
 
 
 def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
     done = perform(api, order)
     print(done.text, file=sys.stderr)
     pages = {(dag, run): f"{api.url}/dags/{dag}/runs/{quote(run, safe='')}" for dag, run in done.runs}
+    # Who answers a question wants to know what comes of it.
+    awaited = done.awaited or order.action.name == "approve"
     for (dag, run), page in pages.items():
         print(f"{dag}: {page}", file=sys.stderr, flush=True)
-        if args.no_wait or not done.awaited:
+        if args.no_wait or not awaited:
             continue
         try:
-            state = _end_of(api, order, dag, run)
+            state = _end_of(api, order, dag, run, Console(yes=args.yes))
         except KeyboardInterrupt:
             print("The run goes on.", file=sys.stderr)
             raise
+        found = _compared(api, order, run) if dag == RESYNC else []
+        print("\n".join(found), end="\n" if found else "", flush=True)
         if state == "failed":
-            task, lines = failed_task(api, dag, run)
-            text = "\n".join(f"  {line}" for line in lines)
-            raise RunFailed(f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{text}")
-        print(_result(api, dag, run) or f"{order.action.label}: done")
+            raise RunFailed(_failure(api, order, dag, run, bool(found)))
+        if not found:
+            print(_result(api, dag, run) or f"{order.action.label}: done")
     return 0
 
 
-def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
-    """Waits for the end of a run, also during an outage of Airflow; returns `success` or `failed`. Prints the run's
-    questions. Raises `RunFailed` for the question of a comparison, whose result is known then.
+def _failure(api: AirflowApi, order: Order, dag: str, run: str, compared: bool) -> str:
+    task, lines = failed_task(api, dag, run)
+    if compared and task in ("", "verdict"):
+        return f"{order.prefix} → {order.slave} is not equal to its master, see above."
+    text = "\n".join(f"  {at_terminal(line, order.prefix, order.slaves[0] if order.slaves else '')}" for line in lines)
+    return f"The run of {dag} failed{f' in its task {task}' if task else ''}:\n{text}"
+
+
+def _compared(api: AirflowApi, order: Order, run: str) -> list[str]:
+    """What the run has compared and repaired; nothing before its report is written."""
+    try:
+        path = f"{run_path(RESYNC, run)}/taskInstances/write_report/xcomEntries/return_value"
+        address = str(api.get(path)["value"])
+        reports = api.page(f"reports/{quote(address.rstrip('/').rpartition('/')[2])}/report.json")
+    except ApiRefused:
+        return []
+    return compared.lines(reports, order.prefix, order.slave, address)
+
+
+def _end_of(api: AirflowApi, order: Order, dag: str, run: str, console: Console) -> str:
+    """Waits for the end of a run, also during an outage of Airflow; returns `success` or `failed`. Asks the run's
+    questions. Raises `NotAnswered`.
     """
-    away, requested = False, False
+    away, answered = False, False
     while True:
         try:
             if (state := api.run_state(dag, run)) in ENDED:
                 return state
             away = False
-            for question in [] if requested else questions(api, dag, run):
-                requested = True
-                answer = f"Answer: ./sluice act approve {order.prefix} {order.slaves[0]}"
-                if dag == RESYNC:
-                    raise RunFailed(f"{question.subject} {_different(api, order)}{answer}")
-                text = f"{question.subject} {answer}"
-                print(text, file=sys.stderr, flush=True)
+            # An answer takes a moment to be seen.
+            for question in [] if answered or order.action.name == "approve" else questions(api, dag, run):
+                answered = True
+                _answer(api, order, dag, run, question, console)
         except ApiUnreachable as outage:
             if not away:
                 print(f"{outage} The run is not lost; waiting for its end.", file=sys.stderr, flush=True)
@@ -252,10 +359,26 @@ def _end_of(api: AirflowApi, order: Order, dag: str, run: str) -> str:
         time.sleep(POLL_SECONDS)
 
 
-def _different(api: AirflowApi, order: Order) -> str:
-    """Which tables differ, as the monitor says it."""
-    place = f"slaves/{quote(order.prefix, safe='')}/{quote(order.slaves[0], safe='')}/state.json"
-    return "".join(f"{message['text']} " for message in api.page(place)["messages"] if message["remedy"] == "repair")
+def _answer(api: AirflowApi, order: Order, dag: str, run: str, question: Question, console: Console) -> None:
+    """Asks the person, and sends the answer. Raises `NotAnswered` without a terminal, and for no answer now."""
+    found = [*_compared(api, order, run), *_stopped(api, order)] if dag == RESYNC else []
+    print("\n".join([*found, *_texts(question)]), file=sys.stderr, flush=True)
+    if not (console.yes or console.interactive):
+        raise NotAnswered(order)
+    chosen = "y" if console.yes else ""
+    while chosen not in ("y", "n"):
+        chosen = input("Approve? [y/n, Enter: not now] ").strip().lower()[:1]
+        if not chosen:
+            raise NotAnswered(order)
+    values = {"answer": "Approve" if chosen == "y" else "Reject", "run": run}
+    print(perform(api, ordered(ACTIONS["approve"], order.prefix, order.slaves, values, order.why)).text,
+          file=sys.stderr, flush=True)  # fmt: skip
+
+
+def _stopped(api: AirflowApi, order: Order) -> list[str]:
+    """Why the apply does not apply now: a comparison may be about rows that are only late."""
+    messages = api.page(_page_of(order.prefix, order.slave))["messages"]
+    return [at_terminal(one["text"], order.prefix, order.slave) for one in messages if one["remedy"] in STOPPED]
 
 
 def _result(api: AirflowApi, dag: str, run: str) -> str:

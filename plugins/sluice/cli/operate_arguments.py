@@ -2,6 +2,8 @@
 
 import argparse
 
+from sluice.cli.arguments import TABLES, Tables
+
 PLACE = """\
 Uses the Airflow of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that it asks for; without --airflow that
 of ./sluice up. The rights are those of the logged-in person; the reason goes into Airflow's audit log.
@@ -11,7 +13,9 @@ ACT_EXAMPLES = """\
 examples:
   ./sluice act                                                    all actions
   ./sluice act initiate SHOP_ dr1 dr2                             two slaves at once
-  ./sluice act reload SHOP_ dr1 --set tables=public.orders,public.lines
+  ./sluice act reload SHOP_ dr1                                   the tables that are not loaded
+  ./sluice act reload SHOP_ dr1 --tables public.orders,public.lines
+  ./sluice act approve SHOP_ dr1                                  shows the question that it answers
   ./sluice act hold SHOP_ dr1 --why "its disk is replaced"
 
 """
@@ -37,7 +41,7 @@ def arguments_of_verify(parser: argparse.ArgumentParser) -> None:
     parser.description = "Compares a slave with its master at one position, while both are in use."
     _pair(parser)
     parser.add_argument("--repair", action="store_true", help="make rows that differ equal to the master's")
-    parser.add_argument("--tables", nargs="+", default=[], metavar="TABLE", help="schema.table, with * for anything")
+    parser.add_argument("--tables", action=Tables, default=[], metavar="TABLES", help=f"{TABLES} (default: all)")
     parser.add_argument("--sample", type=int, default=0, metavar="ROWS", help="about how many rows of each; 0: all")
     _done(parser)
 
@@ -58,9 +62,8 @@ def arguments_of_act(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", metavar="ACTION", help="such as reload; without one all are listed")
     parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication, SHOP_ or SHOP")
     parser.add_argument("slaves", nargs="*", metavar="SLAVE", help="its name in the configuration")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a field of the action; tables: with commas"
-    )
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a field of the action")
+    parser.add_argument("--tables", action=Tables, default=[], metavar="TABLES", help=f"{TABLES}; as --set tables=")
     _done(parser)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice import config
 from sluice.capture.uninstall import expect_free, guard_of, leave_master, leave_slave
-from sluice.cli import airflow, replication_file, sides
+from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.account_uses import uses
 from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
@@ -323,7 +323,8 @@ def _revoke(side: Side, console: Console) -> None:
     if not statements:
         console.say(f"{side.name}: {side.account} has no privilege of its own in {side.info.database}")
         return
-    console.script(f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}", statements)
+    title = f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}"
+    console.script(title, grants.explained(side, statements))
     if side.admin is None:
         console.say(f"An administrator of {side.name} may run this; with --admin it is run here.")
     elif console.confirm(f"Run this as {side.admin.user} on {side.name}?"):

@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sluice.cli.console import Console
 from sluice.database.accounts import Accounts, MasterContents
@@ -47,6 +47,8 @@ class Side:
     """The log-in of an administrator, if it was given."""
     lacks_role: bool = False
     lacks_database: bool = False
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why each planned statement is needed."""
 
     @property
     def accounts(self) -> Accounts:

@@ -18,7 +18,7 @@ from sluice.config import Replication, Survey
 from sluice.control.checkpoint import CheckpointStore
 from sluice.control.rejects import RejectStore
 from sluice.coordination import lease, redis_store
-from sluice.coordination.gate import Gate
+from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.items_state import ItemsFindings, ItemsState
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.load_started import LoadStarted
@@ -42,10 +42,12 @@ from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import how_to_capture
 from sluice.model.vendors import REDO
 from sluice.model.window import Window
+from sluice.operate.remedies import at_terminal, command
 from sluice.pair import Pair
 from sluice.verify.definition_gaps import not_captured
 
 APPLICATION = "sluice status"
+CAPTURE = "./sluice capture-redo"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 LOOK_SECONDS = 3
 """Time-out of a connection, and of each statement."""
@@ -76,20 +78,18 @@ class Running:
     """A started load of new tables."""
 
 
-def folders(places: Sequence[Path], survey: Survey | None, shipped: Path | None = None) -> list[str]:
-    """The folders of replications in force, and their ignored files, except `shipped`, the example that a demo
-    replaces by its own."""
+def folders(places: Sequence[Path], survey: Survey | None) -> list[str]:
+    """The folders of replications in force, and their ignored files."""
     lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
     lines += [
         f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them."
         for file, other in (survey.hidden if survey else {}).items()
-        if file != shipped
     ]
     return lines
 
 
 def unused(places: Iterable[Path], usual: Path) -> list[str]:
-    """Files of the `usual` folder if it is not in force, except the shipped example."""
+    """Files of the `usual` folder if it is not in force."""
     if usual.resolve() in [place.resolve() for place in places] or not usual.is_dir():
         return []
     try:
@@ -97,11 +97,7 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     except SluiceError:
         return []
     files = sorted({one.source for one in survey.replications} | {mistake.file for mistake in survey.mistakes})
-    return [
-        f"{'':<13} {file} is not in force. To use its folder: ./sluice up --replications {usual}"
-        for file in files
-        if file.name != "DEMO.yaml"
-    ]
+    return [f"{'':<13} {file} is not in force. To use its folder: ./sluice up --replications {usual}" for file in files]
 
 
 def replications(survey: Survey, connections: Reaches, store_url: str) -> list[str]:
@@ -141,7 +137,7 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
         read = vendor_of(place.vendor).changes.feeds(session, replication.prefix, place.schema)
     installed = f"DbResources version {have.version}"
     if not have.current:
-        installed += " (not of this release: start the DAG install_resources)"
+        installed += f" (not of this release: {command('install', str(replication.prefix))})"
     rows = sum(size.rows or 0 for size in sizes.values())
     amount = counted(len(captured), "table") + (f", about {counted(rows, 'row')}" if rows else "")
     lines = [f"{head}: {installed}; {amount}; {backlog}", *feeds(replication, read, info)]
@@ -151,7 +147,7 @@ def master(replication: Replication, connections: Reaches, store_url: str) -> li
         return [*lines, f"    {error}"]
     faults = [f"    {table}: {why}" for table, why in sorted(lost.items())]
     more = [f"    and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
-    remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
+    remedy = [f"    {at_terminal(how_to_capture(replication.prefix), str(replication.prefix))}"] if lost else []
     return lines + faults[:FAULTS_SHOWN] + more + remedy
 
 
@@ -209,9 +205,9 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
     checkpoint, loading, differing = _of_slave(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
-        return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
+        return [f"{pair}: not loaded yet. {load_command(replication.prefix, name)}"]
     running, trouble = _running(store_url, replication.prefix, name)
-    return [
+    lines = [
         state(pair, checkpoint, running),
         *not_ready(replication.prefix, name, checkpoint, running.started if running else None),
         *elsewhere(replication, name),
@@ -220,13 +216,18 @@ def slave(replication: Replication, name: str, connections: Reaches, store_url: 
         *activity(checkpoint.state, running, checkpoint.message),
         *trouble,
     ]
+    return [at_terminal(line, str(replication.prefix), name) for line in lines]
+
+
+def load_command(prefix: Prefix, slave: str) -> str:
+    return f"Load it: {command('initiate', str(prefix), slave)}"
 
 
 def headline(replication: Replication, name: str, connections: Reaches) -> str:
     """The state of a slave, with the progress of a running load. Raises `SluiceError`."""
     checkpoint, loading, _ = _of_slave(replication, name, connections)
     if checkpoint is None:
-        return str(SlaveState.UNCONFIGURED)
+        return "not loaded yet"
     return ", ".join([str(checkpoint.state), *loading[:1]])
 
 
@@ -265,7 +266,10 @@ def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datet
         age = f", as the master was {duration(((now or datetime.now(UTC)) - newest).total_seconds())} ago"
     loads = checkpoint.tables.loading if checkpoint.state is SlaveState.NORMAL else ()
     beside = f", {counted(len(loads), 'table')} loading" if loads else ""
-    return f"{pair}: {checkpoint.state}{beside}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
+    # A slave whose apply has stopped at an error keeps the state in which that happened.
+    stopped = running is not None and any(closure.startswith(f"{ERROR} (") for closure in running.closures)
+    head = f"stopped, in state {checkpoint.state}" if stopped else str(checkpoint.state)
+    return f"{pair}: {head}{beside}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
 
 
 def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint, started: StartedLoad | None = None) -> list[str]:
@@ -301,7 +305,7 @@ def activity(state: SlaveState, running: Running | None, message: str = "") -> l
         lines.append(f"    an apply runs, safe mode {running.safe_mode or 'not known'}")
         lines += [f"    {running.under_way}"] if running.under_way else []
     elif state is SlaveState.NORMAL:
-        lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
+        lines.append("    no apply runs: start the DAG cdc_apply")
     lines += [f"    the gate is closed: {closure.removesuffix(f': {message}')}" for closure in running.closures]
     lines += [f"    {lack}" for lack in running.lacks]
     return lines + list(running.verified)
@@ -346,7 +350,7 @@ def _redo(store_url: str, prefix: Prefix) -> list[str]:
 def redo(prefix: Prefix, status: RedoStatus | None, now: float) -> list[str]:
     """Lines about the capture of redo logs and each thread. `now`: seconds since the epoch."""
     if status is None:
-        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or ./sluice capture-redo {prefix}"]
+        return [f"{prefix}: nobody reads the redo logs: start the DAG capture_redo, or run {CAPTURE} {prefix}"]
     silent = f", silent for {duration(now - status.written)}: see its log" if status.silent(now) else ""
     lines = [f"{prefix}: the redo logs are read by {status.holder}, epoch {status.epoch}{silent}"]
     for thread in status.threads:

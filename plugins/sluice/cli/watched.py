@@ -1,16 +1,23 @@
-"""The monitor on a terminal: all slaves in one table, or one of them in detail. Pure."""
+"""The monitor on a terminal: all slaves in one table, or one of them in detail. Pure.
+
+A text appears once: what a message says is not repeated by the slave's sentence, gate, and events.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sluice.counted import counted, duration
 from sluice.model.monitor_data import MessageData, Overview, SlaveOverview, WholeSlave
+from sluice.operate.remedies import at_terminal, command
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
 COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
 LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
 EVENTS_SHOWN = 5
+TABLES_SHOWN = 200
+STATES = {"UNCONFIGURED": "not loaded"}
+"""How states are shown that people would misread: such a slave is configured, it was never loaded."""
 LEAST_SENTENCE = 28
 """Columns for the sentence of a slave; a narrower terminal shows it below the slave's line."""
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
@@ -26,7 +33,7 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         for one in master["slaves"]:
             rows.append(_row(master["prefix"], one))
             marks.append(one["level"])
-            states.append(one["state"])
+            states.append(_shown(one))
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS) - 1)]
     for row, level, state in zip(rows, marks, states, strict=True):
         cells = "  ".join(
@@ -35,7 +42,7 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         below = len(cells) + LEAST_SENTENCE > width
         line = _cut(cells if below else f"{cells}  {row[-1]}", width)
         if colours and state:
-            line = line.replace(state, f"{COLOURS.get(state, '')}{state}{PLAIN}", 1)
+            line = line.replace(state, f"{_colour(state)}{state}{PLAIN}", 1)
             line = f"{LEVELS[level]}{line[:1]}{PLAIN}{line[1:]}" if level in LEVELS else line
         elif colours:
             line = f"{GREY}{line}{PLAIN}"
@@ -46,9 +53,10 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
         if queue := master["queue"]:
             holders = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
             lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{holders}"]
-        lines += _messages(master["prefix"], master["messages"], colours)
+        lines += _messages(master["prefix"], master["messages"], colours, master["prefix"])
         for one in master["slaves"]:
-            lines += _messages(f"{master['prefix']} → {one['slave']}", one["messages"], colours)
+            pair = f"{master['prefix']} → {one['slave']}"
+            lines += _messages(pair, one["messages"], colours, master["prefix"], one["slave"])
     for broken in overview["broken"]:
         lines += ["", f"{broken['prefix'] or 'a file'}: {counted(len(broken['mistakes']), 'mistake')}"]
         lines += [f"    {mistake}" for mistake in broken["mistakes"]]
@@ -57,27 +65,37 @@ def table(overview: Overview, *, colours: bool, width: int = 120) -> list[str]:
 
 def details(one: WholeSlave, *, colours: bool) -> list[str]:
     """Lines about one slave. `one`: the content of its `state.json`."""
-    state = one["state"]
-    shown = f"{COLOURS.get(state, '')}{state}{PLAIN}" if colours else state
+    shown, messages = _shown(one), one["messages"]
+    gate = [closure.partition(": ")[0] if _says(messages, _reason(closure)) else closure for closure in one["closures"]]
     facts = {
         "current as of": f"{one['current_as_of']}, {_behind(one)} behind" if one["current_as_of"] else "–",
         "changes": f"{one['changes_per_second']:,.0f}/s" + (f", {one['changes']:,} so far" if one["changes"] else ""),
         "apply": f"{one['applied_by']}, since {one['since']}" if one["applying"] else "does not run",
         "safe mode": one["safe_mode"] or "–",
-        "gate": "closed: " + "; ".join(one["closures"]) if one["closures"] else "open",
-        "tables": f"{one['tables']}, {len(one['not_ready'])} not ready" if one["not_ready"] else str(one["tables"]),
+        "gate": "closed: " + "; ".join(gate) if gate else "open",
+        "tables": f"{one['tables']}, {len(one['not_ready'])} not loaded" if one["not_ready"] else str(one["tables"]),
         "rejects": f"{counted(one['rejected'], 'change')} set aside" if one["rejected"] else "none",
         "verified": f"through {one['verified_through']}" if one["verified_through"] else "never",
     }
-    lines = [f"{one['prefix']} → {one['slave']}: {shown}: {one['sentence']}"]
+    head = f"{_colour(shown)}{shown}{PLAIN}" if colours else shown
+    sentence = _sentence(one["prefix"], one)
+    lines = [f"{one['prefix']} → {one['slave']}: {head}. {sentence[:1].upper()}{sentence[1:]}"]
     lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
     lines += [f"    {line}" for line in one["load"]]
-    if one["events"]:
+    lines += [f"    not loaded     {table}: {state}" for table, state in list(one["not_ready"].items())[:TABLES_SHOWN]]
+    events = [event for event in one["events"] if not _says(messages, _reason(event["text"]))]
+    if events:
         lines.append("    what happened last:")
-        lines += [f"      {_moment(event['at'])}  {event['text']}" for event in one["events"][-EVENTS_SHOWN:]]
+        lines += [f"      {_moment(event['at'])}  {event['text']}" for event in events[-EVENTS_SHOWN:]]
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
-    return [*lines, *_messages("", one["messages"], colours)]
+    return [*lines, *_messages("", messages, colours, one["prefix"], one["slave"])]
+
+
+def _reason(text: str) -> str:
+    """What follows who or what it is about: `error (apply, 18:54 UTC): the reason`."""
+    head, colon, reason = text.partition(": ")
+    return reason if colon else head
 
 
 def _moment(seconds: float) -> str:
@@ -90,13 +108,35 @@ def _row(prefix: str, one: SlaveOverview) -> list[str]:
     return [
         MARKS[one["level"]],
         f"{prefix} → {one['slave']}",
-        one["state"],
+        _shown(one),
         _behind(one),
         f"{one['changes_per_second']:,.0f}" if one["applying"] else "–",
         tables,
         str(len(one["rejects"]) or "–"),
-        " ".join(one["sentence"].split()),
+        _sentence(prefix, one),
     ]
+
+
+def _shown(one: SlaveOverview) -> str:
+    return STATES.get(one["state"], one["state"])
+
+
+def _colour(shown: str) -> str:
+    return COLOURS.get(next((state for state, text in STATES.items() if text == shown), shown), "")
+
+
+def _sentence(prefix: str, one: SlaveOverview) -> str:
+    """What the slave does, in one line; shortened if a message says it."""
+    sentence = " ".join(one["sentence"].split())
+    head, colon, reason = sentence.partition(": ")
+    if colon and head in ("Stopped", "Held") and _says(one["messages"], reason):
+        return f"{head}, see below"
+    return at_terminal(sentence, prefix, one["slave"])
+
+
+def _says(messages: Sequence[MessageData], text: str) -> bool:
+    wanted = " ".join(text.split()).rstrip(".…")
+    return bool(wanted) and any(wanted in " ".join(message["text"].split()) for message in messages)
 
 
 def _behind(one: SlaveOverview) -> str:
@@ -115,12 +155,16 @@ def _padded(text: str, size: int, column: int) -> str:
     return text.rjust(size) if 3 <= column <= 6 else text.ljust(size)
 
 
-def _messages(name: str, messages: Sequence[MessageData], colours: bool) -> list[str]:
+def _messages(name: str, messages: Sequence[MessageData], colours: bool, prefix: str, slave: str = "") -> list[str]:
+    """The findings with the commands that help."""
     lines = []
     for message in messages:
         if message["level"] == "fine":
             continue
         mark = MARKS[message["level"]]
         mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colours else mark
-        lines.append(f"{mark} {name}: {message['text']}" if name else f"{mark} {message['text']}")
+        text = at_terminal(message["text"], prefix, slave)
+        lines.append(f"{mark} {name}: {text}" if name else f"{mark} {text}")
+        if message["remedy"] and "./sluice " not in text:
+            lines.append(f"      {command(message['remedy'], prefix, slave)}")
     return lines

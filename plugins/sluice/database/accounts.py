@@ -54,6 +54,10 @@ class Accounts(Protocol):
         """What to do if an account is missing, or its password is unknown."""
         ...
 
+    def password_step(self, role: str) -> str:
+        """What a person runs to give a new account its password: one line, a comment in SQL."""
+        ...
+
     def is_logged_in(self, connection: Session, role: str) -> bool:
         """Whether the account has a session on the server, in whatever database."""
         ...

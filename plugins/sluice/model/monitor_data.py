@@ -10,6 +10,8 @@ class MessageData(TypedDict):
     text: str
     remedy: str
     """The action that helps; empty without one."""
+    tables: str
+    """The tables of that action, one a line; empty if it is not for some."""
 
 
 class EventData(TypedDict):

@@ -46,8 +46,8 @@ def how_to_settle(tables: Iterable[str]) -> str:
         return ""
     return (
         f"Changes of {listed(names, TABLES_SHOWN, 'table')} are set aside in REJECTS, so the slave differs from its "
-        "master there. Start the DAG rejects with the action list, which shows them, or resync with the action repair, "
-        "which mends their rows."
+        "master there. Start the DAG rejects with the action list, which shows them, or start the DAG resync with the "
+        "action repair, which mends their rows."
     )
 
 

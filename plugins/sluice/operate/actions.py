@@ -122,6 +122,7 @@ _ALL = (
                 choices=(("Approve", "Approve"), ("Reject", "Reject")),
                 default="Approve",
             ),
+            Field("run", "Run that asks", hint="Needed only if several questions wait."),
         ),
     ),
     Action(

@@ -79,12 +79,17 @@ class Question:
 
     task: str
     subject: str
+    body: str = ""
+    """More about it, in Markdown."""
 
 
 def questions(api: Api, dag: str, run_id: str) -> list[Question]:
     """The open questions of a run."""
     details = api.get(f"{run_path(dag, run_id)}/hitlDetails", response_received="false")["hitl_details"]
-    return [Question(str(one["task_instance"]["task_id"]), str(one["subject"])) for one in details]
+    return [
+        Question(str(one["task_instance"]["task_id"]), str(one["subject"]), str(one.get("body") or ""))
+        for one in details
+    ]
 
 
 def detail_of(answer: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sluice.operate import api
-from sluice.operate.actions import Order, conf_of
-from sluice.operate.api import Api, NothingRuns, questions, require_unpaused, run_path, runs, start
+from sluice.operate.actions import Incomplete, Order, conf_of
+from sluice.operate.api import Api, NothingRuns, Question, questions, require_unpaused, run_path, runs, start
 
 APPLY_TASK = "apply"
 
@@ -18,6 +18,15 @@ class Done:
     runs: tuple[tuple[str, str], ...]
     awaited: bool = True
     """Whether the action succeeds when these runs succeed; otherwise it is done already."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run's question that waits for an answer."""
+
+    dag: str
+    run: str
+    question: Question
 
 
 def perform(to: Api, order: Order) -> Done:
@@ -40,21 +49,35 @@ def _cancel(to: Api, order: Order) -> Done:
     return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in cancelled), awaited=False)
 
 
+def waiting(to: Api, prefix: str, slave: str) -> list[Waiting]:
+    """The questions about a slave that wait for an answer."""
+    return [
+        Waiting(dag, str(run["dag_run_id"]), question)
+        for dag in (api.UPDATE, api.RESYNC, api.FAILOVER)
+        for run in runs(to, dag, prefix, slave, active=True)
+        for question in questions(to, dag, str(run["dag_run_id"]))
+    ]
+
+
 def _approve(to: Api, order: Order) -> Done:
-    for dag in (api.UPDATE, api.RESYNC, api.FAILOVER):
-        for run in runs(to, dag, order.prefix, order.slave, active=True):
-            run_id = str(run["dag_run_id"])
-            for question in questions(to, dag, run_id):
-                require_unpaused(to, dag)
-                if order.why:
-                    to.call("PATCH", run_path(dag, run_id), {"note": order.why})
-                answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
-                to.call("PATCH", f"{run_path(dag, run_id)}/taskInstances/{question.task}/-1/hitlDetails", answer)
-                return Done(f"Answered: {order.values['answer']}", ((dag, run_id),), awaited=False)
-    raise NothingRuns(
-        f"Nothing of {order.prefix} → {order.slave} waits for an answer: files of a transfer are not written yet, no "
-        "comparison and no failover has asked, or somebody has answered."
-    )
+    chosen = order.values["run"]
+    found = [one for one in waiting(to, order.prefix, order.slave) if chosen in ("", one.run)]
+    if not found:
+        of_run = f" in the run {chosen}" if chosen else ""
+        raise NothingRuns(
+            f"Nothing of {order.prefix} → {order.slave} waits for an answer{of_run}: files of a transfer are not "
+            "written yet, no comparison and no failover has asked, or somebody has answered."
+        )
+    if len(found) > 1:
+        listed = "; ".join(f"{one.question.subject} (run {one.run})" for one in found)
+        raise Incomplete(f"Several questions wait: {listed}. Say in which run the one is that you answer.", "run")
+    (one,) = found
+    require_unpaused(to, one.dag)
+    if order.why:
+        to.call("PATCH", run_path(one.dag, one.run), {"note": order.why})
+    answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
+    to.call("PATCH", f"{run_path(one.dag, one.run)}/taskInstances/{one.question.task}/-1/hitlDetails", answer)
+    return Done(f"{order.values['answer']}: {one.question.subject}", ((one.dag, one.run),), awaited=False)
 
 
 def _restart(to: Api, order: Order) -> Done:

@@ -144,7 +144,7 @@ def test_by_hand_each_step_of_readme_leads_to_a_slave_that_is_normal(newcomer: N
         newcomer.api.set_connections([{**entry, "port": server.info().port}])
     file = newcomer.checkout / "include" / "replications" / "SHOP.yaml"
     file.write_text(yaml.text)
-    assert "SHOP_ → dr1: UNCONFIGURED: no initial update yet" in newcomer.sh("./sluice status")
+    assert "SHOP_ → dr1: not loaded yet. Load it: ./sluice act initiate SHOP_ dr1" in newcomer.sh("./sluice status")
     newcomer.sh("./sluice add SHOP --start")
     assert "SHOP_ → dr1: NORMAL, as the master was " in newcomer.sh("./sluice status")
     until(newcomer.equal, 300)

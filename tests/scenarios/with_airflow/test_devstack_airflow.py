@@ -66,7 +66,7 @@ def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack
         stack.airflow.api().set_connections([entry])
     assert pairs(Stack(stack.home.root)) == [
         f"SHOP_ from shop_master ({stack.connection('master').address}): nothing is installed on the master yet",
-        "SHOP_ → eu: UNCONFIGURED: no initial update yet",
+        "SHOP_ → eu: not loaded yet. Load it: ./sluice act initiate SHOP_ eu",
         "SHOP_ → us: Airflow has no connection 'shop_us': add it under Admin, Connections.",
     ]
 
@@ -90,7 +90,7 @@ def test_another_machine_shows_the_status_over_the_api_alone(stack: Stack, tmp_p
     shown = subprocess.run(**command(library, *arguments, **given), capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[-3:] == [
         f"LEFT_ from demo_master ({stack.connection('master').address}): nothing is installed on the master yet",
-        "LEFT_ → eu: UNCONFIGURED: no initial update yet",
+        "LEFT_ → eu: not loaded yet. Load it: ./sluice act initiate LEFT_ eu",
         "LEFT_ → us: Airflow has no connection 'nowhere': add it under Admin, Connections.",
     ]
 

@@ -87,7 +87,7 @@ def whole_slave(gathered: Gathered, one: SlaveRow, looked: LastAnswer[SlaveData]
 
 
 def _message(message: Message) -> MessageData:
-    return {"level": message.level.word, "text": message.text, "remedy": message.remedy}
+    return {"level": message.level.word, "text": message.text, "remedy": message.remedy, "tables": message.table}
 
 
 def _time(time: datetime | None) -> str | None:

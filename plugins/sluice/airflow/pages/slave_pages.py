@@ -14,16 +14,17 @@ from sluice.airflow import applies, connections, jobs
 from sluice.airflow.job import Job, Owner
 from sluice.airflow.pages import as_data, hidden
 from sluice.airflow.pages.access import Visitor
-from sluice.airflow.pages.databases import Databases, images
+from sluice.airflow.pages.databases import Databases, LastAnswer, SlaveData, images
 from sluice.airflow.pages.known import Watch, configured, in_thread
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import HEADERS, POLL_SECONDS, Renderer
 from sluice.airflow.pages.slave_row import row
 from sluice.config import Replication
-from sluice.coordination.known_pairs import HOUR
+from sluice.coordination.known_pairs import HOUR, KnownSlave, Past
 from sluice.database.registry import vendor_of
 from sluice.errors import SluiceError
 from sluice.model.mask import Mask
+from sluice.model.names import TableName
 from sluice.operate.actions import Scope, of
 
 DAY = 24 * HOUR
@@ -65,7 +66,7 @@ def add(
                 "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
                 "redo": gathered.known.master(replication.prefix).redo,
-                "takes_over": can_take_over(replication, slave),
+                "takes_over": can_take_over(replication, slave), "former": former(replication, known, looked, past),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
 
@@ -81,6 +82,19 @@ def add(
         past = past if visitor.sees_values else hidden.past(past)
         slave_row = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
         return JSONResponse(as_data.whole_slave(gathered, slave_row, looked, past), headers=HEADERS)
+
+
+def former(replication: Replication, known: KnownSlave, looked: LastAnswer[SlaveData], past: Past) -> frozenset[str]:
+    """Tables that are not replicated any more: the slave keeps them, or changes of them were seen."""
+    checkpoint = looked.seen.checkpoint if looked.seen else None
+    kept = {str(table) for table in checkpoint.tables.former} if checkpoint else set()
+    lost = (
+        {name for name in past.changed.keys() - known.tables.keys() if replication.verify.covers(TableName.parse(name))}
+        if known.tables
+        else set()
+    )
+    loading = {str(table) for table in known.status.get("loading") or ()}
+    return frozenset((kept | lost) - loading - set(known.status.get("not_ready") or ()))
 
 
 def can_take_over(replication: Replication, slave: str) -> bool:

@@ -14,6 +14,7 @@ from sluice.airflow.pages.slave_row import Level, clock, moment, short_clock
 from sluice.counted import counted, duration
 from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import ACTIONS, Action
+from sluice.operate.remedies import on_page
 from sluice.verify.page import templates_in
 
 STATIC = Path(__file__).parent / "static"
@@ -50,7 +51,7 @@ def environment() -> Environment:
     """Jinja's environment, with the filters and functions that the templates use."""
     made = templates_in(Path(__file__).parent / "templates")
     made.filters |= {"clock": clock, "duration": duration, "megabytes": _megabytes, "stamp": _stamp, "lag": lag_words}
-    made.filters["day_stamp"] = _day_stamp
+    made.filters |= {"day_stamp": _day_stamp, "on_page": on_page}
     made.globals |= {
         "version": __version__,
         "ago": _ago,

@@ -68,6 +68,12 @@ def create_role(role: str) -> str:
     return f"CREATE USER {grants.account(role, ANYWHERE)} ACCOUNT LOCK"
 
 
+def password_step(role: str) -> str:
+    """What a person runs to give a new account its password, as a comment."""
+    account = grants.account(role, ANYWHERE)
+    return f"-- ALTER USER {account} IDENTIFIED BY '…' ACCOUNT UNLOCK;"
+
+
 def create_database(name: str, owner: str, encoding: str) -> str:
     """Databases have no owner; tables name their character set."""
     del owner, encoding

@@ -100,6 +100,12 @@ def account_help(role: str) -> str:
     )
 
 
+def password_step(role: str) -> str:
+    """What a person runs to give a new account its password, as a comment: psql asks for it, and sends its hash."""
+    name = role if re.fullmatch(r"[a-z_][a-z0-9_]*", role) else quoted(role)
+    return f"-- \\password {name}"
+
+
 def is_logged_in(connection: Session, role: str) -> bool:
     """Whether the account has a session on the server, in any database."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE usename = %s)", role)

@@ -1,0 +1,110 @@
+"""What a person does about a finding, in the words of the place where he reads it: a command or a button.
+
+Findings are texts that name a DAG, because logs and notices show them, too: "Start the DAG reconcile_tables with prefix
+SHOP_." A terminal shows the command in its place, a page the button's label.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+
+from sluice.errors import RESTART_APPLY
+from sluice.operate import api
+from sluice.operate.actions import ACTIONS, Scope
+from sluice.paths import INSTALLED
+
+PROGRAM = "sluice" if INSTALLED else "./sluice"
+
+_SENTENCE = re.compile(
+    r"\b(?P<verb>[Ss])tart the DAG (?P<dag>\w+)"
+    r"(?: with prefix (?P<prefix>\w+))?(?:, slave (?P<slave>[^\s,;]*[^\s,;.]))?(?: for it| for this slave)?"
+    r"(?: with the action (?P<action>\w+))?"
+)
+_TABLES = " and tables "
+_MORE = re.compile(r"\[.*?\] \(and [\d,]+ more\)")
+_ACTIONS = {
+    api.UPDATE: "initiate",
+    api.APPLY: "restart",
+    api.GATE: "open",
+    api.RESYNC: "verify",
+    api.REJECTS: "rejects",
+    api.RECONCILE: "reconcile",
+    api.INSTALL: "install",
+    api.FAILOVER: "failover",
+}
+"""The action that starts the DAG, if the sentence names no tables and no other action."""
+
+
+def command(action: str, prefix: str, slave: str = "", tables: Sequence[str] = ()) -> str:
+    """The command that does an action of the monitor, or `capture_redo`."""
+    pair = " ".join(shlex.quote(word) for word in (prefix, slave or "SLAVE"))
+    chosen = "".join(f" --tables {shlex.quote(table)}" for table in tables)
+    if action == "capture_redo":
+        return f"{PROGRAM} capture-redo {prefix}"
+    if action == "open":
+        return f"{PROGRAM} gate {pair} open"
+    if action == "rejects":
+        return f"{PROGRAM} rejects {pair}"
+    if action == "verify":
+        return f"{PROGRAM} verify {pair}{chosen}"
+    if action == "repair":
+        return f"{PROGRAM} verify {pair} --repair{chosen} --why REASON"
+    known = ACTIONS[action]
+    why = " --why REASON" if known.why_required else ""
+    return f"{PROGRAM} act {action} {pair if known.scope is Scope.SLAVE else prefix}{chosen}{why}"
+
+
+def at_terminal(text: str, prefix: str, slave: str = "") -> str:
+    """The text with commands in place of DAGs. `prefix`, `slave`: of what it is about."""
+
+    def run(action: str, found: re.Match[str], tables: Sequence[str]) -> str:
+        return f"{'R' if found['verb'] == 'S' else 'r'}un " + command(
+            action, found["prefix"] or prefix, found["slave"] or slave, tables
+        )
+
+    rendered = _replaced(text, run)
+    # A full stop would be taken for a part of the command.
+    return rendered[:-1] if rendered != text and rendered.endswith(".") else rendered
+
+
+def on_page(text: str) -> str:
+    """The text with the labels of buttons in place of DAGs; DAGs without a button stay."""
+
+    def press(action: str, found: re.Match[str], tables: Sequence[str]) -> str:
+        if action not in ACTIONS:
+            return found[0]
+        return f"{'U' if found['verb'] == 'S' else 'u'}se {ACTIONS[action].label}"
+
+    return _replaced(text, press)
+
+
+def _replaced(text: str, render: Callable[[str, re.Match[str], Sequence[str]], str]) -> str:
+    text = text.replace(RESTART_APPLY, f"start the DAG {api.APPLY}")
+    parts, at = [], 0
+    for found in _SENTENCE.finditer(text):
+        if found.start() < at or (found["dag"] not in _ACTIONS and found["dag"] != "capture_redo"):
+            continue
+        tables, end = _tables(text, found.end())
+        action = _ACTIONS.get(found["dag"], found["dag"])
+        if tables is not None:
+            action = "reload"
+        elif found["dag"] == api.RESYNC and found["action"]:
+            action = found["action"]
+        parts += [text[at : found.start()], render(action, found, tables or ())]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _tables(text: str, start: int) -> tuple[list[str] | None, int]:
+    """The tables that follow at `start`, and where they end. None: no tables. Shortened lists name none: the command
+    then loads whatever is not loaded."""
+    if not text.startswith(_TABLES, start):
+        return None, start
+    begin = start + len(_TABLES)
+    try:
+        tables, end = json.JSONDecoder().raw_decode(text, begin)
+    except ValueError:
+        shortened = _MORE.match(text, begin)
+        return ([], shortened.end()) if shortened else (None, start)
+    return [str(table) for table in tables], end

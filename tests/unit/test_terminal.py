@@ -1,0 +1,366 @@
+"""What a person at a terminal reads and answers: lists of tables, questions, results of comparisons, remedies."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devstack import cli
+from sluice.airflow.pages import as_data
+from sluice.airflow.pages.databases import LastAnswer, SlaveData
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.overview import Choice, overview
+from sluice.cli import compared, status, watched
+from sluice.cli.arguments import tables_of
+from sluice.cli.operate import NotAnswered, RunFailed, run_act, run_verify
+from sluice.coordination.gate import ERROR, Closure
+from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.errors import RESTART_APPLY
+from sluice.model.event import Event, EventKind
+from sluice.model.names import Prefix, TableName
+from sluice.model.reject import how_to_settle
+from sluice.model.table_state import how_to_capture, how_to_load
+from sluice.operate.actions import ACTIONS, Incomplete
+from sluice.operate.remedies import at_terminal, command, on_page
+from tests.unit.test_monitor import NOW, some
+
+PAIR = ["SHOP_", "dr1"]
+TABLES = ["public.orders", 'public."a, b"', "sales.*"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--tables", TABLES[0], "--tables", TABLES[1], "--tables", TABLES[2]],
+        ["--tables", ",".join(TABLES)],
+        ["--tables", ", ".join(TABLES[:2]), "--tables", TABLES[2]],
+        ["--set", f"tables={','.join(TABLES)}"],
+        ["--set", f"tables={TABLES[0]}", "--set", f"tables={TABLES[1]}", "--tables", TABLES[2]],
+    ],
+)
+def test_a_list_of_tables_has_one_form_everywhere(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def performed(api: object, order: Any, args: object) -> int:
+        asked[:] = order.values["tables"]
+        return 0
+
+    monkeypatch.setattr("sluice.cli.operate._perform", performed)
+    for words in (["act", "verify"], ["act", "reload"], ["act", "initiate"], ["verify"]):
+        if words == ["verify"] and "--set" in given:
+            continue
+        args = cli.parser().parse_args([*words, *PAIR, *given])
+        assert (run_verify if words == ["verify"] else run_act)(args, lambda _: None) == 0  # type: ignore[arg-type,return-value]
+        assert asked == TABLES, words
+    if "--set" not in given:
+        assert cli.parser().parse_args(["add", "SHOP", *given]).tables == TABLES
+
+
+names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(names, names), min_size=1, max_size=5))
+def test_any_name_of_a_table_survives_a_list_with_commas(pairs: list[tuple[str, str]]) -> None:
+    tables = [str(TableName(*pair)) for pair in pairs]
+    assert tables_of(",".join(tables)) == tables
+
+
+@given(st.lists(st.tuples(names, names), min_size=1, max_size=5))
+def test_a_remedy_names_every_table_whatever_its_name(pairs: list[tuple[str, str]]) -> None:
+    import shlex
+
+    tables = [TableName(*pair) for pair in dict.fromkeys(pairs)]
+    told = at_terminal(how_to_load(Prefix("SHOP_"), "dr-1.x", tables), "OTHER_")
+    words = shlex.split(told.removeprefix("Run "))
+    args = cli.parser().parse_args(words[1:])
+    assert (args.action, args.prefix, args.slaves) == ("reload", "SHOP_", ["dr-1.x"])
+    assert sorted(args.tables) == sorted(map(str, tables))
+
+
+@pytest.mark.parametrize(
+    ("text", "terminal", "page"),
+    [
+        (how_to_capture(Prefix("ERP_")), "Run ./sluice act reconcile ERP_", "Use Reconcile tables."),
+        ("Ended. Start the DAG cdc_apply.", "Ended. Run ./sluice act restart S_ a", "Ended. Use Restart apply."),
+        ("Start the DAG initial_update for it.", "Run ./sluice act initiate S_ a", "Use Initiate."),
+        ("then start the DAG resync.", "then run ./sluice verify S_ a", "then use Verify."),
+        (
+            "start the DAG resync with the action repair.",
+            "run ./sluice verify S_ a --repair --why REASON",
+            "use Repair.",
+        ),
+        (f"Mend it and {RESTART_APPLY}; wait", "Mend it and run ./sluice act restart S_ a; wait",
+         "Mend it and use Restart apply; wait"),
+        ("start the DAG capture_redo", "run ./sluice capture-redo S_", "start the DAG capture_redo"),
+        ("Nothing to do.", "Nothing to do.", "Nothing to do."),
+    ],
+)  # fmt: skip
+def test_a_remedy_is_a_command_at_a_terminal_and_a_button_on_a_page(text: str, terminal: str, page: str) -> None:
+    assert at_terminal(text, "S_", "a") == terminal
+    assert on_page(text) == page
+
+
+def test_a_list_of_many_tables_becomes_one_short_command() -> None:
+    many = [TableName("public", f"t{number}") for number in range(40)]
+    assert at_terminal(how_to_load(Prefix("S_"), "a", many), "S_", "a") == "Run ./sluice act reload S_ a"
+
+
+def test_each_command_of_a_remedy_is_understood() -> None:
+    for name in ACTIONS:
+        words = command(name, "S_", "a", ["x.y"] if name in ("reload", "verify", "repair") else ()).split()
+        assert words[0] == "./sluice"
+        args = cli.parser().parse_args(words[1:])
+        assert args.prefix == "S_"
+    assert "set aside" in at_terminal(how_to_settle(["public.t"]), "S_", "a")
+    assert "./sluice rejects S_ a" in at_terminal(how_to_settle(["public.t"]), "S_", "a")
+
+
+CONFLICT = "public.orders: the slave has no row with the key id = 7 and more than one line"
+
+
+def stopped() -> tuple[Any, Any]:
+    """A slave that stopped at a conflict: its row in the overview, and all that is known of it."""
+    found, known = some()
+    closure = Closure(ERROR, "apply", CONFLICT, "2026-11-22T11:00:00+00:00")
+    normal = known.slave(Prefix("A_"), "x")
+    status_of_it = {**normal.status, "message": CONFLICT}
+    slaves = {**known.slaves, (Prefix("A_"), "x"): replace(normal, status=status_of_it, closures=(closure,))}
+    known = Known(known.masters, slaves)
+    return found, known
+
+
+def test_the_text_of_a_conflict_appears_once() -> None:
+    found, known = stopped()
+    gathered = Gathered(found, known, NOW)
+    groups = overview(found, known, Choice(), NOW).groups
+    row = next(one for group in groups for one in group.rows if one.pair == "A_ → x")
+    events = (Event(0.0, next(iter(EventKind)), f"The apply has stopped: {CONFLICT}"),)
+    whole = as_data.whole_slave(gathered, row, LastAnswer(SlaveData(), NOW), Past(events=events))
+    told = "\n".join(watched.details(whole, colours=False))
+    assert told.count(CONFLICT) == 1, told
+    assert "NORMAL: Stopped" not in told and told.splitlines()[0] == "A_ → x: NORMAL. Stopped, see below"
+    assert "./sluice act restart A_ x" in told
+    listed = "\n".join(watched.table(as_data.overview(gathered, NOW), colours=False, width=200))
+    assert listed.count(CONFLICT) == 1 and "NORMAL: Stopped" not in listed
+
+
+def test_a_slave_that_was_never_loaded_does_not_read_as_if_it_were_missing() -> None:
+    found, _ = some()
+    empty = Known({}, {})
+    text = "\n".join(watched.table(as_data.overview(Gathered(found, empty, NOW), NOW), colours=True, width=200))
+    assert "UNCONFIGURED" not in text and "not loaded" in text
+    assert KnownSlave().tables == {}
+
+
+# -- comparisons
+
+
+def table(name: str, outcome: str = "identical", **values: Any) -> dict[str, Any]:
+    finding = {
+        "reason": "", "rows_master": 10, "missing": 0, "extra": 0, "different": 0, "to_repair": 0, "sampled": 0,
+    }  # fmt: skip
+    base = {
+        **finding,
+        "table": name,
+        "outcome": outcome,
+        "repaired": 0,
+        "not_repaired_because": "",
+        "after_repair": None,
+    }
+    return {**base, **values}
+
+
+def report(*tables: Mapping[str, Any]) -> list[Any]:
+    return [
+        {"prefix": "P_", "slave": "a", "tables": list(tables)},
+        {"prefix": "P_", "slave": "b", "tables": [table("s.z")]},
+    ]
+
+
+def test_a_comparison_says_what_it_compared_and_where_the_report_is() -> None:
+    assert compared.lines(report(table("s.t"), table("s.u")), "P_", "a", "http://x/reports/r/") == [
+        "P_ → a: 2 tables, 20 rows compared: 2 identical",
+        "    report: http://x/reports/r/",
+    ]
+
+
+def test_a_repair_says_which_rows_it_repaired() -> None:
+    after = {**table("s.t"), "rows_master": 12}
+    told = compared.lines(report(table("s.t", repaired=4959, after_repair=after), table("s.u")), "P_", "a", "r")
+    assert told == [
+        "P_ → a: 2 tables, 22 rows compared: 2 identical; 4,959 rows repaired",
+        "    s.t: 4,959 rows repaired",
+        "    report: r",
+    ]
+
+
+def test_tables_that_differ_or_could_not_be_compared_are_named_with_the_reason() -> None:
+    why = "it is not running. Start the DAG cdc_apply."
+    different = table("s.t", "different", to_repair=5, missing=2, extra=1, different=2)
+    told = compared.lines(
+        report(different, table("s.u", "could not compare", reason=why, rows_master=0)), "P_", "a", "r"
+    )
+    assert told == [
+        "P_ → a: 2 tables, 10 rows compared: 1 different, 1 not compared",
+        "    s.t: 5 rows to repair (2 missing, 1 extra, 2 different)",
+        "    s.u: not compared: it is not running. Run ./sluice act restart P_ a",
+        "    report: r",
+    ]
+    many = [table(f"s.t{number}", "different", to_repair=1, missing=1) for number in range(30)]
+    assert compared.lines(report(*many), "P_", "a", "r")[-2:] == ["    and 10 more tables", "    report: r"]
+
+
+class Airflow:
+    """An Airflow in which runs of several DAGs ask; it keeps the answers."""
+
+    url = "http://airflow"
+
+    def __init__(self, asking: Mapping[str, str], compared: bool = True) -> None:
+        self.asking, self.compared = dict(asking), compared
+        self.answers: list[tuple[str, str]] = []
+
+    def get(self, path: str, **query: object) -> Any:
+        words = path.split("/")
+        if words[-1] == "dagRuns":
+            known = [{"dag_run_id": f"of_{words[1]}", "conf": {"prefix": "P_", "slave": "a"}}]
+            return {"dag_runs": known if words[1] in self.asking else []}
+        if words[-1] == "hitlDetails":
+            if words[1] not in self.asking:
+                return {"hitl_details": []}
+            body = "- P_ → a: s.t: 5 rows\n\n[Read the report](http://x)."
+            subject = self.asking[words[1]]
+            return {"hitl_details": [{"task_instance": {"task_id": "asks"}, "subject": subject, "body": body}]}
+        if words[-1] == "return_value":
+            return {"value": "http://airflow/sluice/reports/r1/"}
+        return {"is_paused": False}
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        if path.endswith("hitlDetails"):
+            self.answers.append((path.split("/")[1], body["chosen_options"][0]))
+            del self.asking[path.split("/")[1]]
+        return {"dag_run_id": f"of_{path.split('/')[1]}"}
+
+    def run_state(self, dag: str, run: str) -> str:
+        return "running" if dag in self.asking else "success"
+
+    def page(self, path: str) -> Any:
+        if path == "reports/r1/report.json":
+            return report(table("s.t", "different", to_repair=5, missing=5))
+        stop = {"level": "critical", "text": "The apply has stopped: no row.", "remedy": "restart", "tables": ""}
+        load = {"level": "critical", "text": "2 tables not loaded.", "remedy": "reload", "tables": "s.t\ns.u"}
+        return {"messages": [stop, load]}
+
+
+RESYNC, FAILOVER = "resync", "failover"
+ASKING = {RESYNC: "P_ → a: repair 5 rows of 1 table?", FAILOVER: "P_: make a the master?"}
+
+
+def run(airflow: Airflow, *words: str) -> int:
+    args = cli.parser().parse_args([*words])
+    return (run_verify if words[0] == "verify" else run_act)(args, lambda _: airflow)  # type: ignore[arg-type,return-value]
+
+
+@pytest.fixture
+def at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lines that a person types; without any, there is no terminal."""
+    lines: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: bool(lines), raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt="": lines.pop(0))
+    monkeypatch.setattr("sluice.cli.operate.time.sleep", lambda _: None)
+    return lines
+
+
+@pytest.mark.parametrize("words", [("verify", "P_", "a"), ("act", "failover", "P_", "a", "--set", "action=planned")])
+def test_all_commands_behave_alike_at_a_question(
+    words: tuple[str, ...], at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    dag = RESYNC if words[0] == "verify" else FAILOVER
+    airflow = Airflow({dag: ASKING[dag]})
+    with pytest.raises(NotAnswered, match=r"\./sluice act approve P_ a"):
+        run(airflow, *words)
+    assert ASKING[dag] in capsys.readouterr().err and airflow.answers == [], "nobody is there to answer"
+    at_the_keyboard[:] = ["maybe", "y"]
+    assert run(airflow, *words) == 0
+    assert airflow.answers == [(dag, "Approve")]
+    airflow = Airflow({dag: ASKING[dag]})
+    at_the_keyboard[:] = ["n"]
+    assert run(airflow, *words) == 0
+    assert airflow.answers == [(dag, "Reject")]
+    airflow = Airflow({dag: ASKING[dag]})
+    at_the_keyboard[:] = [""]
+    with pytest.raises(NotAnswered):
+        run(airflow, *words)
+    assert run(airflow, *words, "--yes") == 0
+    assert airflow.answers == [(dag, "Approve")]
+
+
+def test_a_question_comes_with_what_was_found_and_why_the_apply_stands(
+    at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(NotAnswered):
+        run(Airflow({RESYNC: ASKING[RESYNC]}), "verify", "P_", "a")
+    said = capsys.readouterr().err
+    for text in ("s.t: 5 rows to repair (5 missing)", "report: http://airflow/sluice/reports/r1/",
+                 "The apply has stopped: no row.", ASKING[RESYNC], "    - P_ → a: s.t: 5 rows"):  # fmt: skip
+        assert said.count(text) == 1, text
+    assert "](" not in said, "links are for pages"
+
+
+def test_an_answer_names_its_question(at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    airflow = Airflow({FAILOVER: ASKING[FAILOVER]})
+    assert run(airflow, "act", "approve", "P_", "a") == 0
+    said = capsys.readouterr()
+    assert f"Approve: {ASKING[FAILOVER]}" in said.err and airflow.answers == [(FAILOVER, "Approve")]
+
+
+def test_of_several_questions_the_one_is_asked_for(
+    at_the_keyboard: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    airflow = Airflow(ASKING)
+    with pytest.raises(Incomplete, match=r"--set run=…(.|\n)*of_resync(.|\n)*of_failover"):
+        run(airflow, "act", "approve", "P_", "a")
+    assert airflow.answers == []
+    at_the_keyboard[:] = ["7", "2"]
+    assert run(airflow, "act", "approve", "P_", "a", "--no-wait") == 0
+    assert airflow.answers == [(FAILOVER, "Approve")]
+    airflow = Airflow(ASKING)
+    assert (
+        run(airflow, "act", "approve", "P_", "a", "--no-wait", "--set", "run=of_resync", "--set", "answer=Reject") == 0
+    )
+    assert airflow.answers == [(RESYNC, "Reject")]
+
+
+def test_reload_without_tables_loads_those_that_are_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    airflow, asked = Airflow({}), []
+    monkeypatch.setattr(airflow, "call", lambda method, path, body=None: asked.append(body) or {"dag_run_id": "r"})
+    assert run(airflow, "act", "reload", "P_", "a", "--no-wait") == 0
+    assert asked[0]["conf"]["tables"] == ["s.t", "s.u"]
+    monkeypatch.setattr(airflow, "page", lambda path: {"messages": []})
+    with pytest.raises(Incomplete, match="All tables of P_ → a are loaded"):
+        run(airflow, "act", "reload", "P_", "a")
+
+
+def test_a_comparison_that_fails_points_at_its_lines(
+    monkeypatch: pytest.MonkeyPatch, at_the_keyboard: list[str]
+) -> None:
+    airflow = Airflow({})
+    monkeypatch.setattr(airflow, "run_state", lambda dag, run: "failed")
+    monkeypatch.setattr("sluice.cli.operate.failed_task", lambda *_: ("verdict", ["different: s.t"]))
+    with pytest.raises(RunFailed, match="P_ → a is not equal to its master, see above"):
+        run(airflow, "verify", "P_", "a")
+    monkeypatch.setattr("sluice.cli.operate.failed_task", lambda *_: ("due", ["Start the DAG cdc_apply."]))
+    with pytest.raises(RunFailed, match=r"in its task due:\n  Run ./sluice act restart P_ a"):
+        run(airflow, "verify", "P_", "a")
+
+
+def test_the_terminal_and_the_page_are_told_the_same_tables() -> None:
+    found, known = some()
+    data = json.loads(json.dumps(as_data.overview(Gathered(found, known, NOW), NOW)))
+    assert all(
+        "tables" in message for master in data["masters"] for one in master["slaves"] for message in one["messages"]
+    )
+    assert status.load_command(Prefix("S_"), "a") == "Load it: ./sluice act initiate S_ a"
