@@ -118,9 +118,10 @@ class DefinitionFollower:
             self._changed.notify_all()
 
     def tables_altered(self) -> None:
-        """Requests a round where the last one could not do everything, because the apply altered tables."""
+        """Requests a round where the last one could not do everything, because the apply altered tables; and where
+        altering takes definitions along that the master keeps."""
         with self._changed:
-            if self._busy or self._left:
+            if self._busy or self._left or not self._vendor.applying.transactional_ddl:
                 self._due = True
                 self._changed.notify_all()
 

@@ -28,6 +28,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
+from sluice.model.defined import Defined
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import Rejected
@@ -209,6 +210,8 @@ class WindowTransaction:
         """Steps 2 and 3 of `sluice.apply.pending_ddl`."""
         with self._own_ddl(plan.before):
             self.sessions.alterer.prepare(plan.definition_changes)
+            dropped = [each for change in plan.definition_changes for each in self.sessions.alterer.will_drop(change)]
+            self._forget_dropped(dropped)
         with self._own_ddl(plan.before):
             for change in plan.definition_changes:
                 self._define(change)
@@ -219,9 +222,19 @@ class WindowTransaction:
                 self.sessions.alterer.rename_labels(change)
                 if plan.load_filter is not None and change.action is Action.DROP:
                     plan.load_filter.forget(change.table)
+            self._forget_dropped(dropped)
             self._check_before_commit(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=True)
         return plan.after
+
+    def _forget_dropped(self, dropped: Iterable[Defined]) -> None:
+        """So that `DefinitionFollower` makes again what the slave could not keep.
+
+        Before it is dropped, since a repetition finds it no more; and after, since a round may have found it meanwhile.
+        """
+        store = DefinitionStore.of(self.pair, self.sessions.slave)
+        for each in dropped if store.read() is not None else ():
+            store.forget(each)
 
     @contextmanager
     def _own_ddl(self, expected: Checkpoint) -> Iterator[None]:

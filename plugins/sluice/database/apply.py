@@ -13,6 +13,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
 from sluice.model.conflict_rule import NO_RULES, ConflictRule
+from sluice.model.defined import Defined
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
@@ -95,6 +96,8 @@ class DefinitionNotFollowed(Terminal):
 class DefinitionChange(Protocol):
     """A change of a definition, a TRUNCATE or a DELETE WHERE."""
 
+    @property
+    def repl_key(self) -> int: ...
     @property
     def action(self) -> Action: ...
     @property
@@ -212,6 +215,11 @@ class Alterer(NamesTables, Protocol):
         their numbers, and before any of them gets a name of the new one: from then on the new definition is the
         former one, should the change be made once more.
         """
+        ...
+
+    def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
+        """The foreign keys that `apply` drops although the master may have them: its server has none whose columns are
+        of two types, not even for a moment."""
         ...
 
     def attempt(self, item: DefinitionChange) -> str:

@@ -54,6 +54,11 @@ class LoadTarget(NamesTables, Protocol):
 
     # The state before
 
+    def refusals(self, connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
+        """Why the server would not create these tables, whose columns have its types, each with a remedy in the
+        configuration. Creates nothing that anybody sees."""
+        ...
+
     def not_tables(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
         """The tables of `tables` whose name the slave uses for another object, such as a view, with the kind of that
         object."""

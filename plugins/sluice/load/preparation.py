@@ -135,6 +135,7 @@ class Preparation:
             f"this account may not {lacking} on {table}"
             for table, lacking in target.lacking_privileges(self.slave, existing).items()
         ]
+        problems += [f"{table} cannot be made on the slave: {why}" for table, why in self._refusals().items()]
         problems += self._foreign_keys(existing)
         if self.update.slave.checkpoint == "redis":
             problems += [
@@ -297,6 +298,15 @@ class Preparation:
         """In a partial load: inconsistent tables, and tables that the slave kept when they left the replication."""
         states = self._states
         return states.former.union(table for table in states if states.state(table) is TableState.INCONSISTENT)
+
+    def _refusals(self) -> dict[TableName, str]:
+        """Why the server would not create tables."""
+        wanted = [
+            replace(definition, shape=translated.shape)
+            for definition in self._to_be_made()
+            if not (translated := self._translator.translate(definition.shape)).refused
+        ]
+        return self._of_slave.load_target.refusals(self.slave, wanted)
 
     def _collations(self) -> list[str]:
         wanted = self._to_be_made()

@@ -16,8 +16,10 @@ from uuid import uuid4
 from sluice.config import Replication, SlaveConfig
 from sluice.configuration.placement import Placement
 from sluice.database.errors import LockNotAvailable
+from sluice.database.load import LoadTarget
 from sluice.database.placed import placed
 from sluice.database.registry import vendor_of
+from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal
@@ -158,20 +160,36 @@ def _losses(
     translator = Translator(of_master, of_slave, master, session, types)
     refused: list[str] = []
     lossy: dict[str, str] = {}
+    wanted: list[TableDefinition] = []
     for definition in definitions:
         made = translator.translate(definition.shape)
         refused += [f"{definition.table}.{name} cannot be there: {why}" for name, why in made.refused.items()]
         lossy |= made.lossy(slave.lossy_columns)
+        if not made.refused:
+            wanted.append(replace(definition, shape=made.shape))
     lacks = []
     if refused:
         remedy = "Take the tables out of `tables`, or leave the columns out by `columns`."
         lacks.append(Lack("", "types that it can hold", "; ".join(refused), None, remedy=remedy, in_file=True))
+    if faults := _uncreated(of_slave.load_target, session, tables, wanted):
+        why = ". ".join(f"{table} {fault}" for table, fault in faults.items())
+        remedy = "Tables of other names are made by `target`."
+        lacks.append(Lack("", "tables that it can create", why, None, remedy=remedy, in_file=True))
     if lossy:
         names = ", ".join(map(json.dumps, [*slave.lossy_columns, *lossy]))
         remedy = f"To have it so, write for the slave {slave.name}: lossy_columns: [{names}]"
         why = "; ".join(lossy.values())
         lacks.append(Lack("", "types that lose nothing", why, None, remedy=remedy, in_file=True))
     return lacks
+
+
+def _uncreated(
+    target: LoadTarget, session: Session, tables: Sequence[TableName], wanted: Sequence[TableDefinition]
+) -> dict[TableName, str]:
+    """Why the server cannot create tables, or cannot use those of these names."""
+    faults = {table: f"is {fault} on the slave" for table, fault in target.not_tables(session, tables).items()}
+    created = [definition for definition in wanted if definition.table not in faults]
+    return faults | {table: f"cannot be made: {why}" for table, why in target.refusals(session, created).items()}
 
 
 def _same_database(master: Session, session: Session, replication: Replication, slave: SlaveConfig) -> list[Lack]:

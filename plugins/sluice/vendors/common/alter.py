@@ -2,31 +2,35 @@
 
 Whatever exists already is skipped, so that an item may be repeated, also after it was done in part. Columns are matched
 by their number in the master's definitions, which a rename does not change, and are changed on the slave by name;
-columns that only the slave has are not changed. Columns that get other names first get one with their number, all of
-them: at any time their names tell which they are. A column of the slave is never narrower than the master's, and may be
-wider. A column whose values this server would convert differently from the master is refused: its table must be loaded
-again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit half a window.
+columns that only the slave has are not changed. Where one column gets the name that another one leaves, names do not
+tell whether the change was made: a server that does it in one statement notes it there with the table; on others
+columns that get other names first get one with their number, all of them. A column of the slave is never narrower than
+the master's, and may be wider. A column whose values this server would convert differently from the master is refused:
+its table must be loaded again. TRUNCATE deletes rows in the window's transaction, since the server's own would commit
+half a window.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from sluice.database import enum_labels
 from sluice.database.apply import DefinitionChange, DefinitionNotFollowed
 from sluice.database.column_types import ColumnTypes, LogicalColumn
-from sluice.database.errors import StatementFailed
+from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.database.schema import TableDefinition as MadeTable
 from sluice.database.schema import defined_in
 from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import Action
+from sluice.model.defined import Defined, DefinedKind
 from sluice.model.logical_type import ColumnType, Fit
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
+from sluice.vendors.common.catalog import OwnForeignKey
 from sluice.vendors.common.definitions import Definitions
 from sluice.vendors.common.slave_tables import SlaveTable, SlaveTables
 
@@ -50,6 +54,34 @@ AGAIN = (
     "Take the table out of the replication's tables until then; or drop it on the slave, which the next initial update "
     "of it makes anew."
 )
+
+
+@dataclass
+class TableChange:
+    """What an ALTER changes of one table. Columns that are there have their names before the change."""
+
+    table: TableName
+    dropped: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Old → new."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Of the renamed columns, their names in between."""
+    modified: list[tuple[Column, Column, bool]] = field(default_factory=list)
+    """The slave's column, the wanted one, and whether it gets that one's type; else only its NULL."""
+    added: list[tuple[Column, str | None]] = field(default_factory=list)
+    """With the value of the older rows, in the same statement; None where the master gave each row a value: they follow
+    as changes."""
+    drops_key: bool = False
+    """Whether the present primary key goes."""
+    key: tuple[str, ...] | None = None
+    """The new primary key, by new names; () for none, None for an unchanged one."""
+    note: int | None = None
+    """What to note with the table in the same statement, where its columns do not tell whether it was done."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.dropped or self.renamed or self.modified or self.added or self.drops_key or self.key)
 
 
 class Alterer(ABC, Generic[T]):
@@ -84,13 +116,13 @@ class Alterer(ABC, Generic[T]):
     def rename_table(self, old: TableName, new: TableName) -> None: ...
 
     @abstractmethod
-    def add_column(self, table: TableName, column: Column, missing: str | None) -> None:
-        """The column, with the value `missing` of the older rows in the same statement: after a crash it is there with
-        it. `missing`: None where the master gave each row a value: they follow as changes."""
+    def alter_table(self, change: TableChange, placed: Callable[[], None]) -> None:
+        """Changes the table: in one statement, with its note; or in several, and calls `placed` in between, see
+        `sluice.database.apply.Alterer`. Raises `DefinitionRefused`."""
 
-    @abstractmethod
-    def modify_column(self, table: TableName, own: Column, wanted: Column, *, wider: bool) -> None:
-        """Gives the slave's column `own` the type of `wanted` (`wider`), and NULL if the master's has it."""
+    def noted(self, table: TableName) -> int | None:
+        """The `note` of the last change that had one; None where the server keeps none."""
+        return None
 
     @abstractmethod
     def release(self, table: TableName) -> None:
@@ -117,8 +149,7 @@ class Alterer(ABC, Generic[T]):
         elif item.action is Action.DROP:
             self.drop_table(item.table)
         elif item.action is Action.ALTER:
-            assert item.former is not None and item.defined is not None
-            self._alter(item.former, item.defined, placed)
+            self._alter(item, placed)
         else:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
@@ -180,8 +211,10 @@ class Alterer(ABC, Generic[T]):
         """Raises `DefinitionRefused`."""
         try:
             self.definitions.run(self.connection, statement)
-        except StatementFailed as error:
-            raise DefinitionRefused(table, f"{error.reason}. The statement was: {statement}", _BY_HAND) from error
+        except (StatementFailed, DatabaseRefused) as error:
+            raise DefinitionRefused(
+                table, f"{error.reason.rstrip('.')}. The statement was: {statement}", _BY_HAND
+            ) from error
 
     # What a definition becomes
 
@@ -224,10 +257,11 @@ class Alterer(ABC, Generic[T]):
         shape = TableShape(wanted.table, tuple(self._translated(wanted).values()))
         try:
             self.create_table(MadeTable(shape, None, "p", (), {}))
-        except StatementFailed as error:
-            raise DefinitionRefused(wanted.table, error.reason, _BY_HAND) from error
+        except (StatementFailed, DatabaseRefused) as error:
+            raise DefinitionRefused(wanted.table, error.reason.rstrip("."), _BY_HAND) from error
 
-    def _alter(self, old: TableDefinition, new: TableDefinition, placed: Callable[[], None]) -> None:
+    def _alter(self, item: DefinitionChange, placed: Callable[[], None]) -> None:
+        old, new = _definitions(item)
         if old.table != new.table:
             slave_shapes = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
             if old.table in slave_shapes and new.table not in slave_shapes:
@@ -235,39 +269,91 @@ class Alterer(ABC, Generic[T]):
         have = self._shape(new.table)
         if have is None:
             self._create(new)
-            return
+        elif (change := self._change(item, have)) is not None:
+            self.alter_table(change, placed)
+
+    def will_drop(self, item: DefinitionChange) -> list[Defined]:
+        """See `sluice.database.apply.Alterer`."""
+        if item.action is not Action.ALTER:
+            return []
+        old, new = _definitions(item)
+        shapes = self.definitions.catalog.shapes(self.connection, [old.table, new.table])
+        have = shapes.get(old.table) or shapes.get(new.table)
+        change = self._change(item, have) if have is not None else None
+        if change is None:
+            return []
+        assert have is not None
+        keys = self.touching(have.table, change)
+        return [
+            Defined(DefinedKind.FOREIGN_KEYS, table, self.definitions.name_of_master(each.name), "")
+            for each in keys
+            for table in {each.key.child, new.table if each.key.child == old.table else each.key.child}
+        ]
+
+    def touching(self, table: TableName, change: TableChange) -> list[OwnForeignKey]:
+        """The foreign keys from or to columns of `table` that are dropped, or get another type."""
+        names = {*change.dropped, *(own.name for own, _, wider in change.modified if wider)}
+        if not names:
+            return []
+        return [
+            own
+            for own in self.definitions.catalog.foreign_keys(self.connection, [table])
+            if (own.key.child == table and names & set(own.key.columns))
+            or (own.key.parent == table and names & set(own.key.parent_columns))
+        ]
+
+    def _change(self, item: DefinitionChange, have: TableShape) -> TableChange | None:
+        """What the slave's table still lacks of an ALTER; None for nothing. Raises `DefinitionRefused`."""
+        old, new = _definitions(item)
         before = {column.position: column for column in old.shape.columns}
-        own_columns = _by_number(before, new, have)
-        wanted = self._translated(new, _unchanged(before, new, own_columns))
+        own_columns = {column.name: column for column in have.columns}
+        places = {column.name: column.position for column in before.values()}
+        # A name that one column leaves to another one: names alone do not tell whether this has been done.
+        passed_on = any(places.get(each.name, each.position) != each.position for each in new.shape.columns)
+        if passed_on and self.noted(have.table) == item.repl_key:
+            return None
+        by_number = {
+            position: own
+            for position, column in before.items()
+            if (own := own_columns.get(aside(position)) or own_columns.get(column.name)) is not None
+        }
+        if not passed_on:
+            # What an earlier try has renamed or added.
+            for column in new.shape.columns:
+                if column.position not in by_number and column.name in own_columns:
+                    by_number[column.position] = own_columns[column.name]
+        wanted = self._translated(new, _unchanged(before, new, by_number))
+        change = TableChange(new.table, note=item.repl_key if passed_on else None)
+        kept = {each.position for each in new.shape.columns}
+        change.dropped += [own.name for position, own in by_number.items() if position not in kept]
         for position, column in wanted.items():
-            if position in before and before[position].generated:
+            previous = before.get(position)
+            if previous is not None and previous.generated:
                 raise DefinitionRefused(new.table, f"column {column.name} was computed by the master before", AGAIN)
-        quoted, table = self.definitions.quoted, f"ALTER TABLE {self.definitions.place(new.table)}"
+            own = by_number.get(position)
+            if own is None:
+                change.added.append((column, new.missing.get(column.name)))
+                continue
+            if own.name != column.name:
+                change.renamed[own.name] = column.name
+                change.aside[own.name] = aside(position)
+            if (wider := self._widened(new.table, own, column)) or (column.nullable and not own.nullable):
+                change.modified.append((own, column, wider))
         key = [column.name for column in new.shape.key]
         formerly = [before[column.position].name if column.position in before else "" for column in new.shape.key]
-        key_changes = [column.name for column in old.shape.key] != formerly and [c.name for c in have.key] != key
-        if key_changes and have.key:
-            self.do(new.table, f"{table} DROP PRIMARY KEY")
-        kept = {each.position for each in new.shape.columns}
-        for position, own in own_columns.items():
-            if position not in kept:
-                self.do(new.table, f"{table} DROP COLUMN {quoted(own.name)}")
-            elif position in wanted and own.name not in (wanted[position].name, _aside(position)):
-                self.do(new.table, f"{table} RENAME COLUMN {quoted(own.name)} TO {quoted(_aside(position))}")
-                own_columns[position] = replace(own, name=_aside(position))
-        placed()
-        for position, column in wanted.items():
-            own_column = own_columns.get(position)
-            if own_column is None:
-                self.add_column(new.table, column, new.missing.get(column.name))
-                continue
-            if own_column.name != column.name:
-                self.do(new.table, f"{table} RENAME COLUMN {quoted(own_column.name)} TO {quoted(column.name)}")
-            self._modify(new.table, replace(own_column, name=column.name), column)
-        if key_changes and key:
-            self.do(new.table, f"{table} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+        if [column.name for column in old.shape.key] != formerly:
+            own_key = self._primary(have.table)
+            if [change.renamed.get(name, name) for name in own_key] != key:
+                change.drops_key, change.key = bool(own_key), tuple(key)
+        return change if change.any else None
 
-    def _modify(self, table: TableName, own: Column, wanted: Column) -> None:
+    def _primary(self, table: TableName) -> tuple[str, ...]:
+        """The columns of the primary key."""
+        indexes = self.definitions.catalog.own_indexes(self.connection, [table])
+        return next((index.columns for index in indexes if index.primary), ())
+
+    def _widened(self, table: TableName, own: Column, wanted: Column) -> bool:
+        """Whether the slave's column must get the wanted type. Raises `DefinitionRefused`."""
         wider = not self.holds(own.type, wanted.type)
         if wider and not self.holds(wanted.type, own.type):
             raise DefinitionRefused(
@@ -276,28 +362,18 @@ class Alterer(ABC, Generic[T]):
                 "write its values otherwise than the master",
                 AGAIN,
             )
-        if wider or (wanted.nullable and not own.nullable):
-            self.modify_column(table, own, wanted, wider=wider)
+        return wider
 
 
-def _aside(position: int) -> str:
+def aside(position: int) -> str:
     """The name of a column between its former and its new one."""
     return f"sluice_renamed_{position}"
 
 
-def _by_number(before: Mapping[int, Column], new: TableDefinition, have: TableShape) -> dict[int, Column]:
-    """The slave's own columns, by the number of the master's."""
-    by_name = {column.name: column for column in have.columns}
-    names = {position: column.name for position, column in before.items()}
-    taken = set(names.values())
-    # Added by an earlier try.
-    names |= {
-        column.position: column.name
-        for column in new.shape.columns
-        if column.position not in before and column.name not in taken
-    }
-    own = {position: by_name.get(_aside(position)) or by_name.get(name) for position, name in names.items()}
-    return {position: column for position, column in own.items() if column is not None}
+def _definitions(item: DefinitionChange) -> tuple[TableDefinition, TableDefinition]:
+    """Of an ALTER, before and after it."""
+    assert item.former is not None and item.defined is not None
+    return item.former, item.defined
 
 
 def _unchanged(

@@ -6,7 +6,7 @@ are created without actions and without checking the rows, which are the master'
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sluice.database.errors import StatementFailed
 from sluice.database.following import Described, NotMade
@@ -63,6 +63,14 @@ class Definitions(ABC):
 
     @abstractmethod
     def rename_index_statement(self, table: TableName, name: str, new: str) -> str: ...
+
+    def free_name(self, connection: Session, wanted: Constraint) -> str:
+        """The name that a foreign key can have on the slave: the master's, where no other table has it already."""
+        return wanted.name
+
+    def name_of_master(self, name: str) -> str:
+        """The master's name of a foreign key of the slave."""
+        return name
 
     def reason(self, error: StatementFailed) -> str:
         """Why the server refused a statement."""
@@ -180,7 +188,7 @@ class Definitions(ABC):
         ]
         known = set(tables)
         return definitions + [
-            Defined(DefinedKind.FOREIGN_KEYS, own.key.child, own.name, _HERE)
+            Defined(DefinedKind.FOREIGN_KEYS, own.key.child, self.name_of_master(own.name), _HERE)
             for own in self.catalog.foreign_keys(connection, tables)
             if own.key.child in known
         ]
@@ -220,7 +228,10 @@ class Definitions(ABC):
 
     def drop_statement(self, connection: Session, defined: Defined) -> str:
         if defined.kind is DefinedKind.FOREIGN_KEYS:
-            return self.drop_foreign_key_statement(defined.table, defined.name)
+            keys = self.catalog.foreign_keys(connection, [defined.table])
+            own = (each.name for each in keys if each.key.child == defined.table)
+            named = (name for name in own if self.name_of_master(name) == defined.name)
+            return self.drop_foreign_key_statement(defined.table, next(named, defined.name))
         return self.drop_index_statement(defined.table, defined.name)
 
     def _lacking_indexes(
@@ -257,24 +268,23 @@ class Definitions(ABC):
 
     def _lacking_foreign_keys(
         self, connection: Session, master: Sequence[Constraint], replicated: Collection[TableName]
-    ) -> list[tuple[Constraint, str]]:
+    ) -> Iterator[tuple[Constraint, str]]:
+        """One after the other: the name of one may be free only before another one is made."""
         wanted = [each for each in master if each.kind == "f" and each.parent in set(replicated)]
         tables = sorted({each.table for each in wanted})
         shapes = self.catalog.shapes(connection, tables)
         existing = {
             (own.key.child, own.key.parent, own.key.columns) for own in self.catalog.foreign_keys(connection, tables)
         }
-        return [
-            (each, self._foreign_key_statement(each))
-            for each in wanted
-            if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in existing
-        ]
+        for each in wanted:
+            if each.table in shapes and (each.table, each.parent, tuple(each.columns or ())) not in existing:
+                yield each, self._foreign_key_statement(each, self.free_name(connection, each))
 
-    def _foreign_key_statement(self, wanted: Constraint) -> str:
+    def _foreign_key_statement(self, wanted: Constraint, name: str) -> str:
         assert wanted.parent is not None
         columns, parents = (", ".join(map(self.quoted, each or ())) for each in (wanted.columns, wanted.parent_columns))
         return (
-            f"ALTER TABLE {self.place(wanted.table)} ADD CONSTRAINT {self.quoted(wanted.name)} FOREIGN KEY ({columns}) "
+            f"ALTER TABLE {self.place(wanted.table)} ADD CONSTRAINT {self.quoted(name)} FOREIGN KEY ({columns}) "
             f"REFERENCES {self.place(wanted.parent)} ({parents}){self.foreign_key_options}"
         )
 

@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sluice.database.errors import DatabaseRefused, StatementFailed, UndefinedTable
 from sluice.database.rows import RowFormat
-from sluice.database.schema import CollationDefinition, SequenceDefinition, TypeDefinition
+from sluice.database.schema import CollationDefinition, SequenceDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
+
+
+def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
+    """Empty: what the server refuses is found when the table is created."""
+    return {}
 
 
 def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:

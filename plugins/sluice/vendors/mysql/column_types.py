@@ -5,7 +5,7 @@ type do on either server, and which of their conversions lose something without 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sluice.database.column_types import LogicalColumn
@@ -20,8 +20,10 @@ KEY_CHARACTERS = 768
 """An index entry has 3,072 bytes, and a character up to four."""
 FIXED_KEY_CHARACTERS = 16
 """The highest number of characters of a key's column that is no text: a DECIMAL of 65 digits has 30 bytes."""
+ROW_BYTES = 65_535
+"""What all columns of a row take together, but for those that are stored beside it."""
 SHORT = 255
-"""Longer texts are no VARCHAR: of all of a table's together a row holds 65,535 bytes."""
+"""Longer texts are no VARCHAR: a row holds few of them."""
 TEXT_LENGTHS = {Kind.TIME_ZONE: 32, Kind.INTERVAL: 255, Kind.ADDRESS: 255, Kind.UUID: 36}
 """Characters of what is a text there. MariaDB's own type of a UUID takes only those that a standard knows."""
 
@@ -96,7 +98,34 @@ def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnTy
         most = min(_length(column.logical), max(left, 0) // (len(texts) - place))
         made[column.name] = _of_key(column.logical, made[column.name], most)
         left -= most
-    return [made[column.name] for column in columns]
+    fitting = fitting_row(
+        [made[column.name].type for column in columns], [number for number, each in enumerate(columns) if each.key]
+    )
+    return [replace(made[column.name], type=type_) for column, type_ in zip(columns, fitting, strict=True)]
+
+
+def fitting_row(types: Sequence[str], kept: Collection[int] = ()) -> list[str]:
+    """The types of a row's columns, of which long texts are LONGTEXT, which is stored beside the row, as far as the row
+    would be longer than a server takes. The longest first, of equal ones the last. `kept`: columns that stay."""
+    fitting = list(types)
+    left = ROW_BYTES - sum(map(_row_bytes, types)) - len(types) // 8 - 1
+    texts = [number for number, each in enumerate(types) if each.startswith("varchar") and number not in kept]
+    for number in sorted(texts, key=lambda number: (-_row_bytes(types[number]), -number)):
+        if left >= 0:
+            break
+        left += _row_bytes(types[number]) - _row_bytes("longtext")
+        fitting[number] = "longtext"
+    return fitting
+
+
+def _row_bytes(type_: str) -> int:
+    """The most that a value takes of a row."""
+    matched = _TYPE.fullmatch(type_)
+    name, length = (matched["name"], matched["inside"]) if matched else (type_, None)
+    if name in ("varchar", "char", "varbinary", "binary") and length:
+        size = int(length) * (_BYTES_A_CHARACTER if name.endswith("char") else 1)
+        return size + (1 if size < 256 else 2)
+    return {"decimal": 30}.get(name, 12)  # numbers and times have 8 bytes at most, a LONGTEXT 12
 
 
 def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:

@@ -3,9 +3,12 @@
 # ruff: noqa: F401 (what is imported here is offered)
 
 import logging
+import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sluice import sql_files
+from sluice.database.errors import DatabaseRefused, StatementFailed
 from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.schema import (
     Constraint,
@@ -32,12 +35,16 @@ from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.column_texts import TEXTS, ColumnTexts
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
 from sluice.vendors.mysql.csv_nulls import with_words
+from sluice.vendors.mysql.errors import number_of
 from sluice.vendors.mysql.key_order import KeyOrder as OwnKeyOrder
 from sluice.vendors.mysql.target import rows_in
 from sluice.vendors.mysql.target.definitions import DEFINITIONS
 
 complete_indexes, complete_constraints = DEFINITIONS.complete_indexes, DEFINITIONS.complete_constraints
 foreign_keys, with_unique_values = DEFINITIONS.foreign_keys, DEFINITIONS.with_unique_values
+
+_HIDDEN_KEY = '"sluice row" bigint AUTO_INCREMENT INVISIBLE PRIMARY KEY'
+"""What statements do not see, for servers on which no table may lack a key (`innodb_force_primary_key`)."""
 
 log = logging.getLogger("sluice.load")
 
@@ -81,6 +88,69 @@ def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[Ta
     return merged
 
 
+_TRIED = "sluice_tried"
+_RENAME = "give the columns other names there, by columns: {NAME: {rename: OTHER}} of the table"
+_FEWER = "leave columns out by columns: {NAME: {exclude: true}} of the table"
+_REMEDIES = {
+    1059: _RENAME, 1060: _RENAME, 1166: _RENAME, 1300: _RENAME,
+    1117: _FEWER, 1118: _FEWER, 1005: _FEWER,
+    1173: "give it a primary key on the master; or, as an administrator: SET GLOBAL innodb_force_primary_key = OFF",
+}  # fmt: skip
+_OTHERWISE = "change its columns by columns, or take the table out of the replication's tables"
+
+
+def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
+    """The server is asked, by temporary tables: what it takes for one name, or for too much, depends on its release."""
+    session = native(connection)
+    found = {}
+    for definition in definitions:
+        error = _tried(session, definition.shape.columns, [column.name for column in definition.shape.key])
+        if error is None:
+            continue
+        names_refused = {
+            column.name: refused.reason
+            for column in definition.shape.columns
+            if (refused := _tried(session, [replace(column, key=0)], [], keyed=True)) is not None
+        }
+        what = "; ".join(f"column {name!r}: {reason}" for name, reason in names_refused.items())
+        if not what and number_of(error) == _DUPLICATE_COLUMN:
+            alike = _alike(definition.shape.columns)
+            what = "; ".join(f"to the server the columns {', '.join(map(repr, each))} have one name" for each in alike)
+        remedy = _REMEDIES.get(number_of(error), _RENAME if names_refused else _OTHERWISE)
+        found[definition.table] = f"{what or error.reason.rstrip('.')}; {remedy}"
+    return found
+
+
+_DUPLICATE_COLUMN = 1060
+
+
+def _tried(
+    session: MySQLSession, columns: Sequence[Column], key: Sequence[str], *, keyed: bool = False
+) -> StatementFailed | None:
+    """The error of a table with these columns. `keyed`: with a key of another column."""
+    place = quoted(_TRIED)
+    try:
+        session.run(f"DROP TEMPORARY TABLE IF EXISTS {place}")
+        body = _body(session, columns, key) + (f",\n    {_HIDDEN_KEY}" if keyed else "")
+        session.run(f"CREATE TEMPORARY TABLE {place} (\n    {body}\n) {made_as(session)}")
+        session.run(f"DROP TEMPORARY TABLE {place}")
+    except StatementFailed as error:
+        return error
+    except DatabaseRefused:
+        return None  # the lacking privilege is reported elsewhere
+    return None
+
+
+def _alike(columns: Sequence[Column]) -> list[list[str]]:
+    """Names that differ in case alone, or in accents too, as the server's rules for names may have it."""
+    alike: dict[str, list[str]] = {}
+    for column in columns:
+        letters = unicodedata.normalize("NFKD", column.name.casefold())
+        plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+        alike.setdefault(plain, []).append(column.name)
+    return [each for each in alike.values() if len(each) > 1]
+
+
 def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
     """The privileges that this account lacks on existing tables."""
     return common.lacking_privileges(native(connection).run, {table: names.place(table) for table in tables})
@@ -92,11 +162,15 @@ def create_table(connection: Session, definition: TableDefinition, *, trusted: b
     session, table = native(connection), definition.table
     if table.schema != names.HERE:
         session.run(f"CREATE DATABASE IF NOT EXISTS {quoted(table.schema)}")
-    lines = [column_clause(session, column) for column in definition.shape.columns]
-    if definition.shape.key:
-        lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in definition.shape.key)})")
-    body = ",\n    ".join(lines)
+    body = _body(session, definition.shape.columns, [column.name for column in definition.shape.key])
     session.run(f"CREATE TABLE IF NOT EXISTS {names.place(table)} (\n    {body}\n) {made_as(session)}")
+
+
+def _body(session: MySQLSession, columns: Sequence[Column], key: Sequence[str]) -> str:
+    lines = [column_clause(session, column) for column in columns]
+    if key:
+        lines.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
+    return ",\n    ".join(lines)
 
 
 def made_as(session: MySQLSession) -> str:
@@ -116,7 +190,7 @@ def create_scratch(connection: Session, like: TableShape) -> TableName:
     session, scratch = native(connection), TableName(names.HERE, "sluice_scratch")
     columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in like.columns)
     # The database's own character set may not hold every text.
-    session.run(f"CREATE TEMPORARY TABLE {names.place(scratch)} ({columns}) {made_as(session)}")
+    session.run(f"CREATE TEMPORARY TABLE {names.place(scratch)} ({columns}, {_HIDDEN_KEY}) {made_as(session)}")
     return scratch
 
 

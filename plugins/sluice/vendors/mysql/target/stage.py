@@ -2,21 +2,27 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
 from sluice.database.conflicts import ValueUnfit
+from sluice.database.errors import StatementFailed
 from sluice.database.net_changes import NetChanges
 from sluice.database.session import Session
 from sluice.model.names import Prefix
+from sluice.vendors.mysql.column_types import fitting_row
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
+from sluice.vendors.mysql.errors import number_of
 from sluice.vendors.mysql.target import rows_in
 from sluice.vendors.mysql.target.slave_tables import SlaveColumn, SlaveTable
 
 _PLACE = re.compile(r"column [`'](?:[^`']*`\\.`)*(?P<column>[kcb]\d+)[`'] at row (?P<row>\d+)")
+
+_TOO_WIDE = frozenset({1005, 1117, 1118})
+"""Errors of InnoDB about more columns than one of its pages holds. MyISAM, which has no pages, takes them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,10 @@ def typed(target: SlaveTable, columns: Sequence[str], key: Sequence[str], names:
         else:
             own = target.column((key if name[0] == "k" else columns)[int(name[1:]) - 1])
             typed_columns.append(SlaveColumn(name, own.type, collation=own.collation))
-    return typed_columns
+    # Old and new values stand side by side: a row of those may be longer than the server lets one be.
+    keys = [number for number, column in enumerate(typed_columns) if column.name[0] == "k"]
+    fitting = fitting_row([column.type for column in typed_columns], keys)
+    return [replace(column, type=type_) for column, type_ in zip(typed_columns, fitting, strict=True)]
 
 
 def temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, target: SlaveTable) -> Rows:
@@ -100,10 +109,13 @@ def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, k
         f", {column.quoted} {column.type}{f' COLLATE {column.collation}' if column.collation else ''} NULL"
         for column in columns
     )
-    session.run(
-        f"CREATE {what} {place} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body}) "
-        "ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4"
-    )
+    create = f"CREATE {what} {place} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body})"
+    try:
+        session.run(f"{create} ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4")
+    except StatementFailed as error:
+        if number_of(error) not in _TOO_WIDE:
+            raise
+        session.run(f"{create} ENGINE = MyISAM CHARACTER SET utf8mb4")
     try:
         rows_in.load(session, target.table, place, columns, rows_in.pieces_of(rows))
     except ValueUnfit as unfit:

@@ -1,6 +1,6 @@
 """Changes of definitions on an Oracle slave (`sluice.vendors.common.alter`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.schema import TableDefinition
@@ -9,7 +9,7 @@ from sluice.model.logical_type import ColumnType
 from sluice.model.names import TableName
 from sluice.model.shape import Column
 from sluice.vendors.common import alter
-from sluice.vendors.common.alter import AGAIN, DefinitionRefused
+from sluice.vendors.common.alter import AGAIN, DefinitionRefused, TableChange
 from sluice.vendors.common.definitions import Definitions
 from sluice.vendors.oracle import catalog, column_types, names
 from sluice.vendors.oracle.column_texts import ColumnTexts
@@ -44,7 +44,31 @@ class Alterer(alter.Alterer[SlaveTable]):
             raise DefinitionRefused(new, f"it moved from the schema {old.schema}, which no table does here", AGAIN)
         self.do(new, f"ALTER TABLE {names.place(old)} RENAME TO {quoted(new.name)}")
 
-    def add_column(self, table: TableName, column: Column, missing: str | None) -> None:
+    def alter_table(self, change: TableChange, placed: Callable[[], None]) -> None:
+        """Each statement skips what an earlier try has done."""
+        table, altered = change.table, f"ALTER TABLE {names.place(change.table)}"
+        if change.drops_key:
+            self.do(table, f"{altered} DROP PRIMARY KEY")
+        for name in change.dropped:
+            self.do(table, f"{altered} DROP COLUMN {quoted(name)}")
+        for old, between in change.aside.items():
+            if old != between:
+                self.do(table, f"{altered} RENAME COLUMN {quoted(old)} TO {quoted(between)}")
+        placed()
+        for old, new in change.renamed.items():
+            self.do(table, f"{altered} RENAME COLUMN {quoted(change.aside[old])} TO {quoted(new)}")
+        for column, missing in change.added:
+            self._add_column(table, column, missing)
+        for own, wanted, wider in change.modified:
+            clause = f" {wanted.type}" if wider else ""
+            if wanted.nullable and not own.nullable and not wanted.key:
+                clause += " NULL"
+            if clause:
+                self.do(table, f"{altered} MODIFY ({quoted(wanted.name)}{clause})")
+        if change.key:
+            self.do(table, f"{altered} ADD PRIMARY KEY ({', '.join(map(quoted, change.key))})")
+
+    def _add_column(self, table: TableName, column: Column, missing: str | None) -> None:
         altered = f"ALTER TABLE {names.place(table)}"
         if missing is None:
             loose = Column(column.name, column.type, column.position, nullable=True)
@@ -54,13 +78,6 @@ class Alterer(alter.Alterer[SlaveTable]):
         loose = Column(column.name, column.type, column.position, nullable=column.nullable or value == "NULL")
         self.do(table, f"{altered} ADD ({column_clause(loose, default=value)})")
         self.do(table, f"{altered} MODIFY ({quoted(column.name)} DEFAULT NULL)")
-
-    def modify_column(self, table: TableName, own: Column, wanted: Column, *, wider: bool) -> None:
-        clause = f" {wanted.type}" if wider else ""
-        if wanted.nullable and not own.nullable and not wanted.key:
-            clause += " NULL"
-        if clause:
-            self.do(table, f"ALTER TABLE {names.place(table)} MODIFY ({quoted(wanted.name)}{clause})")
 
     def release(self, table: TableName) -> None:
         for own in catalog.foreign_keys(self.connection, [table]):

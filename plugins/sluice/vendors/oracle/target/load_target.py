@@ -27,6 +27,7 @@ from sluice.vendors.common.load_target import (
     create_types,
     extend_types,
     formats,
+    refusals,
     type_differences,
     type_extensions,
 )

@@ -30,6 +30,7 @@ from sluice.database.session import Session
 from sluice.database.translation import allows
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.model.change import Action
+from sluice.model.defined import Defined
 from sluice.model.logical_type import Fit
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
@@ -145,6 +146,10 @@ class Alterer:
                 raise DefinitionRefused(definition.table, f"{column.name} {made.type}", made.lost)
             columns.append(replace(column, type=made.type))
         return replace(definition, shape=replace(definition.shape, columns=tuple(columns)))
+
+    def will_drop(self, item: DefinitionChange) -> Sequence[Defined]:
+        """None: the server changes the type of a column under its foreign keys."""
+        return ()
 
     def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Makes new enums and adds new labels of the items, because a transaction that adds a label may not use it.

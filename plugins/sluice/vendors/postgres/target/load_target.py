@@ -14,6 +14,7 @@ from sluice.vendors.postgres.target.tables import (
     foreign_keys,
     lacking_privileges,
     not_tables,
+    refusals,
     with_unique_values,
 )
 from sluice.vendors.postgres.target.tables import create as create_table

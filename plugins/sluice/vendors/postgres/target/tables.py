@@ -214,6 +214,11 @@ def filled(connection: Session, table: TableName) -> bool:
     return bool(row and row[0])
 
 
+def refusals(connection: Session, definitions: Sequence[TableDefinition]) -> dict[TableName, str]:
+    """Empty: it creates the master's tables as they are."""
+    return {}
+
+
 def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Those of `tables` whose name the slave uses for another object, such as a view → what it is."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
