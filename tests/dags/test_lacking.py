@@ -162,10 +162,10 @@ def test_a_new_table_of_the_configuration_is_reported_until_it_is_captured(told:
     remedy = "Start the DAG reconcile_tables with prefix DEMO_."
     assert notice["subject"] == "DEMO_: 1 table not captured"
     assert 'public."New": it is not captured' in notice["text"] and remedy in notice["text"]
-    said = status_of(rig)
-    assert 'public."New": it is not captured' in said and remedy in said
+    said, command = status_of(rig), "Run ./sluice act reconcile DEMO_"
+    assert 'public."New": it is not captured' in said and command in said
     rig.capture_table("New")
-    assert compare() == "0 differences found" and remedy not in status_of(rig)
+    assert compare() == "0 differences found" and command not in status_of(rig)
     assert look() == "0 things need a person, 0 notices sent"
 
 

@@ -241,9 +241,8 @@ def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, an
     Gate(store, Prefix("DEMO_"), "dr1").close(ERROR, "apply", "public.t: a row <is> not there.")
     Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL"})
     page = client.get("/sluice/", headers=anna).text
-    assert "The apply has stopped: public.t: a row <is> not there. Mend that, then clear the task apply of" in words(
-        page
-    )
+    found = "The apply has stopped: public.t: a row <is> not there. Mend that, then use Restart apply."
+    assert found in words(page)
     assert "actions/restart" not in page, "anna only reads"
     assert (
         "/sluice/actions/restart?prefix=DEMO_&amp;slave=dr1"
@@ -295,7 +294,7 @@ def test_lacks_of_slave_and_master_are_shown_with_the_remedy(client: TestClient,
     text = words(client.get("/sluice/", headers=anna).text)
     assert "public.<p> differs: load it." in text
     assert 'Run there: CREATE INDEX "<i>" ON t (a);' in text
-    assert "public.new: it is not captured. Start the DAG reconcile_tables with prefix DEMO_." in text
+    assert "public.new: it is not captured. Use Reconcile tables." in text
 
 
 def test_programs_get_the_same_content_as_data(client: TestClient, anna: Head) -> None:

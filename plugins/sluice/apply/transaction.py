@@ -29,6 +29,7 @@ from sluice.model.blocks import Decision
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved
 from sluice.model.defined import Defined
+from sluice.model.joining import LOAD
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.reject import Rejected
@@ -448,11 +449,14 @@ class WindowTransaction:
             load_filter.forget(table)
         self.pair_rejects.drop(table)
         why = f"is inconsistent: {left.reason}" if left.reason else "joins with rows that this slave lacks"
+        # The run of reconcile_tables by which a table joins starts its load, too.
+        starts = not left.reason and self.pair.slave.new_tables == LOAD
+        remedy = how_to_load(self.pair.prefix, self.pair.slave.name, [table])
         self._limiter.log(
-            logging.WARNING,
+            logging.INFO if starts else logging.WARNING,
             f"left out {table}",
             f"{self.pair}: {table} {why}. Its changes are left out until a load, all else goes on. "
-            f"{how_to_load(self.pair.prefix, self.pair.slave.name, [table])}",
+            f"{'reconcile_tables starts that load.' if starts else remedy}",
         )
 
     def _catch_up(self, step: CaughtUp, load_filter: LoadFilter | None) -> None:
