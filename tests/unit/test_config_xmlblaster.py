@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from sluice import config
 from sluice.config import ConfigError, Endpoint, SlaveConfig, ThrottleOptions
 from sluice.configuration.watched import WatchedFile
 from sluice.failover import reversal
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
+from sluice.model.transformation import Renamed
 
 MASTER = """\
 # of a ReplicationAgent, as it was run with -master
@@ -236,17 +238,29 @@ FILES = {
         "${user.home}",
         "8: replication.initialFilesLocation: ${user.home} stands for nothing; write initial_files_location for this",
     ),
-    "mapping": (
+    "mapping without a schema": (
         "slave.properties",
         "base=",
-        "replication.mapper.table.MYSCHEMA.TABLE1=T1\nbase=",
-        "9: replication.mapper.table.MYSCHEMA.TABLE1: gives the slave other names, columns or rows than the master",
+        "replication.mapper.table.TABLE9=T1\nbase=",
+        "9: replication.mapper.table.TABLE9: names no schema, and no line under tables is for a table table9",
+    ),
+    "mapping of nothing": (
+        "slave.properties",
+        "base=",
+        "replication.mapper.column.COLUMN=C\nbase=",
+        "9: replication.mapper.column.COLUMN: does not name what it maps; write replication.mapper.column.SCHEMA.TABLE",
+    ),
+    "own mapper": (
+        "slave.properties",
+        "base=",
+        "replication.mapper.class=com.example.Mapper\nbase=",
+        "9: replication.mapper.class: gives the slave other data by code of its own, which is not read",
     ),
     "hook": (
         "slave.properties",
         "base=",
         "dbWriter.prePostStatement.class=com.example.Hook\nbase=",
-        "9: dbWriter.prePostStatement.class: gives the slave other names, columns or rows",
+        "9: dbWriter.prePostStatement.class: gives the slave other data by code of its own",
     ),
 }
 
@@ -326,3 +340,108 @@ def test_the_example_of_the_page_is_right(folder: Path) -> None:
     (example,) = re.findall(r"```yaml\n(from:.*?)```", page, re.DOTALL)
     (folder / "TEST.yaml").write_text(example)
     assert config.load("TEST").slave("dr1") == SlaveConfig("dr1", "test_dr1", initial_files_location="/mnt/carried")
+
+
+SEED = """\
+<plugin id='ReplNDBPlugin' className='org.xmlBlaster.contrib.dbwatcher.plugin.DbWatcherPlugin'>
+  <attribute id='replication.prefix'>TEST</attribute>
+  <attribute id='table.MYSCHEMA.TABLE1'>actions=IDU,trigger=TEST_TR01,sequence=3</attribute>
+  <attribute id='table.MYSCHEMA.TABLE2'>actions=U</attribute>
+  <attribute id='table.MySchema."Mixed.Name"'/>
+  <attribute id='table.CATALOG.MYSCHEMA.LOG_*'>actions=I</attribute>
+</plugin>
+"""
+MASTERS = {
+    "oracle": ("vendor: oracle", "", "MYSCHEMA"),
+    "postgres": ("vendor: postgres", "", "myschema"),
+    "unsaid": ("", "", "myschema"),
+    "redo": (
+        "capture: redo, location: /srv/redo",
+        "redo: {program: /opt/olr, schema: /srv/chkpt.json}\n",
+        "myschema",
+    ),
+    "redo, exact": (
+        "capture: redo, location: /srv/redo",
+        "redo: {program: /opt/olr, schema: /srv/chkpt.json, exact_names: true}\n",
+        "MYSCHEMA",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", MASTERS)
+def test_names_are_folded_as_the_masters_own_sql_folds_them(folder: Path, which: str) -> None:
+    """The example of xmlBlaster's manual, and every spelling of a name in it, found in the master's dictionary."""
+    without(folder, "master.properties", "slave.properties")
+    said, more, schema = MASTERS[which]
+    (folder / "xmlBlasterPlugins.xml").write_text(SEED)
+    conn_id = "conn_id: m, " if "redo" not in which else ""
+    (folder / "TEST.yaml").write_text(
+        f"from: xmlBlasterPlugins.xml\nmaster: {{{conn_id}{said}}}\nslaves: {{dr1: {{conn_id: s}}}}\n{more}"
+    )
+    (test,) = config.load_all()
+    fold = str.upper if schema.isupper() else str.lower
+    existing = [TableName(schema, name) for name in (fold("table1"), fold("table2"), "Mixed.Name", fold("log_2026"))]
+    resolved = {each.table: (each.actions, each.trigger) for each in test.resolve(existing)}
+    assert set(resolved) == set(existing)
+    assert resolved[existing[0]] == (frozenset("IUD"), "TEST_TR01")
+    assert resolved[existing[1]] == (frozenset("U"), None)
+
+
+def test_names_are_folded_in_a_properties_file_by_its_own_master(folder: Path) -> None:
+    without(folder, "slave.properties", "xmlBlasterPlugins.xml")
+    added = "sluice.master.conn_id=m\nsluice.master.vendor=oracle\nsluice.slave.dr1.conn_id=s\n"
+    (folder / "master.properties").write_text(MASTER + added)
+    (test,) = config.load_all()
+    assert [str(rule.pattern) for rule in test.tables] == [
+        '"MYSCHEMA"."TABLE1"',
+        '"MYSCHEMA"."TABLE2"',
+        '"MYSCHEMA"."LOG"',
+    ]
+
+
+MAPPED = """\
+replication.mapper.class=org.xmlBlaster.contrib.replication.impl.DefaultMapper
+replication.mapper.schema.MYSCHEMA=Copy
+replication.mapper.table.MYSCHEMA.TABLE1=Orders
+replication.mapper.column.MYSCHEMA.TABLE1.COM_MESSAGEID=Com_RecordId
+replication.mapper.column.MYSCHEMA.TABLE1."mixed"="as Here"
+replication.mapper.tables=LOG=JOURNAL
+"""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "fold"), [("oracle", str.upper), ("postgres", str.lower), ("mysql", str)], ids=["oracle", "pg", "mysql"]
+)
+def test_mappers_of_names_become_targets_and_columns(folder: Path, vendor: str, fold: Callable[[str], str]) -> None:
+    without(folder, "xmlBlasterPlugins.xml")
+    (folder / "slave.properties").write_text(SLAVE + MAPPED)
+    (folder / "TEST.yaml").write_text(
+        "from: master.properties\nmaster: {conn_id: m, vendor: oracle}\n"
+        f"slaves:\n  dr1: {{conn_id: s, vendor: {vendor}, from: slave.properties}}\n  dr2: {{conn_id: s2}}\n"
+    )
+    (test,) = config.load_all()
+    one, two = test.slave("dr1"), test.slave("dr2")
+    table = TableName("MYSCHEMA", "TABLE1")
+    here = test.placement(one).slave_name
+    copy = fold("Copy")
+    assert here(table) == TableName(copy, fold("Orders"))
+    assert here(TableName("MYSCHEMA", "TABLE2")) == TableName(copy, "TABLE2")
+    assert here(TableName("MYSCHEMA", "LOG")) == TableName(copy, fold("JOURNAL"))
+    changed = test.transformation(table, one)
+    assert changed is not None
+    assert dict(changed.columns) == {"COM_MESSAGEID": Renamed(fold("Com_RecordId")), "mixed": Renamed("as Here")}
+    assert test.placement(two).slave_name(table) == table and test.transformation(table, two) is None
+
+
+def test_a_line_of_the_yaml_replaces_what_the_file_maps(folder: Path) -> None:
+    without(folder, "xmlBlasterPlugins.xml")
+    (folder / "slave.properties").write_text(SLAVE + MAPPED)
+    (folder / "TEST.yaml").write_text(
+        "from: master.properties\nmaster: {conn_id: m, vendor: oracle}\n"
+        "slaves:\n  dr1:\n    conn_id: s\n    from: slave.properties\n"
+        "    tables: {MYSCHEMA.TABLE1: {target: {name: OTHER}}}\n"
+    )
+    (test,) = config.load_all()
+    here = test.placement(test.slave("dr1")).slave_name
+    assert here(TableName("MYSCHEMA", "TABLE1")) == TableName("MYSCHEMA", "OTHER")
+    assert here(TableName("MYSCHEMA", "TABLE2")) == TableName("COPY", "TABLE2")

@@ -9,14 +9,19 @@
     table.[CATALOG.]SCHEMA.TABLE                tables
     replication.initialFilesLocation            initial_files_location, of the slave whose file it is
 
+    replication.mapper.schema.SCHEMA            target of SCHEMA.*, of the slave whose file it is
+    replication.mapper.table.SCHEMA.TABLE       target of that table
+    replication.mapper.tables                   the same, as TABLE=NAME,TABLE=NAME
+    replication.mapper.column.SCHEMA.TABLE.COLUMN   columns: {COLUMN: {rename: NAME}} of that table
+
 A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` is replaced by the value of
-another key. Other keys of xmlBlaster are ignored, except those that give a slave other data than the master's, which
-are refused.
+another key. Names without double quotes are folded as the SQL of their database folds them. Other keys of xmlBlaster
+are ignored, except those that give a slave other data by code of its own, which are refused.
 """
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,13 +30,18 @@ from sluice.configuration.model import Replication
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.section import sections
 from sluice.model.names import InvalidName, split_qualified
+from sluice.model.vendors import FIRST, REDO, VENDORS
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SECTIONS = {name: name for name in ("master", "notify", "redo", *sections(Replication))} | {"slave": "slaves"}
 _ALWAYS = ("master", "slaves", "tables")
 _PREFIX = "replication.prefix"
+_EXACT_NAMES = "sluice.redo.exact_names"
 _LOCATION = "replication.initialFilesLocation"
-_CHANGES_DATA = ("replication.mapper.", "dbWriter.prePostStatement.")
+_MAPPER = "replication.mapper."
+_DEFAULT_MAPPER = "org.xmlBlaster.contrib.replication.impl.DefaultMapper"
+_FORMS = {"schema": "", "table": ".TABLE", "column": ".TABLE.COLUMN"}
+_OWN_CODE = (_MAPPER, "dbWriter.prePostStatement.")
 
 
 @dataclass(frozen=True)
@@ -43,33 +53,78 @@ class Entry:
     value: str
 
 
+@dataclass(frozen=True)
+class Master:
+    """What decides how names of the master's tables are folded; each "" where the YAML does not say it."""
+
+    vendor: str = ""
+    capture: str = ""
+    exact_names: str = ""
+
+    @property
+    def fold(self) -> Callable[[str], str]:
+        """As SQL reads a name on the master; in redo, as it is on slaves."""
+        if self.capture == REDO:
+            return str.upper if self.exact_names.lower() == "true" else str.lower
+        return folding(self.vendor)
+
+
+UNSAID = Master()
+
+
+def folding(vendor: str) -> Callable[[str], str]:
+    """How the SQL of a vendor reads a name without double quotes."""
+    return VENDORS.get(vendor, VENDORS[FIRST]).fold
+
+
 def tree(
-    file: Path, line: int, entries: Iterable[Entry], mistakes: list[Mistake], *, prefix_elsewhere: bool = False
+    file: Path,
+    line: int,
+    entries: Iterable[Entry],
+    mistakes: list[Mistake],
+    *,
+    prefix_elsewhere: bool = False,
+    master: Master = UNSAID,
 ) -> Node | None:
-    """The root of one replication; `line`: where its keys begin.
+    """The root of one replication; `line`: where its keys begin. `master`: as a YAML says it.
 
     None if it has no prefix. With `prefix_elsewhere` the prefix and other required keys may be missing.
     """
-    return _Flat(file, line, list(entries), mistakes).root(prefix_elsewhere)
+    return _Flat(file, line, list(entries), mistakes, master).root(prefix_elsewhere)
 
 
-def slave(file: Path, entries: Iterable[Entry], given: Collection[str], mistakes: list[Mistake]) -> dict[str, Node]:
-    """The keys of a `slave.properties`, without those that are `given` elsewhere."""
+def slave(
+    file: Path,
+    entries: Iterable[Entry],
+    given: Collection[str],
+    mistakes: list[Mistake],
+    *,
+    master: Master = UNSAID,
+    vendor: str = "",
+    tables: Iterable[str] = (),
+) -> dict[str, Node]:
+    """The keys of a `slave.properties`, without those that are `given` elsewhere. `vendor`: the slave's. `tables`: the
+    lines of the replication, for mappers that name no schema."""
     new_mistakes: list[Mistake] = []
-    keys = _Flat(file, 0, list(entries), new_mistakes)
+    keys = _Flat(file, 0, list(entries), new_mistakes, master)
     options = keys.of_slave({"initial_files_location"}.difference(given))
+    if mapped := keys.mapped(folding(vendor or master.vendor), tables):
+        options["tables"] = mapped
     remedy = "write initial_files_location for this slave in the YAML"
     mistakes += [replace(mistake, remedy=remedy) if mistake.key == _LOCATION else mistake for mistake in new_mistakes]
     return options
 
 
 class _Flat:
-    def __init__(self, file: Path, line: int, entries: list[Entry], mistakes: list[Mistake]):
+    def __init__(self, file: Path, line: int, entries: list[Entry], mistakes: list[Mistake], master: Master):
         self._file = file
         self._line = line
         self._entries = entries
         self._values = {entry.key: entry.value for entry in entries}
         self._mistakes = mistakes
+        own = (self._values.get(key, "") for key in ("sluice.master.vendor", "sluice.master.capture", _EXACT_NAMES))
+        given = (master.vendor, master.capture, master.exact_names)
+        self._fold = Master(*(above or below for above, below in zip(given, own, strict=True))).fold
 
     def root(self, prefix_elsewhere: bool) -> Node | None:
         known = [entry for entry in self._entries if re.match(r"(replication\.prefix$|table\.|sluice\.)", entry.key)]
@@ -100,15 +155,76 @@ class _Flat:
     def of_slave(self, wanted: Collection[str]) -> dict[str, Node]:
         options = {}
         for entry in self._entries:
-            if entry.key.startswith(_CHANGES_DATA):
+            if entry.key.startswith(_OWN_CODE) and not self._is_mapping(entry):
                 self._wrong(
                     entry,
-                    "gives the slave other names, columns or rows than the master has, which Sluice does not do",
-                    "make the slave's tables like the master's, and take from out of this slave in the YAML",
+                    "gives the slave other data by code of its own, which is not read",
+                    "take it out, and write what it does under tables of this slave in the YAML: target, columns, "
+                    "where or exit",
                 )
             elif entry.key == _LOCATION and "initial_files_location" in wanted:
                 options["initial_files_location"] = self._node(entry, self._text(entry))
         return options
+
+    def _is_mapping(self, entry: Entry) -> bool:
+        kind = entry.key.removeprefix(_MAPPER)
+        known = kind == "tables" or kind.startswith(("schema.", "table.", "column."))
+        return entry.key.startswith(_MAPPER) and (known or (kind, entry.value.strip()) == ("class", _DEFAULT_MAPPER))
+
+    def mapped(self, fold: Callable[[str], str], tables: Iterable[str]) -> Node | None:
+        """The section `tables` of a slave from what maps names. `fold`: of the slave's names."""
+        known, schemas = list(tables), dict[str, str]()
+        lines: dict[tuple[str, str], tuple[Entry, dict[str, str], dict[str, str]]] = {}
+        """By schema and table: the first entry, the target, and the new names of columns."""
+        for kind, entry, parts, name in self._mappings():
+            new = _unquoted(name) if name.startswith('"') else fold(name)
+            if kind == "schema" and len(parts) == 1:
+                schemas[parts[0]] = new
+                lines.setdefault((parts[0], "*"), (entry, {}, {}))
+                continue
+            path, column = (parts[:-1], parts[-1]) if kind == "column" else (parts, "")
+            if kind == "schema" or len(path) not in (1, 2):
+                self._wrong(entry, "does not name what it maps", f"write {_MAPPER}{kind}.SCHEMA{_FORMS[kind]}")
+                continue
+            places = path[:1] if len(path) == 2 else _schemas_of(known, path[0])
+            if not places:
+                remedy = "name its schema, or write target under tables of this slave in the YAML"
+                self._wrong(entry, f"names no schema, and no line under tables is for a table {path[0]}", remedy)
+            for schema in places:
+                _, target, columns = lines.setdefault((schema, path[-1]), (entry, {}, {}))
+                if column:
+                    columns[_unquoted(column)] = new
+                else:
+                    target["name"] = new
+        fields: dict[str, Node] = {}
+        for (schema, table), (entry, target, columns) in lines.items():
+            if schema in schemas:
+                target["schema"] = schemas[schema]
+            renames = {old: self._under(entry, {"rename": self._node(entry, new)}) for old, new in columns.items()}
+            options = {"target": self._under(entry, {part: self._node(entry, name) for part, name in target.items()})}
+            options |= {"columns": self._under(entry, renames)} if renames else {}
+            fields[f"{schema}.{table}"] = self._under(entry, {key: node for key, node in options.items() if node.value})
+        return self._under(next(iter(lines.values()))[0], fields) if lines else None
+
+    def _mappings(self) -> Iterator[tuple[str, Entry, list[str], str]]:
+        """What is mapped: its kind, where, its name in parts, and the new name."""
+        for entry in self._entries:
+            kind, _, old = entry.key.removeprefix(_MAPPER).partition(".")
+            if not entry.key.startswith(_MAPPER) or kind == "class" or not self._is_mapping(entry):
+                continue
+            pairs = [(old, self._text(entry))]
+            if kind == "tables":
+                # As xmlBlaster's first releases had it.
+                kind, listed = "table", [each.partition("=") for each in self._text(entry).split(",") if each.strip()]
+                pairs = [(table, new) for table, _, new in listed]
+            for name, new in pairs:
+                try:
+                    yield kind, entry, _parts(self._replace(entry, name), self._fold), new.strip()
+                except InvalidName as invalid:
+                    self._wrong(entry, str(invalid), f"write {_MAPPER}{kind}.SCHEMA{_FORMS[kind]}")
+
+    def _under(self, entry: Entry, fields: Mapping[str, Node]) -> Node:
+        return Node(self._file, entry.line, entry.key, dict(fields))
 
     def _no_prefix(self) -> None:
         lines = {entry.key: entry.line for entry in self._entries}
@@ -143,7 +259,7 @@ class _Flat:
     def _table(self, entry: Entry, tables: dict[str, Node]) -> None:
         name = self._replace(entry, entry.key.removeprefix("table."))
         try:
-            parts = _parts(name)
+            parts = _parts(name, self._fold)
         except InvalidName as invalid:
             self._wrong(entry, str(invalid), "write table.SCHEMA.TABLE")
             return
@@ -197,8 +313,18 @@ class _Flat:
         self._mistakes.append(Mistake(self._file, entry.line, entry.key, problem, remedy))
 
 
-def _parts(name: str) -> list[str]:
-    """The parts of a table's name as in SQL: unquoted parts are folded to lower case, as PostgreSQL does.
+def _schemas_of(lines: Iterable[str], table: str) -> list[str]:
+    """The schemas in which lines name the table."""
+    return [schema for schema, dot, name in (line.partition(".") for line in lines) if dot and name == table]
+
+
+def _unquoted(part: str) -> str:
+    part = part.strip()
+    return part[1:-1].replace('""', '"') if len(part) > 1 and part[0] == part[-1] == '"' else part
+
+
+def _parts(name: str, fold: Callable[[str], str]) -> list[str]:
+    """The parts of a name as in SQL: unquoted parts are folded.
 
     Quoted parts keep their double quotes, so that a literal `*` stays one. Empty parts are skipped, as xmlBlaster does
     (`table..S.T`).
@@ -213,5 +339,5 @@ def _parts(name: str) -> list[str]:
         else:
             rest = rest[len(part) + 1 :]
             if part.strip():
-                parts.append(part.strip().lower())
+                parts.append(fold(part.strip()))
     return parts

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sluice.configuration.flat import Entry, tree
+from sluice.configuration.flat import UNSAID, Entry, Master, tree
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node
 
@@ -12,9 +12,11 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> Node | None:
+def read(
+    file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False, master: Master = UNSAID
+) -> Node | None:
     """The replication of the file; None if it needs a prefix and has none, which is added to `mistakes`."""
-    return tree(file, 0, entries(text), mistakes, prefix_elsewhere=prefix_elsewhere)
+    return tree(file, 0, entries(text), mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
 
 
 def entries(text: str) -> Iterator[Entry]:

@@ -77,11 +77,18 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _of_xmlblaster(file: Path, raw: bytes, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> list[Node]:
+def _of_xmlblaster(
+    file: Path,
+    raw: bytes,
+    mistakes: list[Mistake],
+    *,
+    prefix_elsewhere: bool = False,
+    master: flat.Master = flat.UNSAID,
+) -> list[Node]:
     text = _decoded(raw)
     if file.suffix == ".xml":
-        return xml_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere)
-    root = properties_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere)
+        return xml_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
+    root = properties_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
     return [] if root is None else [root]
 
 
@@ -102,10 +109,20 @@ def _with_master_file(root: Node, mistakes: list[Mistake]) -> Node | None:
     if content is None:
         return None
     file, raw = content
-    replications = _of_xmlblaster(file, raw, mistakes, prefix_elsewhere=True)
+    replications = _of_xmlblaster(file, raw, mistakes, prefix_elsewhere=True, master=_master(root))
     if len(replications) > 1:
         replications = _chosen(root, pointer, replications, mistakes)
     return _merged(replications[0], root) if replications else None
+
+
+def _master(root: Node) -> flat.Master:
+    """What a tree says of its master."""
+    master, redo = (_fields(_fields(root).get(name)) for name in ("master", "redo"))
+    return flat.Master(_scalar(master.get("vendor")), _scalar(master.get("capture")), _scalar(redo.get("exact_names")))
+
+
+def _scalar(node: Node | None) -> str:
+    return str(node.value) if node is not None and isinstance(node.value, str | bool) else ""
 
 
 def _chosen(root: Node, pointer: Node, replications: Iterable[Node], mistakes: list[Mistake]) -> list[Node]:
@@ -127,18 +144,23 @@ def _with_slave_files(root: Node, mistakes: list[Mistake]) -> Node:
     slaves = _fields(root).get("slaves")
     if slaves is None or not isinstance(slaves.value, dict):
         return root
-    whole = {name: _with_slave_file(slave, mistakes) for name, slave in slaves.value.items()}
+    whole = {name: _with_slave_file(root, slave, mistakes) for name, slave in slaves.value.items()}
     return replace(root, value={**_fields(root), "slaves": replace(slaves, value=dict(whole))})
 
 
-def _with_slave_file(slave: Node, mistakes: list[Mistake]) -> Node:
+def _with_slave_file(root: Node, slave: Node, mistakes: list[Mistake]) -> Node:
     pointer = _fields(slave).get("from")
     content = _read(pointer, (".properties",), _SLAVE, mistakes) if pointer is not None else None
     if content is None:
         return slave
     file, raw = content
     entries = properties_file.entries(_decoded(raw))
-    return replace(slave, value={**flat.slave(file, entries, set(_fields(slave)), mistakes), **_fields(slave)})
+    own = _fields(slave)
+    tables, vendor = _fields(_fields(root).get("tables")), _scalar(own.get("vendor"))
+    below = flat.slave(file, entries, set(own), mistakes, master=_master(root), vendor=vendor, tables=tables)
+    if "tables" in below and "tables" in own:
+        own = {**own, "tables": _merged_tables(below["tables"], own["tables"])}
+    return replace(slave, value={**below, **own})
 
 
 def _read(pointer: Node, suffixes: tuple[str, ...], right: str, mistakes: list[Mistake]) -> tuple[Path, bytes] | None:

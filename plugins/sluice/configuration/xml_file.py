@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from sluice.configuration.flat import Entry, tree
+from sluice.configuration.flat import UNSAID, Entry, Master, tree
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node
 
 
-def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> list[Node]:
+def read(
+    file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False, master: Master = UNSAID
+) -> list[Node]:
     """The roots of all replications in the file."""
     reader = _Reader()
     try:
@@ -33,7 +35,7 @@ def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bo
     for plugin in reader.plugins:
         if any(entry.key == "replication.prefix" or entry.key.startswith("table.") for entry in plugin.entries):
             replicating = True
-            root = tree(file, plugin.line, plugin.entries, mistakes, prefix_elsewhere=prefix_elsewhere)
+            root = tree(file, plugin.line, plugin.entries, mistakes, prefix_elsewhere=prefix_elsewhere, master=master)
             if root is not None:
                 entries.append(root)
     if not replicating:

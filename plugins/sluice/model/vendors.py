@@ -1,5 +1,6 @@
 """The vendors of databases, one line each: all that is known of a vendor before its package is imported."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -9,7 +10,7 @@ class VendorEntry:
     servers. `slave_only`: it cannot be a master. `fails_over`: a slave can become the master. `redis_checkpoint`: a
     slave's checkpoint can be kept in Redis. `own_texts`: two servers write values alike, and compare them at less cost
     than by canonical texts. `databases`: extras of an Airflow connection that name the database in place of its schema.
-    `options`: driver options of this vendor."""
+    `options`: driver options of this vendor. `fold`: how its SQL reads a name without double quotes."""
 
     member: str
     port: int
@@ -19,13 +20,14 @@ class VendorEntry:
     own_texts: bool = False
     databases: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    fold: Callable[[str], str] = str.lower
 
 
 VENDORS = {
     "postgres": VendorEntry(
         "sluice.vendors.postgres.vendor:POSTGRES", 5432, fails_over=True, redis_checkpoint=True, own_texts=True
     ),
-    "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
+    "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True, fold=str),
     "oracle": VendorEntry(
         "sluice.vendors.oracle.vendor:ORACLE",
         1521,
@@ -34,6 +36,7 @@ VENDORS = {
             *("sid", "wallet_location", "wallet_password", "ssl_server_cert_dn"),
             *("thick_mode", "thick_mode_lib_dir", "thick_mode_config_dir"),
         ),
+        fold=str.upper,
     ),
 }
 """The vendors by their word in the configuration, in an Airflow connection's type, and in the folders `vendors/` and
