@@ -10,8 +10,9 @@ from devstack.postgres import PostgresServer
 from sluice.vendors.postgres.connection import quoted
 
 INTERVAL = 0.5
-DRAWN = f"SELECT last_value FROM {quoted(SCHEMA, PREFIX.lower() + 'seq')}"
-"""The number of REPL_KEYs: all captured changes, those of rolled-back transactions included."""
+INSERTED = "SELECT pg_stat_get_tuples_inserted(%s::regclass)"
+ITEMS = quoted(SCHEMA, PREFIX.lower() + "items")
+"""All captured changes, those of rolled-back transactions included."""
 
 
 class Captured(threading.Thread):
@@ -28,7 +29,7 @@ class Captured(threading.Thread):
             try:
                 with self._master.connect(DATABASE) as connection:
                     while not self._stopping.wait(INTERVAL):
-                        row = connection.execute(DRAWN).fetchone()
+                        row = connection.execute(INSERTED, [ITEMS]).fetchone()
                         self._samples.append((time.monotonic(), int(row[0]) if row else 0))
             except psycopg.Error:  # not installed yet, or the master restarts
                 continue

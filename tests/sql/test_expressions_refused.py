@@ -51,7 +51,7 @@ def pair(database: Callable[..., ConnectionInfo]) -> Iterator[Pair]:
         connection.connect(database(), application="master", autocommit=True) as master,
         connection.connect(database(), application="slave", autocommit=True) as slave,
     ):
-        for name in ("resources_v1", "resources_v2", "cols_view", "values", "definition"):
+        for name in (*(f"resources_v{step}" for step in (1, 2, 6, 7)), "cols_view", "values", "definition"):
             master.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"').encode())
         for link in (master, slave):
             link.execute(APPLICATION)

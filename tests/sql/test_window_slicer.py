@@ -20,6 +20,7 @@ from sluice.vendors.postgres.source.queue import Reader
 PREFIX = Prefix("DEMO_")
 MOST = 10
 """Changes of a slice."""
+DRAW = "SELECT public.demo_draw_keys(%s)"
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(window_slicer, "SAMPLE", 3)
     info = database()
     with connection.connect(info, application="test", autocommit=True) as link:
-        for name in ("resources_v1", "values"):
+        for name in ("resources_v1", "resources_v6", "resources_v7", "values"):
             link.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"'))
     return info
 
@@ -46,8 +47,8 @@ class Changes:
             for number, mark in enumerate(pattern):
                 link.execute(
                     "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content) "
-                    "VALUES ('t', %s, 'INSERT', 'public', 'new')" if mark == "x" else "SELECT nextval(%s::regclass)",
-                    [str(number) if mark == "x" else "public.demo_seq"],
+                    "VALUES ('t', %s, 'INSERT', 'public', 'new')" if mark == "x" else DRAW,
+                    [str(number) if mark == "x" else 300],
                 )  # fmt: skip
             self.end: Position = position.take(link, PREFIX, "public", self.start)
         options = SimpleNamespace(stage_above=stage_above, max_batch_changes=MOST)
@@ -135,7 +136,7 @@ def test_executors_are_asked_for_where_changes_or_their_contents_are_many_and_no
     assert [key for keys in window.taken() for key in keys or ["staged"]] == places("x" * MOST)
     assert bool(window.asked) is asks
     many = Changes(master, "x" * (MOST + 1), ready=False)
-    assert list(many.taken()) and many.asked
+    assert [key for keys in many.taken() for key in keys or ()] and many.asked
 
 
 def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:
@@ -147,4 +148,4 @@ def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> N
         survey = window.slicer.next(whole, False, False).survey
         assert survey is not None and survey.changes == 2 * MOST
         window.slicer.committed()
-        assert window.slicer.next(whole, False, False).items.num_rows == MOST
+        assert 0 < window.slicer.next(whole, False, False).items.num_rows <= MOST

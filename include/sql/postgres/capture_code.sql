@@ -70,16 +70,19 @@ $sluice$;
 
 -- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code.
 -- p_version: code of VERSION. '2' tells a slave that the transaction's changes of this table are not in their order: those of
--- a trigger were queued before those that fired it, or may have been.
+-- a trigger were queued before those that fired it, or may have been. p_key: the code of the key; '': each row draws its own.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text),
+    ${schema}.${prefix}insertion_code(text, text, oid, text, text, text, text, text);
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
     p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT '',
-    p_version text DEFAULT '''1'''
+    p_version text DEFAULT '''1''', p_key text DEFAULT ''
 ) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format(
-        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s, %L, %s, %s',
-        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table,
+        E'INSERT INTO %s (%sdbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s%s, %L, %s, %s',
+        ${schema}.${prefix}own('items'), CASE WHEN p_key <> '' THEN 'repl_key, ' ELSE '' END,
+        CASE WHEN p_key <> '' THEN p_key || ', ' ELSE '' END, ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL',
                 ${schema}.${prefix}guid_code(p_relid, p_new, NULL, p_protect <> ''), p_event, p_schema,
@@ -95,17 +98,34 @@ AS $sluice$
         END, p_version)
 $sluice$;
 
--- The FROM clause that reads both transition tables of a statement.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}transition_code(p_event text) RETURNS text
+-- The code of the key of each row of a statement that has reserved the keys of all its rows.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_code() RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT 'sluice.key OPERATOR(pg_catalog.+) pg_catalog.row_number() OVER ()'
+$sluice$;
+
+-- A name for the number of a row that no column of the table has.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_name(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT 'sluice_row' || n FROM generate_series(1, 1601) n
+    WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attname = 'sluice_row' || n)
+    ORDER BY n LIMIT 1
+$sluice$;
+
+-- The FROM clause that reads the transition tables of a statement.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}transition_code(text);
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}transition_code(p_relid oid, p_event text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE p_event
         WHEN 'INSERT' THEN E'\n    FROM sluice_new n'
         WHEN 'DELETE' THEN E'\n    FROM sluice_old o'
-        WHEN 'UPDATE' THEN
-            E'\n    FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o'
-            '\n    FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n'
-            '\n    ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row'
+        WHEN 'UPDATE' THEN format(
+            E'\n    FROM (SELECT *, pg_catalog.row_number() OVER () AS %1$s FROM sluice_old) o'
+            '\n    FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS %1$s FROM sluice_new) n'
+            '\n    ON n.%1$s OPERATOR(pg_catalog.=) o.%1$s ORDER BY n.%1$s', ${schema}.${prefix}row_name(p_relid))
         ELSE '' END
 $sluice$;
 
@@ -123,16 +143,17 @@ $sluice$;
 -- So reading them side by side pairs old and new rows even if keys changed, and keeps REPL_KEY in that order. A join over
 -- row numbers does the same at twice the cost; it is needed for more than 800 columns, and for types that are not built
 -- in, because it names no types: such a type may be renamed, moved, or in a schema that this account may not use.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
+DROP FUNCTION IF EXISTS ${schema}.${prefix}lockstep_code(oid, text);
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_schema text, p_table text, p_relid oid, p_protect text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     WITH listed AS (
         SELECT count(*) AS number,
-            string_agg(quote_ident(c.attname), ', ' ORDER BY n) AS names,
+            string_agg(${schema}.${prefix}quoted(c.attname), ', ' ORDER BY n) AS names,
             string_agg(format('c%s %s', n, c.atttype), ', ' ORDER BY n) AS types,
             string_agg('o' || n, ', ' ORDER BY n) AS old, string_agg('n' || n, ', ' ORDER BY n) AS new,
-            string_agg(format('x.o%s AS %I', n, c.attname), ', ' ORDER BY n) AS old_as,
-            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as,
+            string_agg(format('x.o%s AS %s', n, ${schema}.${prefix}quoted(c.attname)), ', ' ORDER BY n) AS old_as,
+            string_agg(format('x.n%s AS %s', n, ${schema}.${prefix}quoted(c.attname)), ', ' ORDER BY n) AS new_as,
             bool_and(y.typnamespace = 'pg_catalog'::regnamespace) AS usual
         FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
             c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
@@ -142,16 +163,20 @@ AS $sluice$
     SELECT CASE WHEN usual AND number BETWEEN 1 AND 800 THEN
         format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
         || format(E'    OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n    LOOP\n    ', names)
-        || p_insertion
+        || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'n', 'o', p_protect,
+            p_key => ${schema}.${prefix}key_code())
         || E'\n    FROM ROWS FROM (\n'
-        || format(E'        %s(old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
-        || format(E'        %s(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
+        || format(E'        %s(sluice.old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
+        || format(E'        %s(sluice.new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
         || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
         || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n'
-           '    EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n    END LOOP;\n'
+           '    EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n'
+           '    key := key OPERATOR(pg_catalog.+) taken;\n    END LOOP;\n'
            '    CLOSE old_rows;\n    CLOSE new_rows;\n'
     ELSE
-        '    ' || p_insertion || ${schema}.${prefix}transition_code('UPDATE') || E';\n'
+        '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'n', 'o', p_protect,
+                p_key => 'sluice.key OPERATOR(pg_catalog.+) n.' || ${schema}.${prefix}row_name(p_relid))
+            || ${schema}.${prefix}transition_code(p_relid, 'UPDATE') || E';\n'
     END
     FROM listed
 $sluice$;
@@ -263,13 +288,14 @@ BEGIN
     RETURN (WITH keys AS (
         SELECT string_agg(CASE WHEN k.form <> 'output' THEN
                    -- Should another table have the name by now, the statement fails before anything of it runs.
-                   format('c.%1$I OPERATOR(pg_catalog.=) q.%1$I AND CASE WHEN false THEN %2$s(c.%1$I, q.%1$I) ELSE true END',
-                       k.attname, ${schema}.${prefix}own('alike'))
-               ELSE format('pg_catalog.concat(c.%1$I) COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.concat(q.%1$I) COLLATE pg_catalog."C"', k.attname) END,
+                   format('c.%1$s OPERATOR(pg_catalog.=) q.%1$s AND CASE WHEN false THEN %2$s(c.%1$s, q.%1$s) ELSE true END',
+                       ${schema}.${prefix}quoted(k.attname), ${schema}.${prefix}own('alike'))
+               ELSE format('pg_catalog.concat(c.%1$s) COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.concat(q.%1$s) COLLATE pg_catalog."C"',
+                   ${schema}.${prefix}quoted(k.attname)) END,
                ' AND ' ORDER BY k.keypos) AS same
         FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0
     ), code AS (
-        SELECT same, CASE c.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || format('%I.%I', p_schema, p_table) AS here,
+        SELECT same, CASE c.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || ${schema}.${prefix}quoted(p_schema) || '.' || ${schema}.${prefix}quoted(p_table) AS here,
             ${schema}.${prefix}from_record_code(p_relid, false) AS record,
             ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL, '', '''2''') AS inserted,
             ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q', '', '''2''') AS updated,
@@ -335,12 +361,21 @@ BEGIN
         body := body || '    ' || insertion || E';\n';
     ELSIF p_event = 'UPDATE' THEN
         -- One row, or none, needs no pairing.
-        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
+        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n    key bigint;\n';
         body := body || E'    IF EXISTS (SELECT FROM sluice_new OFFSET 1) THEN\n'
-            || ${schema}.${prefix}lockstep_code(p_relid, insertion)
+            || format(E'    key := %s((SELECT pg_catalog.count(*) FROM sluice_new));\n', ${schema}.${prefix}own('draw_keys'))
+            || ${schema}.${prefix}lockstep_code(p_schema, p_table, p_relid, p_protect)
             || E'    ELSE\n    ' || insertion || E'\n    FROM sluice_old o CROSS JOIN sluice_new n;\n    END IF;\n';
     ELSE
-        body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_event) || E';\n';
+        -- To count the rows first would cost a statement of one row a third more: the first few draw a key each.
+        declarations := E'DECLARE\n    taken bigint;\n    key bigint;\n';
+        body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_relid, p_event) || E' LIMIT 10;\n'
+            || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n    IF taken OPERATOR(pg_catalog.=) 10 THEN\n'
+            || format(E'    key := %s((SELECT pg_catalog.count(*) FROM %s));\n', ${schema}.${prefix}own('draw_keys'),
+                CASE p_event WHEN 'INSERT' THEN 'sluice_new' ELSE 'sluice_old' END)
+            || '    ' || ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event, 'n', 'o', p_protect,
+                p_key => ${schema}.${prefix}key_code())
+            || ${schema}.${prefix}transition_code(p_relid, p_event) || E' OFFSET 10;\n    END IF;\n';
     END IF;
     IF p_by_row AND p_settle THEN
         -- A row that nobody changed or locked since has no xmax. Of one that was deleted nothing tells whether it is back.
@@ -357,7 +392,8 @@ BEGIN
             ${schema}.${prefix}own('debug'), format('%s %I.%I (%s trigger) in transaction ', p_event, p_schema, p_table,
                 CASE WHEN p_by_row THEN 'row' ELSE 'statement' END), ' by ');
     END IF;
-    RETURN format(E'\n#variable_conflict use_column\n%sBEGIN\n%s    RETURN NULL;\nEND\n', declarations, body);
+    -- Variables in a statement that reads rows are named with the block: a column may have any name.
+    RETURN format(E'\n#variable_conflict use_column\n<<sluice>>\n%sBEGIN\n%s    RETURN NULL;\nEND\n', declarations, body);
 END
 $sluice$;
 

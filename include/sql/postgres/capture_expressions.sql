@@ -1,6 +1,6 @@
 -- Generates the expressions of capture functions, with a table's columns written out. Every name in the code is
 -- qualified, operators included, because the code runs with the rights of the account that installed it, under any
--- search_path of the application.
+-- search_path of the application. Every name of the application is quoted: PL/pgSQL reserves words that SQL does not.
 -- Called by: capture.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
 -- Result: none.
@@ -143,7 +143,7 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_code(p_relid oid, p_row text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT format('ROW(%s)', string_agg(format('%s.%I', p_row, c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
+    SELECT format('ROW(%s)', string_agg(p_row || '.' || ${schema}.${prefix}quoted(c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
 $sluice$;
 
 -- A record r in a FROM clause, as a row named q. p_named: its fields have the names of the columns, like a whole row of a
@@ -152,8 +152,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid, p_na
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN count(*) = 0 THEN '(SELECT) AS q' ELSE format('(SELECT %s) AS q (%s)',
-        string_agg('r.' || CASE WHEN p_named THEN quote_ident(c.attname) ELSE 'f' || n END, ', ' ORDER BY n),
-        string_agg(quote_ident(c.attname), ', ' ORDER BY n)) END
+        string_agg('r.' || CASE WHEN p_named THEN ${schema}.${prefix}quoted(c.attname) ELSE 'f' || n END, ', ' ORDER BY n),
+        string_agg(${schema}.${prefix}quoted(c.attname), ', ' ORDER BY n)) END
     FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
         c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
 $sluice$;
@@ -165,7 +165,7 @@ AS $sluice$
     SELECT CASE WHEN count(*) > 0 THEN format('%s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L',
         CASE WHEN count(*) = 1 THEN min(v.code) ELSE ${schema}.${prefix}concat_code(array_agg(v.code ORDER BY v.n)) END,
         E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>') END
-    FROM (SELECT ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false, p_checked) AS code, n
+    FROM (SELECT ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, false, p_checked) AS code, n
           FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
               c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
           WHERE NOT c.plain) v
@@ -191,9 +191,10 @@ DECLARE
     protected_end text := '';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, c.plain, checked);
+        value := ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, c.plain, checked);
         opening := CASE WHEN c.nullable
-            THEN format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row, replace(c.attname, '%', '%%'))
+            THEN format('CASE WHEN %s.%s IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row,
+                replace(${schema}.${prefix}quoted(c.attname), '%', '%%'))
             ELSE '%2$L' END;
         fast := fast || format(opening, fast_end || c.opening || ' type="null">', fast_end || c.opening || '>') || value;
         fast_end := '</col>';
@@ -248,8 +249,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}changed_code(
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
-    n text := p_new || '.' || quote_ident(p_attname);
-    o text := p_old || '.' || quote_ident(p_attname);
+    n text := p_new || '.' || ${schema}.${prefix}quoted(p_attname);
+    o text := p_old || '.' || ${schema}.${prefix}quoted(p_attname);
     value_n text;
     value_o text;
 BEGIN
@@ -279,14 +280,14 @@ DECLARE
     elements text[] := '{}';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.form, c.plain, p_checked);
+        value := ${schema}.${prefix}value_code(p_old || '.' || ${schema}.${prefix}quoted(c.attname), c.form, c.plain, p_checked);
         IF NOT c.plain THEN
             element := format('%s(%L::pg_catalog.text, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
         ELSE
             element := format('pg_catalog.concat(%L, %s, %L)', c.opening || '>', value, '</col>');
             IF c.nullable THEN
-                element := format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %L ELSE %s END',
-                    p_old, c.attname, c.opening || ' type="null"></col>', element);
+                element := format('CASE WHEN %s.%s IS NOT DISTINCT FROM NULL THEN %L ELSE %s END',
+                    p_old, ${schema}.${prefix}quoted(c.attname), c.opening || ' type="null"></col>', element);
             END IF;
         END IF;
         IF c.keypos = 0 THEN
@@ -312,7 +313,7 @@ DECLARE
     guid text;
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) WHERE keypos > 0 ORDER BY keypos LOOP
-        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false, p_checked);
+        value := ${schema}.${prefix}value_code(p_row || '.' || ${schema}.${prefix}quoted(c.attname), c.form, false, p_checked);
         parts := parts || format('pg_catalog.length(%s)', value) || quote_literal(':') || value;
         changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.form, c.plain, c.exact, false, p_checked);
     END LOOP;

@@ -68,7 +68,7 @@ BEGIN
     END IF;
     INSERT INTO ${schema}.${prefix}tables (schemaname, tablename, actions, status, repl_key, trigger_name, debug)
     SELECT made.schemaname, made.tablename, made.line ->> 'actions', 'OK', k.key, '${prefix}' || k.key, (made.line ->> 'debug')::integer
-    FROM (SELECT nextval(${schema}.${prefix}own('seq')::regclass) AS key) k;
+    FROM (SELECT ${schema}.${prefix}next_key() AS key) k;
     -- As one of a name that was left: check_table makes the triggers, and says that all rows follow.
     INSERT INTO ${schema}.${prefix}captures (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint,
         trigger_fingerprint, filenode, signature, basis, leaves, rewritten)

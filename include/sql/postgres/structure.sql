@@ -172,7 +172,7 @@ BEGIN
             SELECT p_schema, p_table, t.actions, 'OK', k.key, '${prefix}' || k.key, t.debug
             FROM ${schema}.${prefix}captures h
             JOIN ${schema}.${prefix}tables t ON t.schemaname = h.schemaname AND t.tablename = h.tablename
-            CROSS JOIN (SELECT nextval(${schema}.${prefix}own('seq')::regclass) AS key) k
+            CROSS JOIN (SELECT ${schema}.${prefix}next_key() AS key) k
             WHERE h.relid = had.relid
             LIMIT 1;
             IF NOT FOUND THEN
@@ -269,7 +269,7 @@ BEGIN
         RETURN 'SELECT';
     END IF;
     RETURN ${schema}.${prefix}insertion_code(had.schemaname, had.tablename, p_relid, p_event, 'n', 'o')
-        || CASE WHEN NOT p_by_row THEN ${schema}.${prefix}transition_code(p_event)
+        || CASE WHEN NOT p_by_row THEN ${schema}.${prefix}transition_code(p_relid, p_event)
             WHEN p_event = 'DELETE' THEN ' FROM (SELECT ($1).*) o'
             WHEN p_event = 'INSERT' THEN ' FROM (SELECT ($1).*) n'
             ELSE ' FROM (SELECT ($1).*) n CROSS JOIN (SELECT ($2).*) o' END;

@@ -39,6 +39,12 @@ BEGIN
         DROP TRIGGER IF EXISTS ${prefix}tables_created ON ${schema}.${prefix}tables;
         DROP TRIGGER IF EXISTS ${prefix}tables_deleted ON ${schema}.${prefix}tables;
     END IF;
+    -- Defaults call functions.
+    IF to_regclass($s$ ${schema}.${prefix}items$s$) IS NOT NULL THEN
+        ALTER TABLE ${schema}.${prefix}items ALTER COLUMN repl_key DROP DEFAULT;
+        ALTER TABLE ${schema}.${prefix}tables ALTER COLUMN repl_key DROP DEFAULT;
+        ALTER TABLE ${schema}.${prefix}debug_table ALTER COLUMN repl_key DROP DEFAULT;
+    END IF;
     SELECT string_agg(p.oid::regprocedure::text, ', ') INTO functions
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
@@ -47,16 +53,16 @@ BEGIN
         'capture_code', 'capture_faults', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
         'check_alone', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
-        'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'drop_trigger', 'end_note', 'enum_types',
+        'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'draw_keys', 'drop_trigger', 'end_note', 'enum_types',
         'expect_safe_key', 'filenode', 'fitting',
         'fitting_code', 'follow_partitions', 'foreign_triggers', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
-        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'join_table', 'keep_partitions', 'key_index',
-        'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_rows',
+        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'join_table', 'keep_partitions', 'key_base', 'key_code', 'key_index',
+        'last_key', 'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key', 'next_rows',
         'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins', 'own',
         'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
-        'position', 'protection_code', 'purge', 'recapture', 'refused', 'relation', 'remember', 'rename', 'renew_functions',
-        'replace_rows', 'replayed_code', 'row_code', 'rows_of_leaf', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation', 'remember', 'rename', 'renew_functions',
+        'replace_rows', 'replayed_code', 'row_code', 'row_name', 'rows_of_leaf', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'structure_changed',
         'tables_trigger', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
         'type_traits', 'typed', 'unreadable', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
@@ -70,7 +76,7 @@ DROP VIEW IF EXISTS ${schema}.${prefix}cols_view;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
     ${schema}.${prefix}partitions, ${schema}.${prefix}info, ${schema}.${prefix}statements, ${schema}.${prefix}answers;
-DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq;
+DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq, ${schema}.${prefix}key_base;
 DO $sluice$
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.oid = to_regnamespace($s$ ${schema}$s$)

@@ -12,6 +12,11 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN $s$ ${schema}$s$::regnamespace::text || '.' || quote_ident('${prefix}' || name);
 
+-- A name of the application for code in PL/pgSQL, always in quotes: quote_ident() leaves out those of PL/pgSQL's own words.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}quoted(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '"' || replace(name, '"', '""') || '"';
+
 -- How a value must be protected in CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -48,12 +53,10 @@ BEGIN
 END
 $sluice$;
 
--- Draws a unique number.
+-- Draws a unique number, like a key of ITEMS.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}increment() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
-    SELECT nextval($s$ ${schema}.${prefix}seq$s$::regclass);
-END;
+RETURN ${schema}.${prefix}next_key();
 
 -- Writes one line to DEBUG_TABLE.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}debug(line text) RETURNS void
@@ -74,8 +77,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
     "time" := clock_timestamp();
-    -- A sequence nobody has drawn from says 1, though 1 is still to come.
-    SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO low FROM ${schema}.${prefix}seq s;
+    low := ${schema}.${prefix}last_key();
     IF pg_current_xact_id_if_assigned() IS NULL THEN
         -- age() counts from the next ID, in 32 bits; 3 is the first ordinary one.
         next_xid := (age('3'::xid)::bigint + 3) & 4294967295;
@@ -86,6 +88,6 @@ BEGIN
         next_xid := pg_snapshot_xmax(snapshot)::text::bigint
             + ((next_xid - pg_snapshot_xmax(snapshot)::text::bigint + 2147483648) & 4294967295) - 2147483648;
     END IF;
-    SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO high FROM ${schema}.${prefix}seq s;
+    high := ${schema}.${prefix}last_key();
 END
 $sluice$;

@@ -1,8 +1,8 @@
 """Decides how much of a window the next transaction takes, and whether the driver or the executors read it.
 
 A window of up to `max_batch_changes` changes is one slice. Slices of a larger one have at most that many, and end at
-a REPL_KEY. Counting changes costs the master nearly as much as reading them. So they are read at once if a sample
-says that they will fit: there are never more changes than REPL_KEYs.
+a REPL_KEY. Counting changes costs the master nearly as much as reading them. So they are read at once if the window
+before, or a sample, says that they will fit: there are never more changes than REPL_KEYs, and mostly far fewer.
 
 While Spark does not answer, the driver takes slices that fit into its memory; so it does while a session is opened
 for the first large window.
@@ -23,6 +23,8 @@ from sluice.model.window import Window
 
 SAMPLE = 10_000
 """Changes at a window's beginning by which the others are estimated; a window of so few is read without a survey."""
+GUESSED_BYTES = 64 << 20
+"""Bytes of contents up to which a window is read because of the one before it."""
 DRIVER_BYTES = 384 << 20
 """Bytes of contents up to which a slice is reduced in the driver."""
 LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
@@ -64,6 +66,8 @@ class WindowSlicer:
         self._options = sessions.pair.replication.apply
         self._growth = 1
         """The factor by which the next slice is larger than usual."""
+        self._keys_a_change: float | None = None
+        """REPL_KEYs for each change, in the last slice that was read."""
 
     def grow(self) -> None:
         """Doubles the next slice, because one ended between rows that need each other."""
@@ -75,23 +79,50 @@ class WindowSlicer:
 
     def next(self, window: Window, in_driver: bool, images: bool) -> Slice:
         """The next slice of the rest of `window`. `in_driver`: not for executors; `images`: with all old images."""
-        reader = self.sessions.reader
         floor = max(window.above, window.previous.floor(window.target))
         keys = min(window.target.high, window.up_to or window.target.high) - floor
-        stages = not in_driver and keys > self._options.stage_above and self._ready()
+        taken = self._next(window, floor, keys, in_driver, images)
+        if taken.survey is None:
+            self._keys_a_change = max(
+                1.0, (keys if taken.end is None else taken.end - floor) / max(1, taken.items.num_rows)
+            )
+        return taken
+
+    def _next(self, window: Window, floor: int, keys: int, in_driver: bool, images: bool) -> Slice:
+        reader = self.sessions.reader
+        likely = keys / (self._keys_a_change or window.previous.keys_a_change)
+        stages = not in_driver and likely > self._options.stage_above and self._ready()
         most = LOADING_SLICE if in_driver else self._most(stages)
-        if keys <= min(SAMPLE, most):
+        if likely <= min(SAMPLE, most):
+            size = 2 * DRIVER_BYTES if keys <= most else min(GUESSED_BYTES, 2 * DRIVER_BYTES)
             with suppress(TooManyBytes):
-                return Slice(reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES))
+                items = reader.items(window, images=images, max_bytes=size)
+                if items.num_rows <= most:
+                    return Slice(items)
+                stages = not in_driver and items.num_rows > self._options.stage_above and self._ready()
+                most = LOADING_SLICE if in_driver else self._most(stages)
         survey = reader.survey(window, limit=min(SAMPLE, most), max_bytes=DRIVER_BYTES)
-        if survey.more and min(keys, most) * survey.bytes <= DRIVER_BYTES * survey.changes:
-            if keys <= most:
-                with suppress(TooManyBytes):
-                    return Slice(reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES))
-            elif not in_driver and window.up_to is None and survey.last is not None and survey.last <= floor + most:
-                uncounted = self._uncounted(window, floor, images) if most == self._options.max_batch_changes else None
-                if uncounted is not None:
-                    return uncounted
+        if survey.more and survey.last is not None:
+            keys_a_change = max(1.0, (survey.last - floor) / survey.changes)
+            above = self._options.stage_above
+            if (
+                not in_driver
+                and not stages
+                and keys / keys_a_change > 0.8 * above
+                and reader.survey(window, limit=above).more
+            ):
+                stages = self._ready()
+                most = self._most(stages)
+            if min(keys / keys_a_change, most) * survey.bytes <= DRIVER_BYTES * survey.changes:
+                if keys / keys_a_change <= most:
+                    with suppress(TooManyBytes):
+                        items = reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES)
+                        if items.num_rows <= most:
+                            return Slice(items)
+                elif not in_driver and window.up_to is None and most == self._options.max_batch_changes:
+                    uncounted = self._uncounted(window, floor, floor + int(most * keys_a_change), images)
+                    if uncounted is not None:
+                        return uncounted
         if survey.more:
             # However few the changes are, their contents may be too many for this process.
             stages = stages or (not in_driver and self._ready())
@@ -102,17 +133,18 @@ class WindowSlicer:
         end = survey.last if survey.more else None
         return Slice(reader.items(window.between(window.above, end or window.up_to), images=images), end)
 
-    def _uncounted(self, window: Window, floor: int, images: bool) -> Slice | None:
-        """A slice of as many REPL_KEYs as it may have changes, which spares counting; None where that does not fit."""
+    def _uncounted(self, window: Window, floor: int, end: int, images: bool) -> Slice | None:
+        """The slice up to the REPL_KEY `end`, which spares counting; None where it is too large."""
         reader, most = self.sessions.reader, self._options.max_batch_changes
         if self._growth > 1:
             return None
-        end = floor + most
         try:
             items = reader.items(window.between(floor, end), max_bytes=2 * DRIVER_BYTES, images=images)
         except TooManyBytes:
             return None
         room = most - items.num_rows
+        if room < 0 or not items.num_rows:
+            return None
         rest = reader.survey(window.between(end), limit=room + 1)
         if rest.changes > room:
             return Slice(items, end)

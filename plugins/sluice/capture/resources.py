@@ -1,8 +1,9 @@
 """Installs, upgrades and checks the DbResources of a prefix."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from sluice.database import lock_waits
 from sluice.database.capture import Installation
@@ -30,7 +31,8 @@ class InstallReport:
 
 
 def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()) -> InstallReport:
-    """Updates the DbResources of `prefix` in `schema` to this release's version, in one transaction.
+    """Updates the DbResources of `prefix` in `schema` to this release's version, in one transaction,
+    or in a few if keys are drawn otherwise from then on.
 
     `cascade`: the replications that apply to this database and whose changes are captured, too; triggers with another
     setting are outdated, and are created again by reconciling. A second run changes nothing and takes no lock on any
@@ -40,6 +42,12 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
     connection.expect_idle()
     vendor = vendor_of(connection.vendor)
     resources, origins = vendor.capture, tuple(cascade)
+
+    def prepare(step: Callable[[Session, Prefix, str], None]) -> None:
+        with connection.transaction():
+            vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
+            resources.lock(connection, prefix, schema)
+            step(connection, prefix, schema)
 
     def upgrade() -> tuple[Installation | None, list[str]]:
         with connection.transaction():
@@ -52,6 +60,10 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
                 log.info("%s: changes of %s are passed on", prefix, others)
         return have, files
 
+    with connection.transaction():
+        steps = resources.ahead(resources.installed(connection, prefix, schema))
+    for step in steps:
+        lock_waits.until_unlocked(partial(prepare, step))
     have, files = lock_waits.until_unlocked(upgrade)
     report = InstallReport(prefix, schema, have.version if have else None, resources.version(), tuple(files))
     if report.changed:

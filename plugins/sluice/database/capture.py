@@ -1,6 +1,6 @@
 """The capture of a master's changes: Sluice's own objects there, and the registered tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -120,6 +120,10 @@ class Capture(Protocol):
 
     def version(self) -> int:
         """The version to which `upgrade` updates an installation."""
+        ...
+
+    def ahead(self, have: Installation | None) -> Sequence[Callable[[Session, Prefix, str], None]]:
+        """What must be done before `upgrade`, each in a transaction of its own; doing it again changes nothing."""
         ...
 
     def upgrade(self, connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:

@@ -19,8 +19,8 @@ from sluice.model.position import Position
 from sluice.model.purging import lost
 from sluice.model.window import Window
 
-PARTITION_KEYS = 100_000
-"""The number of REPL_KEYs of one partition, including keys of changes of others."""
+PARTITION_CHANGES = 100_000
+"""About the number of changes of one partition, including those of others, and the most that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,21 @@ class ChangeRead:
         """The changes of a part, in REPL_KEY order. Raises `ChangesPurged`, what `batches` raises."""
         master = self.master
         begin, end = positions.parse(span.begin), positions.parse(span.end)
-        window = Window(begin, end).between(span.above, span.up_to)
+        above: int | None = span.above
         with master.queue.Reader(master.info, master.prefix, master.schema, application=master.application) as reader:
-            items = reader.items(window, images=True)
-        with master.session() as session:
-            # Asked after the read: what was purged while it went on is among it.
-            expect_held(master, session, begin)
-        yield from change_rows.batches(items, self.schema, master.vendor.images, str(end))
+            while above is not None:
+                window = Window(begin, end).between(above, span.up_to)
+                above = None
+                if span.up_to - window.above > PARTITION_CHANGES:
+                    survey = reader.survey(window, limit=PARTITION_CHANGES)
+                    if survey.more and survey.last is not None:
+                        above = survey.last
+                        window = window.between(window.above, above)
+                items = reader.items(window, images=True)
+                with master.session() as session:
+                    # Asked after the read: what was purged while it went on is among it.
+                    expect_held(master, session, begin)
+                yield from change_rows.batches(items, self.schema, master.vendor.images, str(end))
 
 
 def schema_of(master: Master, session: Session, table: TableName | None, texts: tuple[str, ...]) -> ChangeSchema:
@@ -63,14 +71,14 @@ def schema_of(master: Master, session: Session, table: TableName | None, texts: 
     return ChangeSchema(table, columns, texts)
 
 
-def spans(begin: Position, end: Position, keys: int = PARTITION_KEYS) -> list[Span]:
-    """The window `(begin, end]` in parts; none if it can have no change. No I/O."""
+def spans(begin: Position, end: Position, keys: int | None = None) -> list[Span]:
+    """The window `(begin, end]` in parts of `keys` REPL_KEYs; none if it can have no change. No I/O."""
     if end.covers_all_of(begin) and begin.covers_all_of(end):
         return []
     low, high = begin.floor(end), end.high
     if low >= high:
         return []
-    count = max(1, -(-(high - low) // keys))
+    count = max(1, -(-(high - low) // (keys or PARTITION_CHANGES * begin.keys_a_change)))
     edges = [low + (high - low) * number // count for number in range(count + 1)]
     texts = begin.text(), end.text()
     return [Span(*texts, above, up_to) for above, up_to in pairwise(edges)]

@@ -11,7 +11,7 @@ class Backlog:
     """ITEMS of a prefix at one moment."""
 
     changes: int
-    """An estimate: the REPL_KEYs from the oldest change to the newest; some of them may be unused."""
+    """An estimate if there are many."""
     bytes: int
     """The size on disk, with indexes."""
     held_by: tuple[str, ...] = ()

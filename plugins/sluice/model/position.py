@@ -23,6 +23,11 @@ class Position(Protocol):
         """A REPL_KEY that is not lower than that of any covered change."""
         ...
 
+    @property
+    def keys_a_change(self) -> int:
+        """About how many REPL_KEYs a change takes; the others stay unused."""
+        ...
+
     def covers(self, transaction: int, repl_key: int, /) -> bool:
         """Whether the change `repl_key` had been committed before this position was taken, or its transaction had
         ended.

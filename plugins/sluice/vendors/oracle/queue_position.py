@@ -102,6 +102,8 @@ class QueuePosition:
         """RESETLOGS_ID of the incarnation."""
         return self.incarnation.resetlogs
 
+    keys_a_change = 1
+
     def covers(self, transaction: int, repl_key: int) -> bool:
         """True when the change `repl_key` of `transaction` could be seen when this position was taken.
 

@@ -55,6 +55,8 @@ class SnapshotPosition:
     origin: Origin | None = field(default=None, compare=False)
     """The server on which the position was taken, and its log's end; None where unknown."""
 
+    keys_a_change = 400
+
     def covers(self, xid: int, repl_key: int = 0) -> bool:
         """Whether transaction `xid` had ended before this position was taken. Does not use `repl_key`.
 

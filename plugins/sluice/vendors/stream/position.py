@@ -21,6 +21,8 @@ class StreamPosition:
         """The same number: changes are numbered in the order of their commits."""
         return self.commit
 
+    keys_a_change = 1
+
     def covers(self, transaction: int, repl_key: int = 0) -> bool:
         """`transaction`: the number of its first change. `repl_key` is not used."""
         return transaction <= self.commit

@@ -3,6 +3,7 @@
 # ruff: noqa: F401 (what is imported here is offered)
 
 from sluice.vendors.oracle.source.resources import (
+    ahead,
     installed,
     lock,
     note_wildcards,

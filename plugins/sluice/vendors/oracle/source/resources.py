@@ -139,6 +139,11 @@ def version() -> int:
     return len(STEPS)
 
 
+def ahead(have: Installation | None) -> tuple[()]:
+    """Nothing: each step commits."""
+    return ()
+
+
 def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
     """Runs the files that `have` lacks. Returns the names of those run. Each DDL statement commits. Raises
     `NamesTaken`, `NotCompiled`."""

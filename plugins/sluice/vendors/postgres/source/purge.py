@@ -66,7 +66,7 @@ def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
 
 
 def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
-    """The size of ITEMS, and the slaves noted as holding the purge back. Reads only the first and the last row."""
+    """The size of ITEMS, and the slaves noted as holding the purge back. Counts some 100,000 rows at most."""
     row = connection.execute(
         sql_files.render("postgres", "backlog", prefix=prefix.lower, schema=quoted(schema))
     ).fetchone()

@@ -35,8 +35,9 @@ from sluice.vendors.postgres.source.arrow_session import ArrowSession
 from sluice.vendors.postgres.source.window_condition import Condition
 
 _ENDLESS = 2**62
-STREAMS, STREAMED = 2, 5_000
-"""How many connections read one window, each an equal part of its REPL_KEYs; from how many REPL_KEYs on they do."""
+STREAMS, STREAMED = 2, 2_000_000
+"""How many connections read one window, each an equal part of its REPL_KEYs; from how many REPL_KEYs on they do. A
+change takes some 400 bytes of the log, and as many REPL_KEYs."""
 
 
 def _of_share(share: Share | None) -> str:

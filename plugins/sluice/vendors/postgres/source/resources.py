@@ -6,8 +6,8 @@ their files are run again whenever their text differs from the installed one.
 
 import hashlib
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 from sluice import sql_files
 from sluice.database.capture import Installation
@@ -19,8 +19,11 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3", "resources_v4", "resources_v5")
+STEPS: tuple[str, ...] = tuple(f"resources_v{number}" for number in range(1, 8))
 """Files that make and change tables, in order; the version of an installation is the number of steps it has had."""
+
+AHEAD: tuple[str, ...] = ("resources_v6", "resources_v7")
+"""Steps that an older installation gets first, each in a transaction of its own."""
 
 FUNCTIONS: tuple[str, ...] = (
     "cols_view",
@@ -45,6 +48,7 @@ EVENT_TRIGGERS = "event_triggers"
 
 RELATIONS: tuple[str, ...] = (
     "seq",
+    "key_base",
     "info",
     "items",
     "tables",
@@ -116,7 +120,7 @@ def digest() -> str:
 @cache
 def function_names() -> tuple[str, ...]:
     """The names, after the prefix, of all functions that the files make."""
-    texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
+    texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in (*STEPS, *FUNCTIONS)]
     return tuple(
         sorted(
             {function for text in texts for function in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)}
@@ -168,6 +172,17 @@ def version() -> int:
     return len(STEPS)
 
 
+def ahead(have: Installation | None) -> list[Callable[[Session, Prefix, str], None]]:
+    """What `have` needs before `upgrade`, each in a transaction of its own: the second waits for writers."""
+    if have is None or have.version > STEPS.index(AHEAD[0]):
+        return []
+    return [partial(_run, name=name) for name in AHEAD]
+
+
+def _run(connection: Session, prefix: Prefix, schema: str, name: str) -> None:
+    connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+
+
 def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
     """Runs the files that `have` lacks, in the caller's transaction. Returns their names.
 
@@ -179,11 +194,11 @@ def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation
     files = list(STEPS[have.version if have else 0 :])
     if files or have is None or not have.functions_current:
         files += FUNCTIONS
-    for name in files:
-        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
     if files:
         files.append(EVENT_TRIGGERS)
-        connection.execute(sql_files.render("postgres", EVENT_TRIGGERS, prefix=prefix.lower, schema=quoted(schema)))
+    for name in files:
+        _run(connection, prefix, schema, name)
+    if files:
         info = quoted(schema, f"{prefix.lower}info")
         connection.execute(
             f"INSERT INTO {info} AS i (name, value) VALUES ('version', %s), ('functions', %s) "
@@ -210,7 +225,7 @@ def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
 def remove(connection: Session, prefix: Prefix, schema: str) -> None:
     """Drops all objects of the prefix, in the caller's transaction."""
     for name in ("event_triggers_remove", "uninstall"):
-        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+        _run(connection, prefix, schema, name)
 
 
 def taken(connection: Session, prefix: Prefix, schema: str) -> list[str]:
