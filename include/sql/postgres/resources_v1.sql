@@ -1,7 +1,7 @@
 -- DbResources of one prefix on a PostgreSQL master, step 1: sequence and tables.
 -- Called by: sluice.capture (inside its transaction, under an advisory lock); by hand, in this order:
 --   for f in schema_make resources_v1 resources_v2 resources_v3 resources_v4 resources_v5 resources_v6 resources_v7 cols_view values definition guards origins capture_expressions \
---     capture_code partitions capture structure ddl purge replica_identity renew_functions event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
+--     partitions capture_code capture structure ddl purge replica_identity renew_functions event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
 -- Result: none. What exists stays as it is: a second run changes nothing.
 -- Privileges: CREATE and USAGE on the schema, in which nobody else may create (sluice.capture proves that first).

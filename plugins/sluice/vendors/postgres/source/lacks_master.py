@@ -80,6 +80,7 @@ class _Master:
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
+            yield from self._of_settings()
             yield from of_sequences(self.connection, self.tables)
             yield from _sequences_unreadable(self.connection, self._free_sequences())
             yield from self._of_the_future()
@@ -166,6 +167,19 @@ class _Master:
                 "the database is SQL_ASCII, which takes any bytes: texts that are no UTF-8 cannot be replicated",
                 severity=Severity.WARNING,
                 remedy="Move the data to a database with the encoding UTF8.",
+            )
+
+    def _of_settings(self) -> Iterator[Lack]:
+        rows = self.connection.execute(sql_files.render("postgres", "preflight_settings")).fetchall()
+        for name, value, place, statement in rows:
+            yield lack(
+                f"{place} without the setting {name} = {value}",
+                "a statement of many rows keeps them twice more until they are captured, in temporary files beyond "
+                "work_mem: it may fail although it would not without the capture"
+                if name == "temp_file_limit"
+                else "sessions with it fire no triggers: what they change is not captured, and the slaves differ",
+                statement,
+                Severity.WARNING,
             )
 
     def _of_the_future(self) -> Iterator[Lack]:
