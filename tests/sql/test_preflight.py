@@ -187,7 +187,7 @@ MASTER = [
     (f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {ACCOUNT}", "EXECUTE on pg_catalog.pg_control_system()"),
     (f"REVOKE USAGE ON LANGUAGE plpgsql FROM {ACCOUNT}", "USAGE on the language plpgsql"),
     (f"ALTER ROLE {OWNER} SET temp_file_limit = '2MB'", f"ROLE {OWNER} without the setting temp_file_limit", WARNING),
-    (f"ALTER ROLE {OWNER} SET session_replication_role = replica", f"ROLE {OWNER} without the setting session", WARNING),
+    (f"ALTER ROLE {OWNER} SET session_replication_role = replica", f"ROLE {OWNER} without the setting", WARNING),
     (f"""DO $$ DECLARE f text; BEGIN
         FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE starts_with(p.proname, 'pre_capture_events_') LOOP
             EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC, {OWNER}', f);

@@ -30,13 +30,13 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
 DECLARE
-    found oid[];
+    types oid[];
 BEGIN
     EXECUTE format(
         'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[] FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
         (SELECT string_agg(format(', pg_typeof(r.%I)', name), '' ORDER BY place) FROM unnest(p_names) WITH ORDINALITY AS n (name, place)),
-        p_tables[1]) INTO found;
-    IF found <> p_rowtype || p_types THEN
+        p_tables[1]) INTO types;
+    IF types <> p_rowtype || p_types THEN
         RETURN '{}';
     END IF;
     RETURN ARRAY(SELECT relid FROM unnest(p_relids) AS r (relid)

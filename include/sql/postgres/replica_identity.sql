@@ -7,16 +7,16 @@
 -- Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
-    found regclass;
+    relation regclass;
     had text := current_setting('lock_timeout');
 BEGIN
-    FOR found IN
+    FOR relation IN
         SELECT c.oid FROM pg_catalog.pg_class c
         WHERE c.relnamespace = $name$ ${schema}$name$::regnamespace AND c.relreplident = 'd'
           AND c.relname IN ('${prefix}cols_table', '${prefix}debug_table', '${prefix}partitions')
     LOOP
         PERFORM set_config('lock_timeout', '500ms', true);
-        EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', found);
+        EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', relation);
     END LOOP;
     PERFORM set_config('lock_timeout', had, true);
 END
