@@ -180,6 +180,10 @@ class PairSessions:
         """Queues changes of definitions that no event trigger reported. Returns how many, 0 while tables are locked."""
         return self.changes.compare_definitions(*self.queue)
 
+    def values_follow(self, table: TableName) -> bool:
+        """Whether the master is yet to queue values of the table's rows that a change of its definition rewrote."""
+        return self.changes.values_follow(*self.queue, table)
+
     def definitions_digest(self) -> str:
         """A digest of the master's definitions, those included that no change reports."""
         return self.changes.definitions_digest(*self.queue)

@@ -146,6 +146,10 @@ class WindowApplier:
             checks = replace(checks, final=True)
             if self.sessions.reader.has(Window(window.previous, now), Action.DELETE_WHERE):
                 checks, self._replaced_up_to = self._checks(safe=True), window.target
+            elif self.sessions.values_follow(conflict.table):
+                # Its writers hold off the comparison. Until it has queued the rows, a change must not expect the values
+                # that the master gave them.
+                checks = self._checks(safe=True)
             return self._apply(checkpoint, window, checks)
 
     def _checks(self, safe: bool) -> Checks:

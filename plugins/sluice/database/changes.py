@@ -218,6 +218,10 @@ class ChangeSource(Protocol):
         """A digest that changes when there are new definitions to compare."""
         ...
 
+    def values_follow(self, connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+        """Whether values of the table's rows, which a change of its definition rewrote, are not queued yet."""
+        ...
+
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
         """Whether the master reports changes of definitions by itself."""
         ...

@@ -160,6 +160,10 @@ class StreamChanges:
         """Always true: the recorder has written changes of definitions into the stream."""
         return True
 
+    def values_follow(self, connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+        """Always false: nothing is queued later than it was changed."""
+        return False
+
     def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
         """The order of an Oracle master: tables are loaded only beside a stream of redo."""
         return key_order.locate(shape, bounds, keys)

@@ -13,7 +13,7 @@ from sluice.vendors.oracle import catalog, key_order
 from sluice.vendors.oracle.source.definitions import check as check_definitions
 from sluice.vendors.oracle.source.definitions import compare as compare_definitions
 from sluice.vendors.oracle.source.definitions import digest as definitions_digest
-from sluice.vendors.oracle.source.definitions import joining
+from sluice.vendors.oracle.source.definitions import joining, values_follow
 from sluice.vendors.oracle.source.definitions import of_changes as definitions
 from sluice.vendors.oracle.source.definitions import reports as reports_definitions
 from sluice.vendors.oracle.source.pending_changes import first_transaction

@@ -86,3 +86,8 @@ def _unseen(connection: Session, prefix: Prefix, seen: Position, above: int) -> 
     for key, transaction, action, schema, table, before in native(connection).run(statement, {"floor": floor}):
         if not begins.covers(number_of(transaction), int(key)):
             yield _Defined(action, TableName(schema, table), before)
+
+
+def values_follow(connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+    """Always false: CAPTURES does not record it here."""
+    return False

@@ -25,7 +25,7 @@ from sluice.vendors.postgres.source.purge import (
 from sluice.vendors.postgres.source.queue import Reader
 from sluice.vendors.postgres.source.schema_diff import check as check_definitions
 from sluice.vendors.postgres.source.schema_diff import compare as compare_definitions
-from sluice.vendors.postgres.source.schema_diff import definitions
+from sluice.vendors.postgres.source.schema_diff import definitions, values_follow
 from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
 from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
 from sluice.vendors.postgres.source.tables_registry import registered

@@ -105,3 +105,10 @@ def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool
         return False
     row = connection.execute(f"SELECT {function}".encode()).fetchone()
     return row is not None and bool(row[0])
+
+
+def values_follow(connection: Session, prefix: Prefix, schema: str, table: TableName) -> bool:
+    """See `sluice.database.changes.ChangeSource`."""
+    text = sql_files.render("postgres", "values_follow", prefix=prefix.lower, schema=quoted(schema))
+    row = connection.execute(text, {"schema": table.schema, "table": table.name}).fetchone()
+    return row is not None and bool(row[0])
