@@ -23,6 +23,50 @@ AS $sluice$
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
 $sluice$;
 
+-- Tables whose rows may change without a trigger that sees it, and why.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}unseen(OUT schemaname text, OUT tablename text, OUT reason text) RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH tree AS (
+        SELECT h.schemaname, h.tablename, h.triggers, r.relid FROM ${schema}.${prefix}captures h
+        CROSS JOIN LATERAL unnest(h.relid || h.leaves) AS r (relid)
+        WHERE h.mode NOT IN ('dropped', 'none')
+    )
+    SELECT DISTINCT ON (f.schemaname, f.tablename) f.schemaname, f.tablename, f.reason
+    FROM (
+        SELECT t.schemaname, t.tablename, format('%s is unlogged: a crash of the master empties it without a trace', c.oid::regclass)
+        FROM tree t JOIN pg_class c ON c.oid = t.relid AND c.relpersistence <> 'p'
+        UNION ALL
+        SELECT t.schemaname, t.tablename, format('the subscription %I writes into it, which fires no trigger', s.subname)
+        FROM pg_subscription_rel r JOIN pg_subscription s ON s.oid = r.srsubid JOIN tree t ON t.relid = r.srrelid
+        UNION ALL
+        SELECT t.schemaname, t.tablename, format('trigger %I is disabled', g.tgname)
+        FROM pg_trigger g JOIN tree t ON t.relid = g.tgrelid AND g.tgname = ANY (t.triggers)
+        WHERE g.tgenabled IN ('D', 'R')
+    ) AS f (schemaname, tablename, reason)
+    ORDER BY f.schemaname, f.tablename, f.reason
+$sluice$;
+
+-- Tells slaves by DIFFER, once, that rows of a table may have changed without a trigger: nothing tells which. A slave leaves
+-- the table out until it is loaded again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}tell_unseen() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    t record;
+BEGIN
+    FOR t IN SELECT u.*, format('unseen %I.%I', u.schemaname, u.tablename) AS note FROM ${schema}.${prefix}unseen() u LOOP
+        INSERT INTO ${schema}.${prefix}info AS i (name, value) VALUES (t.note, t.reason)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value;
+        IF FOUND THEN
+            PERFORM ${schema}.${prefix}ddl_item('DIFFER', t.schemaname, t.tablename, 'unseen: ' || t.reason, NULL);
+        END IF;
+    END LOOP;
+    DELETE FROM ${schema}.${prefix}info i WHERE i.name LIKE 'unseen %' AND i.name NOT IN (
+        SELECT format('unseen %I.%I', u.schemaname, u.tablename) FROM ${schema}.${prefix}unseen() u);
+END
+$sluice$;
+
 -- All faults of the captures of registered tables, one row each.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_faults(OUT schemaname text, OUT tablename text, OUT fault text)
 RETURNS SETOF record
@@ -66,6 +110,8 @@ BEGIN
             RETURN NEXT;
         END IF;
     END LOOP;
+    -- A disabled trigger was named above.
+    RETURN QUERY SELECT u.* FROM ${schema}.${prefix}unseen() u WHERE u.reason NOT LIKE 'trigger % is disabled';
 END
 $sluice$;
 

@@ -193,7 +193,9 @@ BEGIN
                             AND g.tgname = ANY (had.triggers) AND g.tgenabled = 'D') THEN
         RAISE WARNING 'The triggers that capture %.% are disabled: no slave gets what changes until they are enabled again',
             quote_ident(p_schema), quote_ident(p_table)
-            USING HINT = 'Afterwards let the DAG resync repair the table, or start an initial update of it.';
+            USING HINT = 'Afterwards start an initial update of the table: slaves leave it out from here on.';
+        -- In this transaction: they may be enabled again before anybody looks.
+        PERFORM ${schema}.${prefix}tell_unseen();
     END IF;
     new_desc := ${schema}.${prefix}describe(p_schema, p_table);
     -- The value of old rows counts only when its column is new: a rewrite of the table writes it into the rows.
@@ -442,6 +444,7 @@ DECLARE
     changed integer := 0;
 BEGIN
     PERFORM ${schema}.${prefix}forget_notes();
+    PERFORM ${schema}.${prefix}tell_unseen();
     FOR t IN SELECT * FROM ${schema}.${prefix}structure_changed() LOOP
         -- The locks of those that changed are held meanwhile.
         changed := changed + ${schema}.${prefix}check_alone(t.schemaname, t.tablename,

@@ -13,6 +13,8 @@ SELECT w.schema, w.name, CASE
     WHEN c.relpersistence = 't' THEN 'is temporary: other sessions cannot see it'
     WHEN c.relpersistence = 'u' THEN format(
         'is unlogged: a crash of the master empties it without a trace (ALTER TABLE %%s SET LOGGED)', q.name)
+    WHEN s.name IS NOT NULL THEN format(
+        'is written by the subscription %%I of this database, whose changes fire no trigger (replicate it from where it comes)', s.name)
     WHEN c.relispartition THEN format('is a partition; replicate %%s, all of its partitions come with it',
         pg_catalog.pg_partition_root(c.oid))
     WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN format(
@@ -36,7 +38,11 @@ LEFT JOIN LATERAL (
     JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind = 'r'
     WHERE NOT pg_catalog.has_table_privilege(l.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(l.oid, 'TRIGGER')
 ) AS p (lacking) ON c.relkind = 'p'
-WHERE c.oid IS NULL OR c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relispartition
+LEFT JOIN LATERAL (
+    SELECT min(b.subname) FROM pg_catalog.pg_subscription_rel r JOIN pg_catalog.pg_subscription b ON b.oid = r.srsubid
+    WHERE r.srrelid = c.oid OR (c.relkind = 'p' AND r.srrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t))
+) AS s (name) ON true
+WHERE c.oid IS NULL OR c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relispartition OR s.name IS NOT NULL
    OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
    OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER')
    OR p.lacking IS NOT NULL OR pg_catalog.row_security_active(c.oid)

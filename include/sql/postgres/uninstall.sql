@@ -64,8 +64,8 @@ BEGIN
         'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation', 'remember', 'rename', 'renew_functions',
         'replace_rows', 'replayed_code', 'row_code', 'row_name', 'rows_of_leaf', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'structure_changed',
-        'tables_trigger', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
-        'type_traits', 'typed', 'unreadable', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
+        'tables_trigger', 'tell_unseen', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
+        'type_traits', 'typed', 'unreadable', 'unseen', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN
         EXECUTE 'DROP FUNCTION ' || functions;

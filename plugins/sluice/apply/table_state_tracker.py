@@ -14,7 +14,7 @@ from sluice.apply.part_filter import PartFilter
 from sluice.apply.window_runs import CutItem
 from sluice.database.placed import vendor_at
 from sluice.model.blocks import Block, Decision
-from sluice.model.change import EMPTYING, Action
+from sluice.model.change import EMPTYING, UNSEEN, Action
 from sluice.model.names import TableName
 from sluice.model.table_state import TableState, TableStates
 
@@ -70,7 +70,7 @@ class TableStateTracker:
         state = self.states.state(cut.table)
         left_out = cut.table in self.states
         if cut.action is Action.DIFFER:
-            return [] if left_out else [cut]
+            return [] if left_out else self._differ(cut)
         if cut.action is Action.DROP:
             self._stop_loaders(cut.table)
             self.states = self.states.left(cut.table, kept=self._keeps)
@@ -130,7 +130,7 @@ class TableStateTracker:
             self.part.gone(cut.table)
             return self._create(cut)
         if cut.action is Action.DIFFER:
-            return [cut]
+            return self._differ(cut)
         assert cut.defined is not None, f"an item {cut.action} has a definition"
         now = cut.defined.table
         if now != cut.table:
@@ -142,6 +142,11 @@ class TableStateTracker:
             return self.leave_out(cut.table, KEY_CHANGED)
         if reason := self._cut_while_loading(cut):
             return self.leave_out(cut.table, reason)
+        return [cut]
+
+    def _differ(self, cut: CutItem) -> list[Step]:
+        if cut.differs.startswith(UNSEEN):
+            return self.leave_out(cut.table, cut.differs.removeprefix(UNSEEN))
         return [cut]
 
     def _stop_loaders(self, table: TableName) -> None:

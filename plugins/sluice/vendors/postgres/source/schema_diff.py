@@ -20,15 +20,17 @@ from sluice.vendors.postgres.source.resources import require
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
     """Compares the replicated tables with their recorded definitions and queues a DDL item for each change.
 
-    Returns how many. One transaction for each table, on a connection in autocommit, so that no table is locked while
-    another one is waited for. A table that is locked, or that its owner keeps from being compared, is left out.
-    Raises `ResourcesOutdated`, psycopg's errors.
+    Also tells of tables whose rows may change without a trigger that sees it. Returns how many have changed. One
+    transaction for each table, on a connection in autocommit, so that no table is locked while another one is waited
+    for. A table that is locked, or that its owner keeps from being compared, is left out. Raises `ResourcesOutdated`,
+    psycopg's errors.
     """
-    changed, alone, notes = (
-        quoted(schema, prefix.lower + name) for name in ("structure_changed", "check_alone", "forget_notes")
+    changed, alone, notes, unseen = (
+        quoted(schema, prefix.lower + name)
+        for name in ("structure_changed", "check_alone", "forget_notes", "tell_unseen")
     )
     try:
-        connection.execute(f"SELECT {notes}()".encode())
+        connection.execute(f"SELECT {notes}(), {unseen}()".encode())
     except UndefinedFunction:
         require(connection, prefix, schema)  # after an upgrade of Sluice it says what to run
         raise
