@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from sluice.airflow.steps_resync import is_due
+from sluice.airflow.steps_resync import Extent, extent, is_due
+from sluice.configuration.options import VerifyOptions
 from sluice.coordination import redis_store
 from sluice.coordination.verification_log import VerificationLog
+from sluice.model.names import TableName
 from tests.dags.resyncing import pair, reports, run
 from tests.rig.rig import Rig
 
@@ -153,6 +155,18 @@ def test_reports_are_for_their_owner_alone(pair: Rig, tmp_path: Path) -> None:
     (folder,) = (tmp_path / "home" / "reports").iterdir()
     assert folder.stat().st_mode & 0o77 == 0
     assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
+
+
+def test_a_table_that_is_not_due_is_sampled_every_day() -> None:
+    monday, sunday = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
+    listed, other = TableName("public", "orders"), TableName("public", "log")
+    weekly = VerifyOptions(schedule="weekly", tables=("public.orders",))
+    assert extent(weekly, listed, sunday) is Extent.CHOSEN and extent(weekly, listed, None) is Extent.CHOSEN
+    assert extent(weekly, listed, monday) is Extent.SAMPLE and extent(weekly, other, sunday) is Extent.SAMPLE
+    assert extent(weekly, other, None) is Extent.NOTHING
+    assert extent(VerifyOptions(schedule="never"), listed, sunday) is Extent.SAMPLE
+    assert extent(VerifyOptions(schedule="never", daily_sample=0), listed, sunday) is Extent.NOTHING
+    assert extent(VerifyOptions(), listed, monday) is Extent.CHOSEN
 
 
 def test_a_schedule_is_due_on_its_days() -> None:

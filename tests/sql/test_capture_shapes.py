@@ -314,6 +314,13 @@ def test_two_prefixes_capture_one_table_each_for_itself(master: Master) -> None:
         ("CREATE MATERIALIZED VIEW t AS SELECT 1 AS id", "is a materialized view"),
         ("CREATE SEQUENCE t", "is no table"),
         ("SELECT", "does not exist"),
+        pytest.param(
+            "CREATE TABLE t (id int, g int GENERATED ALWAYS AS (id * 2) STORED) PARTITION BY RANGE (id); "
+            "CREATE TABLE t_1 (id int, g int GENERATED ALWAYS AS (id * 3) STORED); "
+            "ALTER TABLE t ATTACH PARTITION t_1 FOR VALUES FROM (0) TO (9)",
+            "computes a column by another expression than the table, which slaves use: g of public.t_1",
+            marks=pytest.mark.since(17, "expressions of partitions"),
+        ),
     ],
 )
 def test_tables_that_cannot_be_captured_are_refused_with_the_reason(

@@ -26,6 +26,8 @@ SELECT w.schema, w.name, CASE
     WHEN c.relkind = 'p' AND p.lacking IS NOT NULL THEN format(
         'has partitions that may not be read or given triggers by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)',
         p.lacking, current_user)
+    WHEN g.computed IS NOT NULL THEN format(
+        'has a partition that computes a column by another expression than the table, which slaves use: %%s', g.computed)
     WHEN pg_catalog.row_security_active(c.oid) THEN format(
         'hides rows from this account by row level security (ALTER ROLE %%I BYPASSRLS)', current_user)
 END AS reason
@@ -39,10 +41,19 @@ LEFT JOIN LATERAL (
     WHERE NOT pg_catalog.has_table_privilege(l.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(l.oid, 'TRIGGER')
 ) AS p (lacking) ON c.relkind = 'p'
 LEFT JOIN LATERAL (
+    SELECT string_agg(format('%%I of %%s', a.attname, t.relid), ', ' ORDER BY t.relid, a.attnum)
+    FROM pg_catalog.pg_partition_tree(c.oid) t
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attgenerated <> '' AND NOT a.attisdropped
+    JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    JOIN pg_catalog.pg_attribute o ON o.attrelid = c.oid AND o.attname = a.attname
+    JOIN pg_catalog.pg_attrdef e ON e.adrelid = o.attrelid AND e.adnum = o.attnum
+    WHERE pg_catalog.pg_get_expr(d.adbin, d.adrelid) <> pg_catalog.pg_get_expr(e.adbin, e.adrelid)
+) AS g (computed) ON c.relkind = 'p'
+LEFT JOIN LATERAL (
     SELECT min(b.subname) FROM pg_catalog.pg_subscription_rel r JOIN pg_catalog.pg_subscription b ON b.oid = r.srsubid
     WHERE r.srrelid = c.oid OR (c.relkind = 'p' AND r.srrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t))
 ) AS s (name) ON true
 WHERE c.oid IS NULL OR c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relispartition OR s.name IS NOT NULL
    OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
    OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER')
-   OR p.lacking IS NOT NULL OR pg_catalog.row_security_active(c.oid)
+   OR p.lacking IS NOT NULL OR g.computed IS NOT NULL OR pg_catalog.row_security_active(c.oid)

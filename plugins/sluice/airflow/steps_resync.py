@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -22,6 +23,7 @@ from sluice.airflow.report_link import reporting
 from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
+from sluice.configuration.options import VerifyOptions
 from sluice.coordination.events import Events
 from sluice.coordination.verification_log import LastComparison, VerificationLog
 from sluice.counted import counted
@@ -83,7 +85,7 @@ class NotIdentical(Terminal):
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def due() -> list[Entry]:
-    """Lists the tables to compare: those of the chosen pair, or of every pair whose schedule is due."""
+    """Lists the tables to compare: those of the chosen pair, or of every pair; a sample of those that are not due."""
     context = get_current_context()
     with as_airflow(context):
         params, scheduled = context["params"], str(context["dag_run"].run_type) == "scheduled"
@@ -92,11 +94,10 @@ def due() -> list[Entry]:
         wanted = Selection.from_dict({"tables": params.get("tables")}).tables
         entries: list[Entry] = []
         for replication in _chosen(params["prefix"]):
-            if scheduled and not is_due(replication.verify.schedule, datetime.now(UTC)):
-                continue
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
             for slave in slaves:
-                entries += _entries(replication, replication.slave(slave).name, wanted, context)
+                now = datetime.now(UTC) if scheduled else None
+                entries += _entries(replication, replication.slave(slave).name, wanted, context, now)
         _expect_matches(wanted, entries)
         log.info("%s to compare", counted(len(entries), "table"))
         return entries
@@ -187,6 +188,21 @@ def question(pairs: Iterable[Report]) -> dict[str, str]:
     return {"subject": f"{', '.join(names)}: repair {counted(rows, 'row')} of {tables}?", "body": "\n".join(lines)}
 
 
+class Extent(Enum):
+    """What a run compares of a table."""
+
+    CHOSEN = "as configured, or as the form says"
+    SAMPLE = "the daily sample"
+    NOTHING = "nothing"
+
+
+def extent(verify: VerifyOptions, table: TableName, scheduled: datetime | None) -> Extent:
+    """What a run compares of `table`; `scheduled`: when a scheduled one began, None for one that a person started."""
+    if verify.covers(table) and (scheduled is None or is_due(verify.schedule, scheduled)):
+        return Extent.CHOSEN
+    return Extent.SAMPLE if scheduled is not None and verify.daily_sample else Extent.NOTHING
+
+
 def is_due(schedule: str, now: datetime) -> bool:
     """Whether a scheduled run at `now` compares a replication with this `verify.schedule`."""
     return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
@@ -226,16 +242,33 @@ def _expect_matches(wanted: Iterable[str], entries: list[Entry]) -> None:
             raise NoSuchTable(pattern)
 
 
-def _entries(replication: config.Replication, slave: str, wanted: Sequence[str], context: Context) -> list[Entry]:
-    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`."""
+def _entries(
+    replication: config.Replication,
+    slave: str,
+    wanted: Sequence[str],
+    context: Context,
+    scheduled: datetime | None,
+) -> list[Entry]:
+    """The tables of a pair to compare. `wanted`: patterns, instead of `verify.tables`.
+
+    `scheduled`: when a scheduled run began.
+    """
     params = context["params"]
     action, sample = params["action"] or replication.verify.action, params["sample"] or replication.verify.sample
 
-    def entry(table: list[str], actions: str) -> Entry:
-        prefix = str(replication.prefix)
+    def entry(table: list[str], actions: str, *, daily: bool = False) -> Entry:
         return {
-            "prefix": prefix, "slave": slave, "action": action, "table": table, "actions": actions, "sample": sample
+            "prefix": str(replication.prefix), "slave": slave, "action": str(Action.VERIFY) if daily else action,
+            "table": table, "actions": actions, "sample": replication.verify.daily_sample if daily else sample,
         }  # fmt: skip
+
+    def compared(table: TableName) -> Extent:
+        if wanted:
+            return Extent.CHOSEN if any(selection.names(each, table) for each in wanted) else Extent.NOTHING
+        return extent(replication.verify, table, scheduled)
+
+    if scheduled and not is_due(replication.verify.schedule, scheduled) and not replication.verify.daily_sample:
+        return []
 
     task = TaskContext(replication, slave, context)
     try:
@@ -249,11 +282,9 @@ def _entries(replication: config.Replication, slave: str, wanted: Sequence[str],
         log.warning("%s: %s", task, failure)
         return [{**entry([], ""), "reason": str(failure)}]
     return [
-        entry([one.table.schema, one.table.name], "".join(sorted(one.actions)))
+        entry([one.table.schema, one.table.name], "".join(sorted(one.actions)), daily=of_it is Extent.SAMPLE)
         for one in tables
-        if (
-            any(selection.names(each, one.table) for each in wanted) if wanted else replication.verify.covers(one.table)
-        )
+        if (of_it := compared(one.table)) is not Extent.NOTHING
     ]
 
 

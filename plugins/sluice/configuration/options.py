@@ -126,6 +126,9 @@ class VerifyOptions(Options):
     """A person must approve the repair of more rows of a table."""
     sample: int = option(0, whole(0, 1_000_000))
     """About how many random rows of a table a scheduled run compares; 0 for all."""
+    daily_sample: int = option(1_000, whole(0, 1_000_000))
+    """About how many random rows are compared every day of each table that no scheduled run compares on that day; 0 for
+    none."""
     parallel: int = option(1, whole(1, 64))
     """Sessions on each side that read one table."""
     max_age_days: int = option(8, whole(0, 3_650))

@@ -199,7 +199,7 @@ class _Comparison:
         if transform is not None:
             master = self._transformed(transform, slave)
         types = self.view.slave.vendor.types
-        columns = compared(types, ((column.name, slave.column(column.name).type) for column in master.replicated))
+        columns = compared(types, ((name, slave.column(name).type) for name in _compared(master, slave)))
         finding.key = tuple(column.name for column in master.key)
         finding.compared = tuple(column.name for column in columns)
         finding.types = tuple(column.type for column in columns)
@@ -378,3 +378,9 @@ def rows_about(view: PinnedView, table: TableName) -> int:
     if estimate is None:
         return 0
     return estimate.rows if estimate.rows is not None else estimate.bytes // 64
+
+
+def _compared(master: TableShape, slave: TableShape) -> list[str]:
+    """The columns to compare: the replicated ones, and those that both sides compute, perhaps not alike."""
+    computed = {column.name for column in slave.columns if column.generated}
+    return [column.name for column in master.columns if not column.generated or column.name in computed]

@@ -101,6 +101,19 @@ def test_every_type_is_compared_and_null_is_no_empty_text(rig: Callable[..., Rig
     assert finding.columns == {"m": 2, "j": 1, "arr": 1, "f": 1, "b": 1, "i": 1, "r": 1, "x": 2, "z": 1}
 
 
+def test_columns_that_each_side_computes_are_compared(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.w (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED)")
+    pair.master.execute("INSERT INTO public.w SELECT i FROM generate_series(1, 100) i")
+    with pair.apply():
+        pair.await_current()
+        assert look(pair, "w").outcome is Outcome.IDENTICAL
+        pair.slave.execute(
+            "ALTER TABLE public.w DROP g, ADD g int GENERATED ALWAYS AS (CASE id WHEN 7 THEN 0 ELSE id * 2 END) STORED"
+        )
+        finding = look(pair, "w")
+    assert counts(finding) == {"different": 1} and finding.columns == {"g": 1}
+
+
 def test_a_wider_type_of_the_slave_is_no_difference(rig: Callable[..., Rig]) -> None:
     pair = rig("CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2), s varchar(10))")
     pair.slave.execute("ALTER TABLE public.w ALTER id TYPE bigint, ALTER n TYPE numeric(14,4), ALTER s TYPE text")
