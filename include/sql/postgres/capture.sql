@@ -234,6 +234,10 @@ BEGIN
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
             PERFORM ${schema}.${prefix}expect_safe_key(now.relid);
+            IF ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) LIKE '%is disabled' THEN
+                -- Before it is enabled again, after which nothing tells of it.
+                PERFORM ${schema}.${prefix}tell_unseen();
+            END IF;
             PERFORM ${schema}.${prefix}make_trigger(trigger_codes[n]);
             done := done || format('trigger %I made', trigger_names[n]);
         END IF;

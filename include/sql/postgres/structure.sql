@@ -190,7 +190,7 @@ BEGIN
     END IF;
 
     IF p_in_ddl AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = ANY (relid || had.leaves)
-                            AND g.tgname = ANY (had.triggers) AND g.tgenabled = 'D') THEN
+                            AND g.tgname = ANY (had.triggers) AND g.tgenabled IN ('D', 'R')) THEN
         RAISE WARNING 'The triggers that capture %.% are disabled: no slave gets what changes until they are enabled again',
             quote_ident(p_schema), quote_ident(p_table)
             USING HINT = 'Afterwards start an initial update of the table: slaves leave it out from here on.';
