@@ -1,0 +1,86 @@
+"""What a MariaDB slave refuses of one table leaves out that table alone, with the reason; all others go on."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from sluice.model.names import TableName
+from sluice.model.table_state import TableState
+from tests.scenarios.mariadb.rig import Rig
+from tests.scenarios.mariadb.test_conflicts import begun
+
+TABLES = (
+    "CREATE TABLE public.one (id int PRIMARY KEY, v text); CREATE TABLE public.other (id int PRIMARY KEY, v text); "
+    "INSERT INTO public.one VALUES (1, 'x'); INSERT INTO public.other VALUES (1, 'x')"
+)
+ONE = TableName("public", "one")
+ROW = ["INSERT INTO public.one VALUES (1000, 'abcdef')"]
+REFUSED = {
+    "a value": (["ALTER TABLE one MODIFY id tinyint"], ROW, "Out of range"),
+    "a check": (["ALTER TABLE one ADD CONSTRAINT low CHECK (id < 10)"], ROW, "low"),
+    "a trigger": (
+        ["CREATE TRIGGER refuses BEFORE INSERT ON one FOR EACH ROW SIGNAL SQLSTATE '45000' "
+         "SET MESSAGE_TEXT = 'not here', MYSQL_ERRNO = 54321"],
+        ROW, "not here",
+    ),
+    "a trigger without its table": (
+        ["CREATE TRIGGER refuses BEFORE INSERT ON one FOR EACH ROW INSERT INTO no_such_table VALUES (1)"],
+        ROW, "no_such_table",
+    ),
+    "a trigger that may not": (
+        ["CREATE TRIGGER refuses BEFORE INSERT ON one FOR EACH ROW INSERT INTO mysql.func VALUES ()"], ROW, "denied",
+    ),
+    "a table that is gone": (["DROP TABLE one"], ROW, "does not exist"),
+    "an ALTER": ([], ['ALTER TABLE public.one ADD COLUMN "ID" int'], "Duplicate column name"),
+    "a move into a database of its own": (
+        [], ["CREATE SCHEMA elsewhere", "ALTER TABLE public.one SET SCHEMA elsewhere"], "denied",
+    ),
+}  # fmt: skip
+"""The slave's statements, the master's, and a part of the reason."""
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("kind", REFUSED)
+def test_one_table_is_left_out_with_the_reason_and_the_other_goes_on(rig: Callable[..., Rig], kind: str) -> None:
+    here, there, reason = REFUSED[kind]
+    pair = begun(rig, TABLES, on_error="isolate")
+    for statement in here:
+        pair.slave.run(statement)
+    left_out(pair, there, reason)
+
+
+def test_a_refused_definition_leaves_out_its_table_by_default(rig: Callable[..., Rig]) -> None:
+    _, there, reason = REFUSED["an ALTER"]
+    left_out(begun(rig, TABLES), there, reason)
+
+
+def test_a_table_that_cannot_be_created_keeps_no_other_from_being_made(rig: Callable[..., Rig]) -> None:
+    pair = begun(rig, TABLES)
+    with pair.apply() as running:
+        running.await_normal_mode()
+        pair.master.execute('CREATE TABLE public.twice ("Id" int PRIMARY KEY, id int)')
+        pair.master.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
+        pair.capture()
+        pair.master.execute("INSERT INTO public.twice VALUES (1, 2); INSERT INTO public.later VALUES (1)")
+        pair.await_current()
+        twice = TableName("public", "twice")
+        assert pair.checkpoint.tables.state(twice) is TableState.INCONSISTENT
+        assert "Duplicate column name" in pair.checkpoint.tables.reasons[twice]
+        assert pair.slave_rows(TableName("public", "later")) == [(1,)]
+
+
+def left_out(pair: Rig, statements: Sequence[str], reason: str) -> None:
+    with pair.apply() as running:
+        running.await_normal_mode()
+        for statement in statements:
+            pair.master.execute(statement.encode())
+        pair.master.execute("INSERT INTO public.other VALUES (2, 'y')")
+        pair.await_current()
+        (table,) = list(pair.checkpoint.tables)
+        assert table.name == "one" and pair.checkpoint.tables.state(table) is TableState.INCONSISTENT
+        told = pair.checkpoint.tables.reasons[table]
+        assert reason in told and "one" in told
+        pair.master.execute("UPDATE public.other SET v = 'z'")
+        pair.await_current()
+        other = TableName("public", "other")
+        assert pair.slave_rows(other) == pair.master_rows(other) == [(1, "z"), (2, "z")]
