@@ -25,7 +25,7 @@ from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.executors import ExecutorsDiffer, differ
 from spark_jobs.job_name import JobName
-from spark_jobs.session import executor_reports, one_line, open_session, plain
+from spark_jobs.session import LOOK_SECONDS, executor_reports, one_line, open_session, plain
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -35,7 +35,7 @@ log = logging.getLogger("sluice.job")
 
 ANSWER_SECONDS = 15.0
 """For an answer of the server; one that is frozen never gives any."""
-EXECUTOR_SECONDS = 30.0
+EXECUTOR_SECONDS = 60.0
 """For the first answer of an executor: until then all slots are taken, or there are no executors."""
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def start(task: ApplyTask, session_id: str) -> QueryIds:
         return QueryIds(session_id, query.id, query.runId)
 
     with _session(endpoint, session_id, named) as session:
-        _check(session, endpoint, named, f"sluice {task.pair}")
+        _check(session, endpoint, named, f"sluice {task.pair}", EXECUTOR_SECONDS)
         return _answered(endpoint, lambda: begin(session), ANSWER_SECONDS)
 
 
@@ -163,12 +163,12 @@ def stop(endpoint: Endpoint, ids: QueryIds) -> None:
 
 
 def runs_tasks(endpoint: Endpoint) -> str:
-    """Empty if the endpoint runs a task within `EXECUTOR_SECONDS`, else the reason."""
+    """Empty if the endpoint runs a task within `LOOK_SECONDS`, else the reason. Executors may be started for it."""
     session_id = new_session()
     try:
         with _session(endpoint, session_id) as session:
             try:
-                _check(session, endpoint, JobName(), "sluice")
+                _check(session, endpoint, JobName(), "sluice", LOOK_SECONDS)
             finally:
                 with suppress(SluiceError):
                     _answered(endpoint, session.client.release_session, ANSWER_SECONDS)
@@ -179,10 +179,10 @@ def runs_tasks(endpoint: Endpoint) -> str:
     return ""
 
 
-def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str) -> None:
+def _check(session: "SparkSession", endpoint: Endpoint, named: JobName, name: str, seconds: float) -> None:
     """Raises `SparkAway` if no executor answers, `ExecutorsDiffer` if they lack more than the library."""
     try:
-        reports = executor_reports(session, endpoint, named, name, EXECUTOR_SECONDS)
+        reports = executor_reports(session, endpoint, named, name, seconds)
     except SluiceError:
         raise
     except TimeoutError as silent:

@@ -221,7 +221,7 @@ def why_process(replication: Replication) -> str:
 
 
 def why_no_spark() -> str:
-    """Why the endpoint runs no task now; empty if it does. Takes up to half a minute."""
+    """Why the endpoint runs no task now; empty if it does. Takes up to two minutes, where executors are started."""
     from spark_jobs import apply_query
 
     try:

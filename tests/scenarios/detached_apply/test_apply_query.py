@@ -5,10 +5,11 @@ import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from devstack.spark import SparkServer
@@ -22,6 +23,7 @@ from spark_jobs.apply_query import QueryIds
 from spark_jobs.apply_task import ApplyTask
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.reach import ReachTask, unreached
+from tests.rig.endpoints import like_a_cluster
 from tests.rig.rig import Rig
 from tests.scenarios.detached_apply.test_spark_executor import pages
 from tests.waiting import until
@@ -82,18 +84,36 @@ def query(rig: Callable[..., Rig], spark: SparkServer, monkeypatch: pytest.Monke
         made.stop()
 
 
+def ports_of_sessions(rig: Rig) -> set[int]:
+    """The client's ports of the apply's sessions on both databases."""
+    sessions = "SELECT client_port FROM pg_stat_activity WHERE application_name LIKE 'sluice DEMO%'"
+    found = {row[0] for database in (rig.master, rig.slave) for row in database.execute(sessions.encode())}
+    assert len(found) >= 2
+    return found
+
+
+def ports_of(spark: SparkServer) -> set[int]:
+    """The local ports of all processes of Spark."""
+    ports = set()
+    for each in spark.family():
+        with suppress(psutil.Error):
+            ports |= {one.laddr.port for one in psutil.Process(each.pid).net_connections() if one.laddr}
+    return ports
+
+
 def insert(rig: Rig, first: int, count: int = 100) -> None:
     rig.master.execute(
         f"INSERT INTO public.orders SELECT n, 'row ' || n FROM generate_series({first}, {first + count - 1}) n".encode()
     )
 
 
-def test_windows_are_applied_by_a_query_that_others_find_and_end(query: Query) -> None:
+def test_windows_are_applied_by_a_query_that_others_find_and_end(query: Query, spark: SparkServer) -> None:
     insert(query.rig, 1, 1000)
     query.rig.await_current()
     assert query.rig.differences() == {}
     assert query.asks() == "active"
     assert query.state.begun and query.state.runs
+    assert ports_of_sessions(query.rig) <= ports_of(spark), "rows pass through executors alone"
     other = QueryIds(query.ids.session)
     assert apply_query.look(query.endpoint, other)[0] == "active", "found by its session alone"
     query.ask_to_stop()
@@ -198,3 +218,31 @@ def test_executors_that_do_not_reach_something_say_what_and_why(query: Query) ->
     nowhere = replace(pair.slave_info, port=1)
     missed = unreached("sluice test", ReachTask([("slave dr1", nowhere)], "redis://127.0.0.1:1/0", query.endpoint))
     assert [one.side for one in missed] == ["Redis", "slave dr1"]
+
+
+@pytest.mark.long
+def test_executors_that_have_nothing_of_sluice_apply_and_stage(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions with files of their own: executors get the library with the query, and a large window from the query's
+    own client."""
+    with ExitStack() as stack:
+        url = stack.enter_context(like_a_cluster()).url
+        pair = rig(TABLES, stage=500)
+        monkeypatch.setenv("SLUICE_REDIS_URL", pair.redis_url)
+        monkeypatch.setattr(apply_query, "EXECUTOR_SECONDS", 400.0)  # their first start, on a busy machine
+        query = Query(pair, Endpoint(url))
+        query.start()
+        stack.callback(query.stop)
+        insert(pair, 1)
+        pair.await_current(300)
+
+        def staged() -> bool:
+            first = pair.master.execute("SELECT count(*) FROM public.orders").fetchone()
+            assert first is not None
+            insert(pair, first[0] + 1, 2000)
+            pair.await_current(300)
+            return any(" of Spark in " in line for line in query.redis.last_lines(5000))
+
+        until(staged, 300)
+        assert pair.differences() == {}

@@ -28,6 +28,7 @@ from sluice.airflow.job import JobState
 from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
 from spark_jobs import apply_query
+from spark_jobs.apply_query import SparkAway
 from spark_jobs.endpoint import Endpoint
 from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
@@ -238,7 +239,10 @@ def end_session(stack: Stack) -> None:
         job = applies.live("DEMO_", "dr1")
         if not isinstance(job, QueryJob) or not job.record.query:
             return False
-        apply_query.stop(Endpoint(stack.services.spark.server.url), apply_query.ids_of(job.record))
+        try:
+            apply_query.stop(Endpoint(stack.services.spark.server.url), apply_query.ids_of(job.record))
+        except SparkAway:  # it was struck before
+            return False
         return True
 
     assert await_true(ended, 300), "no query to end"
