@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
-"""Without --all: no long tests, and a third of the examples of each property."""
+"""Without --all: no long tests, and a third of the examples of each property, the same ones each time."""
 
 SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
 """Files run side by side, each with servers of its own. They wait most of the time, so four workers suit two cores.
@@ -96,10 +97,15 @@ def options(given: Sequence[str]) -> list[str]:
     return [
         *(() if os.access(ROOT, os.W_OK) else ("-p", "no:cacheprovider")),
         *SLOWEST,
-        *(() if "--all" in given else QUICK),
+        *(("--run-number", _new_number()) if "--all" in given else QUICK),
         *(() if _processes_are_decided(passed) else SIDE_BY_SIDE),
         *passed,
     ]
+
+
+def _new_number() -> str:
+    """Returns the number of a run of --all: another one each minute, so that each night tries other seeds."""
+    return str(int(time.time() // 60) % 10_000_000)
 
 
 def _processes_are_decided(given: Sequence[str]) -> bool:

@@ -7,9 +7,9 @@ import itertools
 import os
 import re
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,17 +17,21 @@ import redis
 from hypothesis import settings
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 from devstack.account import new_folder
 from devstack.mariadb import MariaDBServer, ensure_installed
 from devstack.postgres import PostgresServer
-from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
+from devstack.postgres_releases import NEWEST, RELEASES
 from devstack.redis import RedisServer
-from devstack.spark import SparkServer
+from devstack.server import Server
+from devstack.spark import NotWarm, SparkServer
+from sluice.capture import resources
 from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.vendors.postgres.connection import connect
 from tests import airflow_home  # noqa: F401  before a test module imports Airflow
+from tests.cpu import Cpu
 from tests.mysql_server import VARIABLE, GivenServer
 from tests.oracle import server as oracle_server
 from tests.oracle.h2 import H2
@@ -35,13 +39,14 @@ from tests.oracle.ivorysql import ENVIRONMENT as IVORYSQL
 from tests.oracle.ivorysql import IvoryServer, installation
 from tests.rig.endpoints import CLUSTER
 from tests.scenarios.faults import seeds
-from tests.tiers import has_turn
+from tests.waiting import DEADLINE_SECONDS, until
 
 # No example is judged by its time: on a busy machine any may take long.
 settings.register_profile("all", deadline=None, max_examples=100)
-settings.register_profile("quick", deadline=None, max_examples=33)
+settings.register_profile("quick", deadline=None, max_examples=33, derandomize=True)
 settings.load_profile("all")
 airflow_api.ANSWER_SECONDS = 120.0
+Server.start_timeout = DEADLINE_SECONDS
 
 TEST_SETTINGS = {
     "fsync": "off",
@@ -105,7 +110,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--run-number", type=int, metavar="N", help="decides what changes from run to run (default: new)")
+    parser.addoption("--run-number", type=int, metavar="N", default=0, help="decides what changes from run to run")
     parser.addoption(
         "--intruder-seconds", type=int, default=60, help="how long the long test of rights tries (default: 60)"
     )
@@ -122,16 +127,12 @@ def pytest_configure(config: pytest.Config) -> None:
             f"--oracle needs a server: {oracle_server.ENVIRONMENT}=oracle://sys:password@host:1521/service, or "
             f"{IVORYSQL}, the folder of an IvorySQL that was built. docs/oracle-slave.md starts one in a container"
         )
-    given: dict[str, int] | None = getattr(config, "workerinput", None)
-    if given is None and config.option.oracle and (server := oracle_server.wanted()):
+    if not hasattr(config, "workerinput") and config.option.oracle and (server := oracle_server.wanted()):
         try:
             server.awaited()
         except oracle_server.NoAnswer as error:
             raise pytest.UsageError(f"{oracle_server.ENVIRONMENT}: {error}") from None
-    if given is not None:
-        config.option.run_number = given["run_number"]
-    elif config.option.run_number is None:
-        config.option.run_number = int(time.time() // 60) % 10_000_000
+    config.pluginmanager.register(Cpu(config))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -156,24 +157,18 @@ def _on_oracle(name: str) -> bool:
     return any(f"[{server}" in name for server in oracle_server.named())
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: WorkerController) -> None:
-    """Gives each worker the number of the run: all must choose the same tests."""
-    node.workerinput["run_number"] = node.config.option.run_number
-
-
 def pytest_report_header(config: pytest.Config) -> str:
     number = config.option.run_number
-    chosen = ", ".join(str(seed) for seed in (seeds.known(number), *seeds.rotating(number)))
-    return f"run number {number}: fault seeds {chosen}; the same again: ./sluice test --run-number {number}"
+    chosen = " and ".join(str(seed) for seed in seeds.rotating(number))
+    return f"run number {number}: fault seeds {chosen} with --all; the same again: --run-number {number}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs tests marked `releases` on the newest and the oldest release, in the long tier also on those in between."""
+    """Runs tests marked `releases` on the newest release, in the long tier also on the older ones."""
     marked = metafunc.definition.get_closest_marker("releases") is not None
     if marked and "release" in metafunc.fixturenames and metafunc.config.option.postgres is None:
-        between = [pytest.param(release, marks=pytest.mark.long) for release in RELEASES[1:-1]]
-        metafunc.parametrize("release", [NEWEST, *between, OLDEST], indirect=True, ids=lambda number: f"pg{number}")
+        older = [pytest.param(release, marks=pytest.mark.long) for release in RELEASES if release != NEWEST]
+        metafunc.parametrize("release", [NEWEST, *older], indirect=True, ids=lambda number: f"pg{number}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -189,7 +184,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps only tests on Oracle with `--oracle`. Marks tests whose turn it is not as `long`, see `_turns`.
+    """Keeps only tests on Oracle with `--oracle`. Of a test marked `one_in` marks the other cases as `long`.
 
     Long files come first, so that no worker waits for one at the end.
     """
@@ -199,11 +194,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _on_oracle(item.nodeid)]
     seen: Counter[str] = Counter()
     for item in items:
-        among, cases = _turns(item)
-        if cases > 1 and item.get_closest_marker("long") is None:
-            if not has_turn(seen[among], cases, config.option.run_number):
+        marker = item.get_closest_marker("one_in")
+        if marker is not None and item.get_closest_marker("long") is None:
+            test = item.nodeid.split("[", 1)[0]
+            if seen[test] % int(marker.args[0]):
                 item.add_marker(pytest.mark.long)
-            seen[among] += 1
+            seen[test] += 1
         if "spark" in getattr(item, "fixturenames", ()) and "one start of Spark" not in TOGETHER.get(_file(item), ""):
             raise pytest.UsageError(f"{_file(item)} uses the server of Spark: name it in TOGETHER of tests/conftest.py")
 
@@ -211,15 +207,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next((number for number, folder in enumerate(LONG) if folder in item.path.parts), len(LONG))
 
     items.sort(key=place)
-
-
-def _turns(item: pytest.Item) -> tuple[str, int]:
-    """The group of tests that take turns in the quick tier, and the number of runs in which all of them run: the cases
-    of a test marked `one_in`, and those tests of a file that run on the oldest release."""
-    if (marker := item.get_closest_marker("one_in")) is not None:
-        return item.nodeid.split("[", 1)[0], int(marker.args[0])
-    callspec = getattr(item, "callspec", None)
-    return _file(item), 3 if callspec and callspec.params.get("release") == OLDEST else 1
 
 
 def _file(item: pytest.Item) -> str:
@@ -236,13 +223,14 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
         if release not in made:
             # Not under pytest's own folder: that is closed to the account that runs the server.
             folder = new_folder("sluice-test-postgres-")
-            server = PostgresServer(folder, name=f"test {release}", settings=TEST_SETTINGS, release=release)
+            cheap = {"scram_iterations": "1"} if release >= 16 else {}
+            server = PostgresServer(folder, name=f"test {release}", settings=TEST_SETTINGS | cheap, release=release)
             try:
                 server.start(die_with_parent=True)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-            _close_public(server)
+            _make_cheap(server)
             made[release] = server
         return made[release]
 
@@ -252,11 +240,26 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
         shutil.rmtree(server.directory, ignore_errors=True)
 
 
-def _close_public(server: PostgresServer) -> None:
-    """Makes the schema public of new databases as in PostgreSQL 15 and later: only the database's owner may create in
-    it."""
+INSTALLED = "sluice_installed"
+"""A database with the resources of prefix DEMO_ in schema public, to be copied."""
+
+
+def _make_cheap(server: PostgresServer) -> None:
+    """Prepares what each test would pay for again: the superuser's password, templates of databases.
+
+    The schema public of new databases is as in PostgreSQL 15 and later: only the database's owner may create in it.
+    """
     with server.connect("template1") as connection:
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO pg_database_owner")
+        password = sql.Literal(server.info().password)
+        connection.execute(sql.SQL("ALTER ROLE postgres PASSWORD {}").format(password))  # hashed with few rounds
+    # A database whose template was connected to has a filled cache of its catalogue.
+    server.connect("template1").close()
+    with server.connect() as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(INSTALLED)))
+    with connect(server.info(INSTALLED), application="test") as session:
+        resources.install(session, Prefix("DEMO_"), "public")
+    server.connect(INSTALLED).close()
 
 
 @pytest.fixture(scope="session")
@@ -278,11 +281,18 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
 
     `database()` connects as the superuser. `database(role=True)` as a new role that owns the database and has no other
     privilege. `database(name="Odd Name")` gives the database that name. `database(server=other)` makes it there.
+    `database(installed=True)` has the resources of DEMO_ in schema public, as the superuser installs them.
     """
     made: list[tuple[PostgresServer, str, str | None]] = []
     stem = re.sub(r"\W+", "_", request.node.name).lower()[:30].strip("_")
 
-    def make(*, role: bool = False, name: str | None = None, server: PostgresServer | None = None) -> ConnectionInfo:
+    def make(
+        *,
+        role: bool = False,
+        name: str | None = None,
+        server: PostgresServer | None = None,
+        installed: bool = False,
+    ) -> ConnectionInfo:
         number = next(_numbers)
         place = server or postgres
         user = f"role_{number}" if role else "postgres"
@@ -296,7 +306,9 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
                 connection.execute("SET file_copy_method = clone")
                 how = sql.SQL("STRATEGY FILE_COPY")
             names = sql.Identifier(made[-1][1]), sql.Identifier(user)
-            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {} {}").format(*names, how))
+            template = sql.Identifier(INSTALLED if installed else "template1")
+            statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} {}")
+            connection.execute(statement.format(*names, template, how))
         return place.info(made[-1][1], user)
 
     yield make
@@ -430,12 +442,23 @@ def spark() -> Iterator[SparkServer]:
     events.mkdir()
     written = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
     server = SparkServer(folder, conf={**written, "spark.eventLog.compress": "false"})
+    server.warm_timeout = DEADLINE_SECONDS
     try:
-        server.start()
+        server.start(waits=False)
+        until(server.is_ready)
+        until(lambda: _warm(server), pause=1.0)
         yield server
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _warm(server: SparkServer) -> bool:
+    """Whether its first job has run. On a busy machine it gives up earlier than a test may."""
+    with suppress(NotWarm):
+        server.warm_up()
+        return True
+    return False
 
 
 @pytest.fixture(params=["connect", pytest.param("cluster", marks=pytest.mark.long)])

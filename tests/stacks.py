@@ -36,7 +36,7 @@ def running_stack(
     assert not left, "down left a process"
 
 
-def until(condition: Callable[[], object], seconds: float) -> None:
+def until(condition: Callable[[], object], seconds: float = waiting.DEADLINE_SECONDS) -> None:
     """As that of `tests.waiting`, with longer intervals, for conditions that ask Airflow; repeats if it does not
     answer."""
 

@@ -8,6 +8,7 @@ from sluice.apply.apply_loop import ApplyLoop
 from sluice.coordination import redis_store
 from sluice.executor import Executor
 from sluice.pair import Pair
+from tests.waiting import DEADLINE_SECONDS
 
 
 class Applied(Protocol):
@@ -36,7 +37,7 @@ class Applying(AbstractContextManager["Applying"]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.stop.set()
-        self.thread.join(timeout=60)
+        self.thread.join(timeout=DEADLINE_SECONDS)
         assert not self.thread.is_alive(), "the apply did not stop"
         if error is None and self.failure is not None and self.failure is not self.rig.raised:
             raise self.failure

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from sluice.load.load_job import LoadJob
 from sluice.load.worker import LoadReport
+from tests.waiting import DEADLINE_SECONDS
 
 Worker = Callable[[str, Callable[[], bool]], LoadReport]
 """Takes a loader's name and whether it is to stop."""
@@ -55,7 +56,7 @@ class Background(threading.Thread):
         except BaseException as failure:
             self.failure = failure
 
-    def end(self, seconds: float = 60.0) -> BaseException | None:
+    def end(self, seconds: float = DEADLINE_SECONDS) -> BaseException | None:
         """Waits for its end; returns its error."""
         self.join(seconds)
         assert not self.is_alive(), f"it did not end within {seconds:g} s"

@@ -33,6 +33,7 @@ from sluice.vendors.postgres.connection import connect
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
 from tests.rig.rig import Rig, rows_of
+from tests.waiting import DEADLINE_SECONDS
 
 
 class Fails(Protocol):
@@ -137,7 +138,9 @@ class Net:
     def state(self, prefix: str, slave: str) -> SlaveState:
         return self.rig(prefix, slave).state()
 
-    def await_current(self, prefix: str, slave: str, running: Iterable[Fails] = (), seconds: float = 60.0) -> None:
+    def await_current(
+        self, prefix: str, slave: str, running: Iterable[Fails] = (), seconds: float = DEADLINE_SECONDS
+    ) -> None:
         """Returns when the slave is NORMAL and has applied all that its master has committed by now."""
         now = self.rig(prefix, slave).now()
 
@@ -171,7 +174,7 @@ class Net:
             session.close()
 
 
-def until(condition: Callable[[], bool], running: Iterable[Fails] = (), seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], running: Iterable[Fails] = (), seconds: float = DEADLINE_SECONDS) -> None:
     """Waits; raises an error that ended one of the applies meanwhile."""
     end = time.monotonic() + seconds
     while not condition():

@@ -47,6 +47,7 @@ from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
+from tests.waiting import DEADLINE_SECONDS
 
 HELD = 7
 """Of an advisory lock."""
@@ -123,7 +124,7 @@ class Rig:
             apply={"lease": 2.0, "checkpoint_interval": interval, "max_batch_changes": batch, "stage_above": stage},
             **({"verify": {"mask": mask}} if mask else {}),
         )
-        infos = {"m": database(), "s": database(role=True) if slave_role else database()}
+        infos = {"m": database(installed=True), "s": database(role=True) if slave_role else database()}
         rig = cls.between(Pair.of(replication, "dr1", infos), redis_url)
         rig.begin(tables)
         return rig
@@ -312,17 +313,17 @@ class Rig:
         """The master's current position."""
         return position.take(self.master, self.pair.prefix, self.replication.master.schema)
 
-    def await_current(self, seconds: float = 120.0) -> None:
+    def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
         now = self.now()
         self.await_that(lambda: (applied := self.applied) is not None and applied.covers_all_of(now), seconds)
 
-    def await_applied(self, running: Applying, seconds: float = 120.0) -> None:
+    def await_applied(self, running: Applying, seconds: float = DEADLINE_SECONDS) -> None:
         """As `await_current`, wherever the apply keeps its checkpoint."""
         now = self.now()
         self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
 
-    def await_normal(self, seconds: float = 120.0) -> None:
+    def await_normal(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave is NORMAL, and none of its tables is loading."""
         self.await_that(
             lambda: (found := self.checkpoint).state is SlaveState.NORMAL and not found.tables.loading, seconds
@@ -333,7 +334,7 @@ class Rig:
         self.await_current()
         self.await_that(lambda: running.in_normal_mode)
 
-    def await_that(self, condition: Callable[[], object], seconds: float = 120.0) -> None:
+    def await_that(self, condition: Callable[[], object], seconds: float = DEADLINE_SECONDS) -> None:
         """Waits for the condition; raises an error that ended the apply before."""
         end = time.monotonic() + seconds
         while not condition():

@@ -11,17 +11,17 @@ from tests.sql.master import ORDERS, Master
 @pytest.fixture
 def master(database: Callable[..., ConnectionInfo]) -> Master:
     """The resources of prefix DEMO_ in schema public of an empty database; its account is a superuser."""
-    made = Master(database())
-    made.install()
-    return made
+    return Master(database(installed=True))
 
 
 @pytest.fixture(params=["event triggers", "comparison"])
 def any_master(request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo]) -> Master:
     """A master with a superuser's event triggers, and one whose account may not create any."""
-    made = Master(database(role=request.param == "comparison"))
+    superuser = request.param == "event triggers"
+    made = Master(database(role=not superuser, installed=superuser))
     made.sql("CREATE SCHEMA IF NOT EXISTS public", ORDERS)
-    made.install()
+    if not superuser:
+        made.install()
     assert made.value("SELECT demo_has_event_triggers()") is (request.param == "event triggers")
     made.register("orders")
     made.sql("INSERT INTO orders VALUES (1, 'a', 10)")

@@ -122,7 +122,7 @@ def test_a_stop_request_alone_reaches_the_runner() -> None:
     job = launch(sleep=60)
     said(job, "driver")
     job.request_stop("anna", "from another host")
-    awaited(lambda: job.state() is JobState.ENDED, 5)
+    awaited(lambda: job.state() is JobState.ENDED)
 
 
 def test_a_driver_that_ignores_the_end_is_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_output_is_complete_across_rotations(home: Path, monkeypatch: pytest.Mon
 
 def test_a_flood_of_output_is_kept_and_does_not_stop_the_job() -> None:
     job = launch(flood=50_000)
-    awaited(lambda: job.state() is JobState.ENDED, 30)
+    awaited(lambda: job.state() is JobState.ENDED)
     result = job.result()
     assert result is not None and result.rc == 0
     assert job.log.read_text().count("\n") == 50_002

@@ -135,16 +135,16 @@ def test_arguments_of_pytest_reach_it_as_they_are(checkout: Path, tmp_path: Path
     assert run.stdout.startswith("ran|['test', '-x', 'tests/unit']|"), run.stderr
 
 
-QUICK, BESIDE = [*testing.QUICK], [*testing.SIDE_BY_SIDE]
+QUICK, ALL, BESIDE = [*testing.QUICK], ["--run-number", "4711"], [*testing.SIDE_BY_SIDE]
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
         ([], [*QUICK, *BESIDE]),
-        (["--all"], BESIDE),
+        (["--all"], [*ALL, *BESIDE]),
         (["-x", "tests/unit"], [*QUICK, *BESIDE, "-x", "tests/unit"]),
-        (["-k", "a", "--all"], [*BESIDE, "-k", "a"]),
+        (["-k", "a", "--all"], [*ALL, *BESIDE, "-k", "a"]),
         (["tests/sql/test_queue.py", "tests/sql/test_purge.py"],
          [*QUICK, *BESIDE, "tests/sql/test_queue.py", "tests/sql/test_purge.py"]),
         (["tests/sql/test_queue.py::test_x", "-x"], [*QUICK, "tests/sql/test_queue.py::test_x", "-x"]),
@@ -159,6 +159,7 @@ def test_files_run_side_by_side_without_the_long_tests_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, given: list[str], told: list[str]
 ) -> None:
     run: list[list[str]] = []
+    monkeypatch.setattr("devstack.testing.time.time", lambda: 4711 * 60.0)
     monkeypatch.setattr(subprocess, "call", lambda command, **_: run.append(command) or 0)
     # As the command line arrives: through the bootstrap, then through the parser.
     monkeypatch.setattr(os, "execve", lambda program, command, environment: cli.main(command[4:]))

@@ -19,7 +19,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 pytest.param(
                     (name, release),
                     id=f"{name}{release or ''}",
-                    marks=[pytest.mark.xfail(reason=why, strict=True)] if (why := server.not_kept.get(test)) else [],
+                    marks=[
+                        *([pytest.mark.xfail(reason=why, strict=True)] if (why := server.not_kept.get(test)) else []),
+                        *([pytest.mark.long] if release != server.releases[0] and not chosen else []),
+                    ],
                 )
                 for name, server in SERVERS.items()
                 if part in server.offers

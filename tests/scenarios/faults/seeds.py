@@ -6,11 +6,11 @@ from tests.scenarios.faults.plan import Plan, plan
 
 EVERY = range(1, 22)
 """Of `--all`: each fault strikes at least twice in them, and at every place."""
-ALTERNATING = (3, 6)
-"""One in each run: with the checkpoint in Redis, then plain. Those with Spark run with `--all`."""
+QUICK = 6
+"""That of the quick tier: plain."""
 ROTATING = 2
 FIRST = 1000
-"""Of those that change; none of them is in `EVERY`."""
+"""Of those that change with the run's number, in `--all`; none of them is in `EVERY`."""
 OF_MARIADB = range(16)
 """With a MariaDB as the slave, all of them with `--all`: each fault strikes in them, at every place."""
 
@@ -26,17 +26,11 @@ def rotating(run_number: int) -> list[int]:
     return list(range(first, first + ROTATING))
 
 
-def known(run_number: int) -> int:
-    """The seed of `ALTERNATING` whose turn it is."""
-    return ALTERNATING[run_number % len(ALTERNATING)]
-
-
 def parameters(of_kind: str, run_number: int) -> list[object]:
     """The seeds of a kind, with their marks."""
     if of_kind == "mariadb":
         return list(OF_MARIADB)
     seeds = [
-        *(pytest.param(seed, marks=() if seed == known(run_number) else pytest.mark.long) for seed in EVERY),
-        *(pytest.param(seed) for seed in rotating(run_number)),
+        pytest.param(seed, marks=() if seed == QUICK else pytest.mark.long) for seed in (*EVERY, *rotating(run_number))
     ]
     return [parameter for parameter in seeds if kind(plan(int(str(parameter.values[0])))) == of_kind]

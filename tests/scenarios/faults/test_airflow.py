@@ -118,7 +118,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     for writer in writers:
         writer.join(30)
     rig = Rig.between(rig.pair, rig.redis_url)
-    rig.await_current(120)
+    rig.await_current()
     reader.stop()
     reader.join(10)
     # Only a triggerer that watches the job can tell it to end, and the one that did was killed.

@@ -106,6 +106,7 @@ def test_after_crashes_and_rollbacks_the_log_has_what_the_table_has(server: Mari
     assert len(there) > CRASHES * WRITERS
 
 
+@pytest.mark.long
 def test_a_file_that_ends_within_an_event_is_read_up_to_there(
     server: MariaDBServer, database: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,51 @@
+"""Whatever moves to the long tier, the quick one keeps a test of each guarantee, and of each way as a whole."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = "tests/scenarios"
+WHOLE_WAYS = (
+    f"{SCENARIOS}/with_airflow/test_newcomer_and_files.py::"
+    "test_databases_are_added_loaded_again_by_files_after_approval_and_removed",
+    f"{SCENARIOS}/detached_apply/test_spark_executor.py::test_a_window_is_applied_by_executors",
+    f"{SCENARIOS}/apply/test_safe_mode.py::test_the_example_of_the_seed_ends_as_described",
+    f"{SCENARIOS}/faults/test_faults.py::test_each_change_arrives_exactly_once_under_faults",
+)
+
+
+def guarantees() -> dict[str, list[str]]:
+    """Of README's table: each guarantee with the files that test it."""
+    table = (ROOT / "README.md").read_text().partition("## What is guaranteed\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if "`tests/" in line]
+    return {text.strip(): re.findall(r"`(tests/[^`]+\.py)`", files) for text, files in rows}
+
+
+def quick(file: str) -> set[str]:
+    """The tests of a file that are not marked `long` as a whole."""
+    module = ast.parse((ROOT / file).read_text())
+    if any(
+        isinstance(node, ast.Assign) and ast.unparse(node) == "pytestmark = pytest.mark.long" for node in module.body
+    ):
+        return set()
+    return {
+        node.name
+        for node in module.body
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and "pytest.mark.long" not in map(ast.unparse, node.decorator_list)
+    }
+
+
+@pytest.mark.parametrize("guarantee", guarantees())
+def test_each_guarantee_has_a_quick_test(guarantee: str) -> None:
+    assert any(quick(file) for file in guarantees()[guarantee])
+
+
+@pytest.mark.parametrize("way", WHOLE_WAYS)
+def test_each_way_has_a_quick_test_of_the_whole(way: str) -> None:
+    file, _, test = way.partition("::")
+    assert test in quick(file)
