@@ -20,6 +20,8 @@ from devstack.spark import SparkServer
 from sluice.executor import ExecutorsFailed, ExecutorStuck, run_with_heartbeat
 from spark_jobs.endpoint import Endpoint
 from spark_jobs.session import SparkExecutor
+from tests.rig.applying import Applying
+from tests.rig.rig import Rig
 from tests.waiting import until
 
 
@@ -32,6 +34,25 @@ def executor(spark: SparkServer) -> Iterator[SparkExecutor]:
 
 def attend() -> None:
     """Does nothing."""
+
+
+def test_a_window_is_applied_by_executors(
+    executor: SparkExecutor, rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = rig("CREATE TABLE public.orders (id int PRIMARY KEY, v text)", stage=500)
+    assert executor.map(lambda number: number, 1) == [0], "it is there: otherwise the driver applies the window itself"
+    staged: list[str] = []
+    run = executor.map
+    monkeypatch.setattr(executor, "map", lambda task, parts, what="": [staged.append(what), run(task, parts, what)][1])
+    with pair.master.transaction():
+        pair.master.execute("INSERT INTO public.orders SELECT g, E'a\n\t ' || g FROM generate_series(1, 3000) g")
+        pair.master.execute("UPDATE public.orders SET v = NULL WHERE id % 3 = 0")
+        pair.master.execute("DELETE FROM public.orders WHERE id % 5 = 0")
+    with Applying(pair, executor):
+        pair.await_current()
+    assert staged, "no executor worked"
+    assert pair.differences() == {}
+    assert pair.slave.execute("SELECT count(*) FROM public.orders").fetchone() == (2400,)
 
 
 def test_results_come_in_the_order_of_the_numbers(executor: SparkExecutor) -> None:

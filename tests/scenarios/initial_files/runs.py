@@ -41,7 +41,7 @@ class Run:
 
     @classmethod
     def begun(cls, stack: Stack, **params: str) -> "Run":
-        """Starts a run with these params, and the prefix."""
+        """Starts a run with these params, of DEMO_ unless they name another prefix."""
         return cls(stack, stack.airflow.api().trigger(DAG, {"prefix": "DEMO_", **params}))
 
     def of(self, slave: str) -> "Run":

@@ -92,8 +92,8 @@ def test_redo_reaches_a_slave_whoever_reads_it_until_the_runs_are_marked_failed(
     # The supervisor is killed: the standby, of another machine, reads on, and the run's next job stands by.
     epoch = reading(made).epoch
     standby = made.start("other")
-    until(lambda: b"stands by" in (made.root / "supervisor_other.log").read_bytes(), 120)
-    until(lambda: made.state.stored(str(ONE)) and made.state.stored(str(TWO)), 60)
+    until(lambda: b"stands by" in (made.root / "supervisor_other.log").read_bytes())
+    until(lambda: made.state.stored(str(ONE)) and made.state.stored(str(TWO)))
     os.kill(job.runner.pid, signal.SIGKILL)
     wanted += two_threads(made, 2, 200, 10)
     await_rows(stack, wanted)
@@ -115,4 +115,4 @@ def test_redo_reaches_a_slave_whoever_reads_it_until_the_runs_are_marked_failed(
     end(stack, APPLYING, applying)
     await_value(lambda: other.state() is JobState.ENDED, 300)
     await_value(lambda: applies.live("ORA_", "dr1") is None, 300)
-    until(lambda: made.programs() == [], 60)
+    until(lambda: made.programs() == [])

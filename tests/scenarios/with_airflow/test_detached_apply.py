@@ -65,6 +65,7 @@ def running_id() -> str:
     return running.id if running is not None else ""
 
 
+@pytest.mark.long
 def test_the_job_goes_on_while_components_of_airflow_are_killed(stack: Stack, applying: tuple[str, QueryJob]) -> None:
     run, job = applying
     components = ("airflow-triggerer", "airflow-scheduler", "airflow-dag-processor", "airflow-api-server")

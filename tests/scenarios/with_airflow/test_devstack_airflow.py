@@ -95,6 +95,7 @@ def test_another_machine_shows_the_status_over_the_api_alone(stack: Stack, tmp_p
     ]
 
 
+@pytest.mark.long
 def test_a_killed_scheduler_comes_back_with_all_its_workers_replaced(stack: Stack) -> None:
     before = stack.await_running("airflow-scheduler").restarts
     killed = stack.kill("airflow-scheduler")
