@@ -80,7 +80,7 @@ def scraping(target: str, token: str, rules: Path, folder: Path) -> Iterator[Pro
     process = subprocess.Popen(command, cwd=folder)
     made = Prometheus(f"http://{place}")
     try:
-        until(lambda: _answers(made), 60)
+        until(lambda: _answers(made))
         yield made
     finally:
         process.terminate()

@@ -180,7 +180,7 @@ def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         try:
-            until(lambda: server.started, 120)
+            until(lambda: server.started)
             yield Monitor(url, redis_url)
         finally:
             server.should_exit = True

@@ -155,13 +155,13 @@ def test_prometheus_has_data_for_each_panel_of_the_dashboard(monitor: Monitor, t
     ]
     assert len(panels) >= 10
     with prometheus.scraping(monitor.url.removeprefix("http://"), token, ALERTS, tmp_path) as server:
-        until(lambda: len(server.values("sluice_slave_level")) == 7, 60)
+        until(lambda: len(server.values("sluice_slave_level")) == 7)
         # A rate wants two samples.
-        until(lambda: not [title for title, expression in panels if not server.values(expression)], 60)
+        until(lambda: not [title for title, expression in panels if not server.values(expression)])
         groups = server.ask("rules")["groups"]
-        until(lambda: all(rule["health"] == "ok" for rule in server.ask("rules")["groups"][0]["rules"]), 60)
+        until(lambda: all(rule["health"] == "ok" for rule in server.ask("rules")["groups"][0]["rules"]))
         assert len(groups[0]["rules"]) == len(rules())
         firing = 'ALERTS{alertname="SluiceSlaveInconsistent",alertstate="firing",slave="dr2"}'
-        until(lambda: bool(server.values(firing)), 60)
+        until(lambda: bool(server.values(firing)))
         listed = server.ask("label/prefix/values")
         assert {"SHOP_", "STOCK_"} <= set(listed), "what the dashboard's drop-downs offer"

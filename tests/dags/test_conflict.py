@@ -38,7 +38,7 @@ def test_a_conflict_is_shown_in_the_log_of_the_task_at_the_gate_and_on_the_page(
         return bool(said) and said.get("epoch") == pair.checkpoint.epoch and said.get("safe_mode") == "off"
 
     def conflict() -> None:
-        pair.await_current(300)
+        pair.await_current()
         until(strict, 300)
         pair.slave.execute("UPDATE public.people SET name = 'by another hand' WHERE id = 7")
         pair.master.execute("UPDATE public.people SET name = 'newer', password = %s WHERE id = 7", [PASSWORD])

@@ -73,7 +73,7 @@ def test_a_conflict_is_reported_with_table_key_column_and_both_values(
         return bool(said) and said.get("epoch") == epoch > before and said.get("safe_mode") == "off"
 
     def conflict() -> None:
-        pair.await_current(300)
+        pair.await_current()
         until(strict, 300)
         pair.slave.run("UPDATE people SET name = 'by another hand' WHERE id = 7")
         pair.master.execute("UPDATE public.people SET name = 'newer' WHERE id = 7")

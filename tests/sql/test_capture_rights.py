@@ -40,7 +40,7 @@ def texts(intruder: Intruder, column: str) -> list[str | None]:
     return [item.new[column] for item in intruder.master.items() if column in item.new]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("silent", ["SET sluice.capturing = 'demo_'", "SELECT 1"], ids=["capturing", "plain"])
 @pytest.mark.parametrize("column", ["flag", "v", "ip", "n"])
 @pytest.mark.parametrize("shape", ["statement", "row"])
@@ -57,6 +57,7 @@ def test_a_column_that_became_of_another_type_is_written_by_its_output_function(
     assert "(1)" in written and "(2)" in written
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("swap", ["renamed", "dropped", "added again"])
 def test_a_column_that_is_gone_is_not_taken_for_a_function_of_that_name(intruder: Intruder, swap: str) -> None:
     intruder.run(TABLE)
@@ -103,6 +104,7 @@ PARTED = (
 )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("guard", ["enabled", "disabled", "renamed"])
 def test_a_write_to_a_partition_itself_runs_nothing_and_is_captured(intruder: Intruder, guard: str) -> None:
     intruder.run(*PARTED)
@@ -228,6 +230,7 @@ def test_rows_that_triggers_changed_meanwhile_are_captured_correctly(intruder: I
     assert {key: n for key, n in last.items() if n is not None} == now
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("how", ["index", "partition", "statistics"])
 def test_functions_that_planning_would_call_are_not_called(intruder: Intruder, how: str) -> None:
     intruder.run(TABLE if how != "partition" else PARTED[0])

@@ -77,7 +77,7 @@ def templates(postgres: PostgresServer) -> Iterator[Templates]:
 Outcome = tuple[str, tuple[str, ...]]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("compared", [False, True], ids=["never compared", "compared after each statement"])
 @pytest.mark.parametrize("scenario", list(SCENARIOS))
 def test_by_comparison_every_statement_ends_as_without_capture(
@@ -87,7 +87,7 @@ def test_by_comparison_every_statement_ends_as_without_capture(
     assert not differences, "\n".join(differences)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scenario", list(SCENARIOS))
 def test_with_event_triggers_every_statement_ends_as_without_capture(
     postgres: PostgresServer, templates: Templates, scenario: str

@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Callable[[History], None], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", CASES)
 def test_drift_is_named_and_everything_undone(slave: Any, drifted: tuple[History, int], case: str) -> None:
     history, at = drifted

@@ -26,7 +26,7 @@ def columns(text: str | None) -> dict[str, str]:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -77,6 +77,7 @@ EXCHANGES = {
 }
 
 
+@pytest.mark.one_in(12)
 @pytest.mark.releases
 @pytest.mark.parametrize("exchanged", EXCHANGES)
 def test_exchanged_columns_or_labels_are_noticed(any_master: Master, exchanged: str) -> None:
@@ -168,7 +169,7 @@ def test_a_default_for_old_rows_is_named(orders: Master) -> None:
 
 
 @pytest.mark.releases
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -442,6 +443,7 @@ def test_ddl_on_other_tables_is_no_concern(orders: Master) -> None:
     assert orders.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [

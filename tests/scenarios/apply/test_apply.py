@@ -92,7 +92,7 @@ def test_a_window_larger_than_the_limit_goes_in_slices(rig: Callable[..., Rig]) 
     pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 60000) g")
     pair.master.execute("UPDATE public.account SET balance = -1")
     with pair.apply():
-        pair.await_current(60)
+        pair.await_current()
     assert pair.differences() == {}
     assert not pair.checkpoint.catching_up
 

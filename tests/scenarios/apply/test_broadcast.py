@@ -88,7 +88,7 @@ def test_a_waiting_query_is_answered_at_its_position_by_a_later_or_restarted_app
 
     monkeypatch.setattr(queries, "run", dying)
     with pytest.raises(KeyboardInterrupt), pair.apply():
-        pair.await_that(lambda: False, 60)
+        pair.await_that(lambda: False)
     assert answered_now(pair, first) == AnswerState.WAITING
     with pair.apply():
         found = [answered(pair, id_) for id_ in (first, second)]

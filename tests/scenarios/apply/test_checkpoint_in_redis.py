@@ -121,10 +121,10 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
         applied = running.loop.seen
         assert applied is not None
         pair.await_that(lambda: position_in_redis(pair).covers_all_of(applied))
-        pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)), 30)
+        pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)))
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(15)
 @pytest.mark.parametrize("shape", AGAIN)
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
     """Each time the checkpoint falls back by one transaction, by two, or to the first one."""
@@ -339,7 +339,7 @@ def test_slices_are_on_the_slave(kept: Callable[..., Rig]) -> None:
     pair.master.execute("INSERT INTO public.t SELECT g, 'a' FROM generate_series(1, 90000) g")
     before = None
     with pair.apply():
-        pair.await_that(lambda: pair.checkpoint.catching_up, 60)
+        pair.await_that(lambda: pair.checkpoint.catching_up)
         before = take(pair)
     assert pair.checkpoint.catching_up
     place = pair.checkpoint.slice_key
@@ -366,10 +366,10 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
         pair.await_applied(running)
         assert pair.differences() == {}
         pair.await_that(lambda: pair.checkpoint.safemode_exit is None)
-        assert not running.loop.mode.on
+        pair.await_that(lambda: not running.loop.mode.on)  # a moment later
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("lost", ["an old one came back", "Redis was emptied"])
 @pytest.mark.parametrize("decision", ["none", "dropped", "applied by force"])
 def test_a_decision_about_a_reject_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:

@@ -91,7 +91,7 @@ def same(rig: Rig) -> bool:
 
 
 def await_same(rig: Rig) -> None:
-    rig.await_that(lambda: same(rig), 60)
+    rig.await_that(lambda: same(rig))
     assert defined(rig)[0] == defined(rig)[1]
 
 
@@ -215,7 +215,7 @@ def test_a_round_that_is_killed_at_any_step_is_done_by_the_next(
             left[0] = step
             # The round is killed, or the apply itself, where rows meet a constraint that the master dropped.
             with suppress(Killed), pair.apply() as running:
-                pair.await_that(lambda: left[0] <= 0 or (same(pair) and not running.loop.follower.busy), 30)
+                pair.await_that(lambda: left[0] <= 0 or (same(pair) and not running.loop.follower.busy))
             killed, left[0] = left[0] <= 0, 0
             step += 3
         assert step > 9, "nothing was killed"
@@ -234,7 +234,7 @@ def test_an_index_is_built_concurrently_and_again_if_it_is_invalid(rig: Callable
             # It waits for transactions that might write.
             reader.execute("LOCK TABLE public.t IN ROW EXCLUSIVE MODE")
             pair.master.execute("CREATE UNIQUE INDEX slow ON public.t (n)")
-            pair.await_that(lambda: None in defined(pair)[1].values(), 30)
+            pair.await_that(lambda: None in defined(pair)[1].values())
             pair.master.execute("INSERT INTO public.t VALUES (1, 1)")
             pair.await_current()
             assert pair.slave.execute("SELECT count(*) FROM public.t").fetchone() == (1,)
@@ -253,9 +253,9 @@ def test_the_slaves_own_definitions_and_removed_ones_are_left_alone(rig: Callabl
     with pair.apply() as running:
         await_followed(pair, running)
         pair.master.execute("CREATE INDEX new ON public.t (price)")
-        pair.await_that(lambda: "new" in indexes(pair), 30)
+        pair.await_that(lambda: "new" in indexes(pair))
         pair.master.execute("DROP INDEX public.new")
-        pair.await_that(lambda: "new" not in indexes(pair), 30)
+        pair.await_that(lambda: "new" not in indexes(pair))
         assert indexes(pair) == {"own"}
 
 
@@ -274,18 +274,18 @@ def test_the_policy_only_reports_or_stops_the_apply_until_it_is_done(
     with pytest.raises(DefinitionStops, match=r"ddl: \{checks: stop\}.*CHECK"), pair.apply() as running:
         await_followed(pair, running)
         pair.master.execute("CREATE INDEX told ON public.t (n)")
-        pair.await_that(lambda: "somebody may run: CREATE INDEX" in caplog.text, 30)
+        pair.await_that(lambda: "somebody may run: CREATE INDEX" in caplog.text)
         pair.master.execute("ALTER TABLE public.t ADD CONSTRAINT positive CHECK (n > 0)")
-        pair.await_that(lambda: False, 30)
+        pair.await_that(lambda: False)
     assert not defined(pair)[1]
     pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT positive CHECK (n > 0)")
     with pair.apply() as running:
         store = DefinitionStore(pair.slave, pair.pair.prefix, pair.schema, pair.name)
-        pair.await_that(lambda: any(one.name == "positive" for one in store.read() or ()), 30)
+        pair.await_that(lambda: any(one.name == "positive" for one in store.read() or ()))
 
 
 def await_followed(rig: Rig, running: Applying) -> None:
     """Waits for the end of the first round; from now on new definitions follow."""
     store = DefinitionStore(rig.slave, rig.pair.prefix, rig.schema, rig.name)
-    rig.await_that(lambda: store.read() is not None, 30)
+    rig.await_that(lambda: store.read() is not None)
     rig.await_normal_mode(running)

@@ -65,6 +65,7 @@ def test_no_row_is_lost_in_permanent_safe_mode(rig: Callable[..., Rig], options:
         assert pair.differences() == {}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "later",
     [
@@ -166,6 +167,7 @@ def test_a_value_that_only_the_slave_keeps_unique_stops_it_and_both_rows_stay(ri
     assert pair.differences() == {}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "since",
     [
@@ -200,7 +202,7 @@ CREATE TABLE public.c (id int PRIMARY KEY, p int REFERENCES public.p ON DELETE C
 """
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("column", ["id", "x"])
 def test_a_referred_row_with_an_identity_stops_the_apply(rig: Callable[..., Rig], column: str, safe: bool) -> None:
@@ -235,7 +237,7 @@ AT_THE_COMMIT = {
 EXCHANGE = "UPDATE public.p SET u = 9 - u WHERE id IN (4, 5)"
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("tables", AT_THE_COMMIT)
 def test_a_start_after_drift_that_only_the_commit_finds_repairs_all_rows(
@@ -269,7 +271,7 @@ def test_a_slice_may_end_between_rows_that_exchange_a_value(rig: Callable[..., R
         assert pair.differences() == {}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("safe", [False, True])
 def test_a_row_without_a_key_keeps_the_slaves_own_columns(rig: Callable[..., Rig], safe: bool, stage: int) -> None:

@@ -113,7 +113,7 @@ def test_rejects_apply_to_a_mended_row(rig: Callable[..., Rig]) -> None:
     assert len(rejects(pair)) == 2
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("later", ["window", "same window", "truncate"])
 def test_an_outdated_reject_needs_force(rig: Callable[..., Rig], later: str, staged: bool) -> None:
@@ -260,7 +260,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("by", REFUSALS)

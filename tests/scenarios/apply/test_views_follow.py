@@ -53,7 +53,7 @@ def same(rig: Rig) -> bool:
 
 
 def await_same(rig: Rig, count: int) -> None:
-    rig.await_that(lambda: same(rig), 60)
+    rig.await_that(lambda: same(rig))
     assert len(views(rig)[1]) == count
 
 
@@ -72,8 +72,8 @@ def test_views_and_sequences_follow_past_changes_of_the_columns_they_read(
     pair.slave.execute(OWN.encode())
     with pair.apply():
         await_same(pair, 3)
-        pair.await_that(lambda: numbers(pair)[0] == numbers(pair)[1], 30)
-        pair.await_that(lambda: "view public.own does not follow: the slave has another one" in caplog.text, 30)
+        pair.await_that(lambda: numbers(pair)[0] == numbers(pair)[1])
+        pair.await_that(lambda: "view public.own does not follow: the slave has another one" in caplog.text)
         assert "view public.calls does not follow: function public.mine() does not exist" in caplog.text
         pair.slave.execute("CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'")
         # A type that changes below them, while rows come.
@@ -89,12 +89,12 @@ def test_views_and_sequences_follow_past_changes_of_the_columns_they_read(
         execute(f"DROP VIEW public.base CASCADE; {fewer}; {READERS}".encode())
         execute("ALTER SEQUENCE public.numbers INCREMENT BY -7 MINVALUE -100")
         await_same(pair, 3)
-        pair.await_that(lambda: numbers(pair)[0] == numbers(pair)[1], 30)
+        pair.await_that(lambda: numbers(pair)[0] == numbers(pair)[1])
         execute("DROP SEQUENCE public.numbers")
         execute("ALTER TABLE public.t DROP COLUMN v CASCADE")
         await_same(pair, 2)
         assert "view public.calls does not follow: public.calls: an expression calls public.mine()" in caplog.text
-        pair.await_that(lambda: numbers(pair)[1] == [], 30)
+        pair.await_that(lambda: numbers(pair)[1] == [])
         pair.await_current()
     assert pair.differences() == {}
     assert pair.slave.execute("SELECT one FROM public.own").fetchone() == (1,)
@@ -106,5 +106,5 @@ def test_nothing_follows_that_the_configuration_does_not_name(rig: Callable[...,
     pair.master.execute(f"{BASE}; CREATE SEQUENCE public.numbers".encode())
     with pair.apply() as running:
         store = DefinitionStore(pair.slave, pair.pair.prefix, pair.schema, pair.name)
-        pair.await_that(lambda: store.read() is not None and not running.loop.follower.busy, 30)
+        pair.await_that(lambda: store.read() is not None and not running.loop.follower.busy)
         assert not views(pair)[1] and not numbers(pair)[1]

@@ -97,6 +97,7 @@ def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transa
         assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "operation", dict.fromkeys((*ALL_OPERATIONS, truncate, define, pour)), ids=lambda operation: operation.__name__
 )

@@ -94,6 +94,7 @@ def ran() -> Iterator[Ran]:
         yield Ran(home, running.returncode, output, watch, processes)
 
 
+@pytest.mark.long
 def test_a_demo_proves_that_all_tables_are_equal_and_leaves_nothing_running(ran: Ran) -> None:
     output = ran.output
     assert ran.status == 0, output
@@ -110,6 +111,7 @@ def test_no_socket_of_a_demo_answers_without_credentials(ran: Ran) -> None:
     assert ran.watch.seen >= {kind.name for kind in KINDS} - {"Spark's workers"}
 
 
+@pytest.mark.long
 def test_no_password_of_a_demo_is_shown_by_a_process_or_in_a_log_or_in_a_file_that_others_can_read(ran: Ran) -> None:
     home = Home(ran.home)
     secrets = secrets_of(home)

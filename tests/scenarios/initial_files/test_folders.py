@@ -38,6 +38,7 @@ def test_an_access_to_s3_that_can_never_work_needs_a_person(values: dict[str, st
     assert "a secret" not in str(raised.value)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
 def test_a_file_is_read_as_it_was_written(location: tuple[Location, S3Access], key: bytes | None) -> None:
     carried = carried_at(location, key)

@@ -45,6 +45,7 @@ def imported_or_ended(update: Update, process: "subprocess.Popen[bytes]", goal: 
     return process.poll() is not None or transfer_steps.left_to_import(update) <= goal
 
 
+@pytest.mark.long
 def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(
     library: Path, pair_of: MakePair, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.encryption import MAGIC
 from sluice.load.update import Update
@@ -45,6 +47,7 @@ def run(pair: Rig, update: Update, folder: Location, s3: S3Access, step: str, en
     assert not any(secret in done.stdout for secret in secrets)
 
 
+@pytest.mark.long
 def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access, endpoint: dict[str, Any]) -> None:
     pair = shop(pair_of)
     update = pair.update()

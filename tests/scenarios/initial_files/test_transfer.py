@@ -33,6 +33,7 @@ from tests.scenarios.initial_load.traffic import Traffic
 from tests.waiting import until
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
 def test_changes_made_while_the_folder_travels_are_applied_by_marker(
     pair_of: MakePair, tmp_path: Path, key: bytes | None
@@ -84,6 +85,7 @@ def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tm
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp_path: Path) -> None:
     pair = pair_of(block_rows=300, seconds=0.02)
     make_shop(pair)
@@ -265,6 +267,7 @@ def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakeP
         transfer_steps.examine(update, carried)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("key", "places"),
     [
@@ -311,6 +314,7 @@ def test_a_file_that_goes_bad_after_the_check_is_not_stored(pair_of: MakePair, t
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_an_older_folder_is_not_taken_for_the_newer_one(pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
     old_update = pair.update("old")

@@ -58,7 +58,7 @@ def with_options(pair: Rig, **options: object) -> Rig:
     return pair.with_options(initial=initial)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("tables", "ranges", "expected"), [
     (256, 256, (6, 4, 6)),
     (2, 256, (6, 2, 6)),
@@ -170,7 +170,7 @@ def test_the_master_reads_no_stored_block_again(pair_of: MakePair) -> None:
     pair.assert_equal()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("columns", "key", "make"), [
     ("a int, b text, c date, PRIMARY KEY (c, a, b)", "c, a, b", "g % 7, 'b' || g % 11, date '2024-01-01' + g"),
     ("id text PRIMARY KEY", "id", "chr(33 + g % 90) || g"),

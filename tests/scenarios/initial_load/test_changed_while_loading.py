@@ -54,6 +54,7 @@ def load_again(pair: Rig) -> None:
     pair.assert_equal()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["more columns", *LONG_KEYS])
 @pytest.mark.parametrize("role", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "nothing tells of it"])
 def test_a_table_that_gets_another_key_while_a_range_of_it_is_loaded_is_left_out_alone(
@@ -138,6 +139,7 @@ def test_a_block_claimed_while_its_table_is_dropped_leaves_no_block(pair_of: Mak
         pair.assert_equal([TableName("public", "parents")])
 
 
+@pytest.mark.long
 def test_a_table_that_is_loading_takes_the_name_of_one_that_was_kept(pair_of: MakePair) -> None:
     pair = normal(pair_of, slave_options={"on_drop": "keep"})
     with pair.apply():
@@ -175,7 +177,7 @@ def test_two_tables_change_their_names_while_one_of_them_is_loaded(pair_of: Make
     "statement", ["DROP TABLE public.heap", "ALTER TABLE public.heap RENAME TO moved"], ids=["dropped", "renamed"]
 )
 @pytest.mark.parametrize("on_drop", ["keep", "drop"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_a_table_that_is_inconsistent_leaves_its_name_to_another_one(
     pair_of: MakePair, statement: str, on_drop: str
 ) -> None:

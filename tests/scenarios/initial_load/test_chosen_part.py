@@ -89,6 +89,7 @@ def test_a_range_of_keys_is_loaded_again_under_traffic_and_the_rest_is_not_touch
     assert Gate(pair.store, update.prefix, "dr1").closures() == []
 
 
+@pytest.mark.long
 def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=100, seconds=0.05)
     pair.master.execute("CREATE TABLE public.t (a text, b int, v text, n int, PRIMARY KEY (a, b))")
@@ -127,6 +128,7 @@ def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: Make
     assert pair.slave.execute(met).fetchall() == pair.master.execute(met).fetchall() != []
 
 
+@pytest.mark.long
 def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=50, seconds=0.02)
     pair.master.execute("CREATE TABLE public.words (id text PRIMARY KEY, v text, u int UNIQUE)")
@@ -192,7 +194,7 @@ def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
     pair.assert_equal([TableName("public", name) for name in ("added", "heap", "notes", "scratch")])
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("choice", "said"), [
     ({"tables": ["public.nowhere"]}, "'public.nowhere' is no replicated table; there are public.doomed"),
     ({"where": "id = 1"}, "choose rows of one table, and none is named under tables"),

@@ -36,7 +36,7 @@ def loading(pair: Rig) -> bool:
     return not states <= {BlockState.STORED} and not states <= {BlockState.PLANNED}
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("told", "read", "key"),
     [

@@ -111,6 +111,7 @@ def change_password(pair: Rig) -> None:
     pair.slave.execute("ALTER ROLE CURRENT_USER PASSWORD 'the new one'")
 
 
+@pytest.mark.long
 def test_a_load_whose_password_was_changed_ends_for_a_job_that_goes_on_with_the_new_one(by_a_role: Rig) -> None:
     pair, update = by_a_role, by_a_role.update()
     pair.prepare(update)
@@ -202,6 +203,7 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     assert settled == [("dropped", "initial update last")]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("state", list(SlaveState))
 def test_an_update_begins_from_each_state_or_says_what_to_do(pair_of: MakePair, state: SlaveState) -> None:
     pair = pair_of()

@@ -210,7 +210,7 @@ def labels(pair: Rig) -> list[list[tuple[str, list[str]]]]:
     return [connection.execute(query.encode()).fetchall() for connection in (pair.master, pair.slave)]
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(30)
 @pytest.mark.parametrize("how", ["inconsistent", "left and came back"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_one_load_brings_what_changed_while_the_table_was_left_out(pair_of: MakePair, change: str, how: str) -> None:

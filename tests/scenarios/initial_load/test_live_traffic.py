@@ -34,6 +34,7 @@ KEYS: dict[str, tuple[str, tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_load_under_random_traffic_ends_equal(pair_of: MakePair, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     decided: Counter[bool] = Counter()

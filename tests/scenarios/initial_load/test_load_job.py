@@ -148,7 +148,7 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
     worker = worker_of(job, big.master_info.port)
     seen = begun(big)
     worker.kill()
-    until(lambda: begun(big) - seen != set() or job.process.poll() is not None, 60)
+    until(lambda: begun(big) - seen != set() or job.process.poll() is not None)
     executor = next(parent for parent in worker_of(job, big.master_info.port).parents() if parent.name() == "java")
     executor.kill()
     big.full_speed()
@@ -156,6 +156,7 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
     big.assert_equal()
 
 
+@pytest.mark.long
 def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_the_gate_open(
     big: Rig, redis_url: str, spark: SparkServer
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_master_that_is_down_is_reported_and_awaited(
     pair.assert_equal()
 
 
+@pytest.mark.long
 def test_a_standby_that_lags_pauses_the_load(pair_of: MakePair, server: Callable[[str], PostgresServer]) -> None:
     master, standby = server("master"), server("standby")
     master.start(die_with_parent=True)

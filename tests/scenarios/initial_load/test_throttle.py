@@ -273,7 +273,7 @@ def test_sessions_of_the_throttle_end_with_the_load(shop: Rig) -> None:
         def gone(link: psycopg.Connection[object] = link, name: str = info.database, ours: str = ours) -> bool:
             return link.execute(ours.encode(), [name]).fetchone() == (0,)
 
-        until(gone, 10)
+        until(gone)
 
 
 def test_nothing_is_measured_that_has_no_limit(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ class Throttled(threading.Thread):
         return found.message if found else ""
 
     def await_message(self, part: str) -> None:
-        until(lambda: part in self.message() or self.over, 30)
+        until(lambda: part in self.message() or self.over)
         assert part in self.message(), self.failure or self.message()
 
     def done(self) -> int:
@@ -67,12 +67,12 @@ class Throttled(threading.Thread):
         return sum(block.state in states for table in found for block in table.blocks)
 
     def await_more(self, than: int) -> None:
-        until(lambda: self.done() > than or self.over, 30)
+        until(lambda: self.done() > than or self.over)
         assert self.done() > than, self.failure or self.message()
 
     def assert_at_rest(self) -> None:
         """Checks that no new block begins, and that no worker has an open transaction on the master."""
-        until(lambda: not any(block.state is BlockState.BEGUN for block in self.pair.blocks()), 10)
+        until(lambda: not any(block.state is BlockState.BEGUN for block in self.pair.blocks()))
         before = self.done()
         for _ in range(10):
             assert not threading.Event().wait(0.05)

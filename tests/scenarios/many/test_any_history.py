@@ -11,6 +11,7 @@ from tests.rig.rig import MakePair
 from tests.scenarios.many.histories import History
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seed", "part"),
     [
@@ -21,7 +22,6 @@ from tests.scenarios.many.histories import History
         *(pytest.param(seed, slice(None), id=str(seed), marks=pytest.mark.long) for seed in range(10)),
     ],
 )
-@pytest.mark.one_in(4)
 def test_any_history_is_as_the_model_says_and_another_slave_never_notices(
     pair_of: MakePair, seed: int, part: slice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def export(net: Net, update: object, folder: Path) -> TransferFolder:
     return carried
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("megabytes", [8, pytest.param(100, marks=pytest.mark.long)])
 def test_values_of_many_megabytes_travel_by_every_way(net: Net, tmp_path: Path, megabytes: int) -> None:
     size = megabytes * MB
@@ -162,6 +163,7 @@ def test_a_plan_costs_the_same_however_many_rows_there_are(net: Net) -> None:
     net.assert_equal("m", "s1", "huge")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_tables_are_captured_and_loaded(net: Net, count: int) -> None:
     net.configure(CONFIG)

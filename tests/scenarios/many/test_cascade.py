@@ -88,6 +88,7 @@ def test_applied_changes_are_passed_on_to_the_slaves_slaves_whenever_an_apply_is
     ]
 
 
+@pytest.mark.long
 def test_a_new_initial_update_of_the_middle_passes_on_too(net: Net) -> None:
     net.configure(AB, BC)
     make_tables(net)

@@ -96,7 +96,7 @@ def test_reconcile_tables_says_what_joins_and_starts_its_load(stack: Stack) -> N
         master.execute("UPDATE shop.coupons SET v = 'new' WHERE id <= 10")
     Run(stack, load).await_state("settle", "success")
     assert said.read() is None
-    until(lambda: equal(stack, "dr1", "coupons"), 60)
+    until(lambda: equal(stack, "dr1", "coupons"))
     assert checkpoint(stack, "dr1").state is checkpoint(stack, "dr2").state is SlaveState.NORMAL
     assert list(checkpoint(stack, "dr2").tables) == [TableName("shop", "coupons")]
     assert started(stack, "dr2") == []
@@ -106,7 +106,7 @@ def test_an_update_of_one_slave_that_registers_a_table_has_the_other_load_it(sta
     filled(stack, "gifts")
     update = Run.begun(stack, slave="dr2", tables=["shop.coupons"])  # type: ignore[arg-type]
     update.await_state("load_new_tables", "success")
-    until(lambda: len(started(stack, "dr1")) == 2, 60)
+    until(lambda: len(started(stack, "dr1")) == 2)
     with stack.master.connect("demo", "demo") as master:
         master.execute("UPDATE shop.gifts SET v = 'new' WHERE id <= 10")
         master.execute("UPDATE shop.coupons SET v = 'newer' WHERE id <= 20")

@@ -121,6 +121,7 @@ def test_a_purge_never_takes_what_a_slave_still_needs(
     assert sum(int(said.split(" ")[0].replace(",", "")) for said in purging.said if said.endswith("purged")) > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chosen", "by_files"),
     [

@@ -54,6 +54,7 @@ def imported(net: Net, update: Update, carried: TransferFolder) -> None:
     import_in_threads(update, carried, manifest, 2)
 
 
+@pytest.mark.long
 def test_the_master_is_read_once_for_three_slaves(three: Net, reads: Counter[str], tmp_path: Path) -> None:
     net = three
     updates = prepared(net, "one", "two", "three")

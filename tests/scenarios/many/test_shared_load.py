@@ -69,6 +69,7 @@ def on_their_own(net: Net, updates: list[Update]) -> None:
         net.assert_equal("m", update.slave.conn_id, "orders", "heap")
 
 
+@pytest.mark.long
 def test_the_master_is_read_once_for_three_slaves_under_traffic(three: Net, reads: Counter[str]) -> None:
     net = three
     updates = prepared(net, *NAMES)

@@ -80,6 +80,7 @@ def purged(net: Net) -> str:
     return str(purge_items.body(TaskContext(net.replications["DEMO_"], None, context)))
 
 
+@pytest.mark.long
 def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_needs_a_new_update(
     ten: Net, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -104,6 +104,7 @@ def test_writes_on_both_sides_before_an_apply_starts_are_decided_by_the_rule(net
     assert net.at("a", "SELECT v FROM public.t WHERE id <= 2 ORDER BY id") == [("of a",), ("of b",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "rules", [NEWEST, pytest.param(A_PREVAILS, marks=pytest.mark.long)], ids=["newest", "one prevails"]
 )

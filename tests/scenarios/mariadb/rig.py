@@ -36,6 +36,7 @@ from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
 from tests.rig.applying import Applying
 from tests.rig.loaders import in_threads
+from tests.waiting import DEADLINE_SECONDS
 
 CONFIG = """
 prefix: DEMO_
@@ -158,7 +159,7 @@ class Rig:
     def rejects(self) -> RejectStore:
         return RejectStore(self.slave, self.pair.prefix, "", "dr1")
 
-    def await_current(self, seconds: float = 60.0) -> None:
+    def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         """Returns when the slave is NORMAL and has applied all that the master has committed by now."""
         now = position.take(self.master, self.pair.prefix, "public")
 
@@ -169,7 +170,7 @@ class Rig:
 
         self.await_that(current, seconds)
 
-    def await_that(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    def await_that(self, condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
         """Waits for the condition; raises an error that ended the apply before."""
         end = time.monotonic() + seconds
         while not condition():

@@ -24,7 +24,7 @@ def begun(rig: Callable[..., Rig], tables: str = ITEMS, **options: object) -> Ri
     return pair
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("local", "change", "expected", "found"),
     [

@@ -167,14 +167,14 @@ def test_plain_indexes_and_foreign_keys_follow_and_the_rest_is_named(
         pair.master.execute(
             "CREATE INDEX plain ON public.notes (n, title); CREATE UNIQUE INDEX once ON public.notes (title)"
         )
-        until(lambda: {"plain", "once"} <= indexes(pair), 60)
+        until(lambda: {"plain", "once"} <= indexes(pair))
         pair.master.execute("ALTER INDEX public.plain RENAME TO other; DROP INDEX public.once")
         pair.master.execute("INSERT INTO public.notes VALUES (200, 'same', '', 1), (201, 'same', '', 1)")
-        until(lambda: "other" in indexes(pair) and not {"plain", "once"} & indexes(pair), 60)
+        until(lambda: "other" in indexes(pair) and not {"plain", "once"} & indexes(pair))
         pair.master.execute("CREATE INDEX lowered ON public.notes (lower(title))")
-        until(lambda: "index lowered of public.notes does not follow" in caplog.text, 60)
+        until(lambda: "index lowered of public.notes does not follow" in caplog.text)
         pair.master.execute("DROP INDEX public.other, public.lowered")
-        until(lambda: "other" not in indexes(pair), 60)
+        until(lambda: "other" not in indexes(pair))
         pair.await_current()
     assert pair.differences() == {}
 

@@ -98,6 +98,6 @@ def test_each_is_loaded_and_follows_and_items_wait_for_the_slower(pairs: tuple[M
         with one.apply():
             one.await_current()
             assert one.differences() == {}
-    one.await_that(lambda: purge(work) >= 0 and one.master.execute(WAITING).fetchone() == (0,), 30)
+    one.await_that(lambda: purge(work) >= 0 and one.master.execute(WAITING).fetchone() == (0,))
     one.close()
     other.close()

@@ -19,6 +19,7 @@ from sluice.vendors.stream.recorder import Recorder
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
 from tests.rig.rig import Rig
+from tests.waiting import DEADLINE_SECONDS
 
 CONFIG = """
 prefix: REC_
@@ -68,7 +69,7 @@ class Replay(Rig):
         """The current end of the stream."""
         return StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
 
-    def await_current(self, seconds: float = 120.0) -> None:
+    def await_current(self, seconds: float = DEADLINE_SECONDS) -> None:
         now = self.end
         self.await_that(lambda: bool((here := self.at) and here.covers_all_of(now)), seconds)
 

@@ -107,6 +107,7 @@ def begun(replay: Callable[..., Replay], database: Callable[..., Any]) -> Callab
     return build
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", [{}, {"batch": 15, "stage": 10}, {"options": "safe_mode: true"}])
 def test_redo_of_two_threads_makes_the_slave_the_masters(
     options: dict[str, object], tmp_path: Path, begun: Callable[..., Replay]
@@ -229,6 +230,7 @@ def test_a_slave_goes_over_from_triggers_to_redo_without_a_new_load(
         each.slave.close()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scenario", redo_vectors.scenarios())
 def test_real_output_leaves_what_logminer_says(scenario: str, tmp_path: Path, begun: Callable[..., Replay]) -> None:
     """Each transaction, with the columns that its format lacks added, through the apply into PostgreSQL."""

@@ -166,6 +166,7 @@ class Failing(ThreadExecutor):
         return super().map(task, parts, what)
 
 
+@pytest.mark.long
 def test_the_comparison_process_reads_the_rest_if_executors_fail(
     filled: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,6 +180,7 @@ def test_the_comparison_process_reads_the_rest_if_executors_fail(
     assert "Spark is gone. This process reads public.t itself." in caplog.text
 
 
+@pytest.mark.long
 def test_a_slave_whose_apply_has_stopped_is_compared_alike(filled: Rig) -> None:
     with filled.apply():
         filled.await_current()
@@ -245,6 +247,7 @@ def workers(spark: SparkServer) -> list[ProcessId]:
     ]
 
 
+@pytest.mark.long
 def test_a_comparison_that_is_killed_while_spark_reads_leaves_nothing_and_the_next_one_mends_the_table(
     filled: Rig, spark: SparkServer, tmp_path: Path
 ) -> None:

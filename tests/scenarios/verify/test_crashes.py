@@ -58,7 +58,7 @@ class Scene:
         self.applies = Applies({**base, "connections": direct, "spark": {}, "executors": False}, folder)
         stack.callback(self.applies.kill)
         self.applies.start()
-        rig.await_current(60)
+        rig.await_current()
         rig.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id <= 6")
         through = {conn: {**info, "port": self.links[conn].port} for conn, info in direct.items()}
         self.values = {**base, "connections": through, "silent": 2.0, "wait": 4.0, "idle": 3.0}
@@ -213,7 +213,7 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
     scene.goes_on()
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what",
     [
@@ -253,7 +253,7 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
     scene.goes_on()
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what",
     [

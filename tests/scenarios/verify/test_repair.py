@@ -167,6 +167,7 @@ CREATE TABLE public.c (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, p int RE
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slave_role", [False, True], ids=["quiet", "triggers and foreign keys act"])
 def test_tables_with_keys_of_every_kind_and_triggers_are_mended(rig: Callable[..., Rig], slave_role: bool) -> None:
     tables = OWN.replace(", also int GENERATED ALWAYS AS IDENTITY", "") if slave_role else OWN

@@ -16,6 +16,7 @@ CREATE TABLE public.p1 PARTITION OF public.p FOR VALUES FROM (0) TO (1000);
 CREATE TABLE public.p2 PARTITION OF public.p DEFAULT"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sessions", [pytest.param(2, marks=pytest.mark.long), 5])
 def test_parts_of_a_table_are_read_by_several_sessions_at_one_position(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, sessions: int
