@@ -9,7 +9,7 @@ Two sessions of the master that meet a change of a definition at once both write
 definition that the slave has left already.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -66,9 +66,8 @@ class SchemaHistory:
         unknown = [table for table in dict.fromkeys(tables) if table not in self._shapes]
         if unknown:
             self._shapes |= self.sessions.changes.definitions(*self.sessions.queue, unknown, seen, above)
-            for table in unknown:
-                known = self._known(table)
-                if known is not None and known.followed and table in self._shapes:
+            for table, known in self._known(unknown).items():
+                if known.followed and table in self._shapes:
                     self._shapes[table] = known.shape
 
     def __getitem__(self, table: TableName) -> TableShape:
@@ -114,15 +113,15 @@ class SchemaHistory:
         now = cut.defined.table
         for table in dict.fromkeys((cut.table, now)):
             shape = self._followed.get(table)
-            if shape is None and (known := self._known(table)) is not None:
-                shape = known.shape
+            if shape is None and (known := self._known([table])):
+                shape = known[table].shape
             if shape is not None:
                 return replace(cut, former=with_columns(cut.former, shape))
         return cut
 
-    def _known(self, table: TableName) -> KnownColumns | None:
+    def _known(self, tables: Collection[TableName]) -> dict[TableName, KnownColumns]:
         with self.sessions.slave_transaction() as slave:
-            return DefinitionStore.of(self.sessions.pair, slave).columns(table)
+            return DefinitionStore.of(self.sessions.pair, slave).columns(tables)
 
     def committed(self) -> None:
         """The window is committed, and DEFINITIONS has what it followed."""

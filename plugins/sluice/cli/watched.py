@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sluice.counted import counted, duration
 from sluice.model.monitor_data import MessageData, Overview, SlaveOverview, WholeSlave
-from sluice.operate.remedies import at_terminal, command
+from sluice.operate.remedies import PROGRAM, at_terminal, command
 
 BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
 COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
@@ -165,6 +165,6 @@ def _messages(name: str, messages: Sequence[MessageData], colours: bool, prefix:
         mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colours else mark
         text = at_terminal(message["text"], prefix, slave)
         lines.append(f"{mark} {name}: {text}" if name else f"{mark} {text}")
-        if message["remedy"] and "./sluice " not in text:
+        if message["remedy"] and f"{PROGRAM} " not in text:
             lines.append(f"      {command(message['remedy'], prefix, slave)}")
     return lines

@@ -5,6 +5,7 @@ definition may come twice, and names of columns move between columns: only this 
 which of the master.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sluice.control.own_tables import SlaveStore
@@ -56,14 +57,15 @@ class DefinitionStore(SlaveStore):
             self.forget(defined)
             self._execute("definitions_put", **_place(defined), definition=defined.definition, making=making)
 
-    def columns(self, table: TableName) -> KnownColumns | None:
-        """The columns of a table, by the master's name of it; None where nothing was noted."""
+    def columns(self, tables: Collection[TableName]) -> dict[TableName, KnownColumns]:
+        """The columns of those of `tables` for which they were noted, by the master's names."""
         if not self._own.has("definitions"):
-            return None
-        for kind, schema, name, _, definition, loaded in self._execute("definitions_read").fetchall():
-            if kind == _COLUMNS and TableName(schema, name) == table:
-                return KnownColumns(parse(definition).shape, not loaded)
-        return None
+            return {}
+        return {
+            TableName(schema, name): KnownColumns(parse(definition).shape, not loaded)
+            for kind, schema, name, _, definition, loaded in self._execute("definitions_read").fetchall()
+            if kind == _COLUMNS and TableName(schema, name) in tables
+        }
 
     def put_columns(self, shape: TableShape, *, followed: bool) -> None:
         """Records the columns that the slave's table has now."""

@@ -20,6 +20,8 @@ from sluice.model.purging import lost
 from sluice.model.window import Window
 
 PARTITION_CHANGES = 100_000
+MAX_PARTITIONS = 200
+"""Keys of a source may have large gaps: most parts of a long window would be empty, and each costs a session."""
 """About the number of changes of one partition, including those of others, and the most that are read at once."""
 
 
@@ -72,13 +74,14 @@ def schema_of(master: Master, session: Session, table: TableName | None, texts: 
 
 
 def spans(begin: Position, end: Position, keys: int | None = None) -> list[Span]:
-    """The window `(begin, end]` in parts of `keys` REPL_KEYs; none if it can have no change. No I/O."""
+    """The window `(begin, end]` in at most `MAX_PARTITIONS` parts of at least `keys` REPL_KEYs; none if it can have no
+    change. No I/O."""
     if end.covers_all_of(begin) and begin.covers_all_of(end):
         return []
     low, high = begin.floor(end), end.high
     if low >= high:
         return []
-    count = max(1, -(-(high - low) // (keys or PARTITION_CHANGES * begin.keys_a_change)))
+    count = min(MAX_PARTITIONS, -(-(high - low) // (keys or PARTITION_CHANGES * begin.keys_a_change)))
     edges = [low + (high - low) * number // count for number in range(count + 1)]
     texts = begin.text(), end.text()
     return [Span(*texts, above, up_to) for above, up_to in pairwise(edges)]

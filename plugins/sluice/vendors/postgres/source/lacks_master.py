@@ -180,6 +180,7 @@ class _Master:
                 else "sessions with it fire no triggers: what they change is not captured, and the slaves differ",
                 statement,
                 Severity.WARNING,
+                remedy="" if statement else "Remove it from the server's command line or environment.",
             )
 
     def _of_the_future(self) -> Iterator[Lack]:

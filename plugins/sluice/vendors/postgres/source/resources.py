@@ -176,7 +176,13 @@ def ahead(have: Installation | None) -> list[Callable[[Session, Prefix, str], No
     """What `have` needs before `upgrade`, each in a transaction of its own: the second waits for writers."""
     if have is None or have.version > STEPS.index(AHEAD[0]):
         return []
-    return [partial(_run, name=name) for name in AHEAD]
+    return [partial(_run_ahead, name=name) for name in AHEAD]
+
+
+def _run_ahead(connection: Session, prefix: Prefix, schema: str, name: str) -> None:
+    """Raises `SchemaUnsafe`: a function of a step must not replace one that somebody else made."""
+    own_schema.secure(connection, own(prefix, schema))
+    _run(connection, prefix, schema, name)
 
 
 def _run(connection: Session, prefix: Prefix, schema: str, name: str) -> None:
