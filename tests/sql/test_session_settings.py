@@ -236,3 +236,55 @@ def _outcome(session: psycopg.Connection[Any], statement: str) -> Any:
 def _drop(postgres: PostgresServer, name: str) -> None:
     with postgres.connect() as administrator:
         administrator.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def test_serializable_transactions_read_none_of_our_tables_and_abort_as_seldom_as_without_capture(
+    postgres: PostgresServer, templates: Templates
+) -> None:
+    for apart in (0, 5000):
+        expected = _transfers(postgres, templates.pristine, apart)
+        assert (expected == [None, None]) is (apart > 0)
+        for template in (templates.captured, templates.told):
+            assert _transfers(postgres, template, apart) == expected
+
+
+def _transfers(postgres: PostgresServer, template: str, apart: int) -> list[str | None]:
+    """How two serializable transactions end that run at once, on rows of their own; `apart`: and pages of their own."""
+    name = f"settings {next(_copies)}"
+    with postgres.connect() as administrator:
+        parts = sql.Identifier(name), sql.Identifier(template)
+        administrator.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*parts))
+    try:
+        with postgres.connect(name, WRITER) as first, postgres.connect(name, WRITER) as second:
+            first.execute("INSERT INTO plain (id, n) SELECT g, 100 FROM generate_series(1, 8000) g")
+            first.execute("INSERT INTO parted SELECT g, 'a' FROM generate_series(1, 900) g")
+            for session in (first, second):
+                session.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+                session.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+            ends: list[str | None] = []
+            for step in range(2):
+                for session, at in ((first, 1 + step), (second, 151 + apart + step)):
+                    session.execute(f"UPDATE plain SET n = n - 10 WHERE id = {at}".encode())
+                    session.execute(f"UPDATE plain SET n = n + 10 WHERE id BETWEEN {at + 3} AND {at + 20}".encode())
+                    session.execute(f"DELETE FROM plain WHERE id = {at + 30}".encode())
+                    session.execute(f"UPDATE parted SET t = '<' WHERE id = {at if at < 400 else at - 4300}".encode())
+                    if not apart:
+                        session.execute(f"INSERT INTO plain (id, t) VALUES ({-at}, '<')".encode())
+            if template != Templates().pristine:
+                with postgres.connect(name) as watcher:
+                    read = watcher.execute(
+                        "SELECT DISTINCT l.relation::regclass::text FROM pg_locks l "
+                        "JOIN pg_class c ON c.oid = l.relation WHERE l.mode = 'SIReadLock' "
+                        "AND l.database = (SELECT oid FROM pg_database "
+                        "WHERE datname = current_database()) AND c.relnamespace = 'sluice'::regnamespace"
+                    ).fetchall()
+                    assert read == []
+            for session in (first, second):
+                try:
+                    session.execute("COMMIT")
+                    ends.append(None)
+                except psycopg.Error as error:
+                    ends.append(error.sqlstate)
+            return ends
+    finally:
+        _drop(postgres, name)
