@@ -407,8 +407,11 @@ AS $sluice$
             WHEN 'DateStyle' THEN quote_literal('ISO, YMD') WHEN 'TimeZone' THEN quote_literal('UTC')
             WHEN 'IntervalStyle' THEN quote_literal('postgres') WHEN 'extra_float_digits' THEN '1'
             WHEN 'bytea_output' THEN quote_literal('hex') WHEN 'lc_monetary' THEN quote_literal('C')
-            WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' END), '' ORDER BY u.s), '')
+            WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' WHEN 'jit' THEN 'off' END), ''
+        ORDER BY u.s), '')
     FROM (SELECT unnest(x.settings) FROM ${schema}.${prefix}captured_columns(p_relid) x WHERE p_event <> 'TRUNCATE'
+          -- To compile an insert takes a tenth of a second, where jit_above_cost is low.
+          UNION SELECT 'jit'
           UNION SELECT 'search_path' WHERE p_event = 'UPDATE') AS u (s)
 $sluice$;
 
