@@ -5,14 +5,16 @@
 -- Privileges: those of the account that installed step 1.
 -- Oldest version: PostgreSQL 14.
 
--- A position that is being taken by the function of before step 6 has too low an end for keys from the log.
+-- A position that is being taken by the function that was in force before step 6 has too low an end for keys from the log.
 DO $sluice$
 DECLARE
     began timestamptz := pg_catalog.clock_timestamp();
 BEGIN
-    WHILE EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
-                  WHERE a.datname = pg_catalog.current_database() AND a.pid <> pg_catalog.pg_backend_pid() AND a.state = 'active'
-                    AND a.query_start < began AND pg_catalog.strpos(a.query, '${prefix}position') > 0) LOOP
+    WHILE EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.adrelid = $s$ ${schema}.${prefix}items$s$::regclass
+                  AND pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '^nextval')
+        AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
+                    WHERE a.datname = pg_catalog.current_database() AND a.pid <> pg_catalog.pg_backend_pid() AND a.state = 'active'
+                      AND a.query_start < began AND pg_catalog.strpos(a.query, '${prefix}position()') > 0) LOOP
         IF pg_catalog.clock_timestamp() > began + '5 s'::interval THEN
             RAISE lock_not_available USING MESSAGE = 'A position is being taken';
         END IF;
