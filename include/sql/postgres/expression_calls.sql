@@ -13,7 +13,8 @@
 -- PostgreSQL's own are those with an oid of initdb (below 16384) in pg_catalog, however others got there. None of its
 -- immutable functions reads a table, a file or another database. Its casts and operators that are not immutable depend on
 -- the session's time zone or on the names of objects, and on no rows. Of an extension functions in C count that belong to a
--- superuser, who alone can make such: the comparisons of citext, hstore, ltree.
+-- superuser, who alone can make such: those behind its operators, casts and operator classes (the comparisons of citext,
+-- hstore, ltree), and those that take no text, which could be an SQL statement (st_mapalgebraexpr of PostGIS runs one).
 WITH RECURSIVE types (oid) AS (
     SELECT t.oid FROM pg_catalog.pg_type t WHERE t.oid = ANY (%(types)s::oid[]) AND t.oid >= 16384
     UNION
@@ -45,7 +46,16 @@ WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamesp
            AND EXISTS (SELECT FROM pg_catalog.pg_language l WHERE l.oid = p.prolang AND l.lanname IN ('c', 'internal'))
            AND EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid = p.proowner AND r.rolsuper)
            AND EXISTS (SELECT FROM pg_catalog.pg_depend d
-                       WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'))
+                       WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')
+           AND (NOT EXISTS (
+                    SELECT FROM unnest(p.proargtypes::oid[]) AS a (oid) JOIN pg_catalog.pg_type t ON t.oid = a.oid
+                    WHERE t.oid < 16384 AND (t.typcategory IN ('S', 'X') OR t.typtype = 'p' OR t.typname ~ '^_?(reg|json|xml|cstring|text|varchar|name)'))
+                OR EXISTS (SELECT FROM pg_catalog.pg_amproc m WHERE m.amproc = p.oid)
+                OR EXISTS (SELECT FROM pg_catalog.pg_depend d
+                           LEFT JOIN pg_catalog.pg_operator o
+                               ON d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.objid
+                           LEFT JOIN pg_catalog.pg_cast k ON d.classid = 'pg_catalog.pg_cast'::pg_catalog.regclass AND k.oid = d.objid
+                           WHERE d.deptype = 'e' AND p.oid IN (o.oprcode, k.castfunc))))
 UNION ALL
 -- The apply gives values as texts. Only a superuser can make functions in C.
 SELECT 'cast', p.oid::pg_catalog.regprocedure::text

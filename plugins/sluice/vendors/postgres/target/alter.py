@@ -38,7 +38,7 @@ from sluice.model.table_definition import EnumType, TableDefinition
 from sluice.vendors.postgres import catalog, column_types, errors
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
-from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, row_of, type_of
+from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, hash_key, row_of, type_of
 from sluice.vendors.postgres.key_order import value_text
 from sluice.vendors.postgres.target import column_clause, enums, tables
 from sluice.vendors.postgres.target.alter_plan import (
@@ -240,7 +240,10 @@ class Alterer:
         for number, key in item.bound.hashes:
             temporary = f"sluice_hash_{number}"
             self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{temporary}")
-            self._do(item.table, f"CREATE TEMPORARY TABLE {temporary} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
+            self._do(
+                item.table,
+                f"CREATE TEMPORARY TABLE {temporary} (LIKE {name}) PARTITION BY {hash_key(key)} ON COMMIT DROP",
+            )
             condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{temporary}'::regclass")
         return condition
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.expressions import type_of
 from sluice.vendors.postgres.target import column_clause
 
 PENDING = "sluice_not_null_"
@@ -115,8 +116,7 @@ def not_null_clause(column: Column) -> str:
 
 
 def _typed(column: Column, using: str) -> str:
-    collation = f" COLLATE {column.collation}" if column.collation else ""
-    return f"ALTER COLUMN {quoted(column.name)} TYPE {column.type}{collation}{using}"
+    return f"ALTER COLUMN {quoted(column.name)} TYPE {type_of(column)}{using}"
 
 
 def is_retyped(before: Column, after: Column, have: Column) -> bool:

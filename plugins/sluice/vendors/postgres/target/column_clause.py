@@ -2,6 +2,7 @@
 
 from sluice.model.shape import Column
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.expressions import type_of
 
 
 def clause(column: Column, version: int, *, default: str | None = None, identity: str = "") -> str:
@@ -9,10 +10,9 @@ def clause(column: Column, version: int, *, default: str | None = None, identity
 
     `version`: the slave's server version. `default`: an expression for rows that give no value. `identity`: options of
     an identity's sequence. Identity columns are BY DEFAULT on the slave, because their values come from the master.
+    Raises `DefinitionUnreadable`.
     """
-    parts = [quoted(column.name), column.type]
-    if column.collation:
-        parts.append(f"COLLATE {column.collation}")
+    parts = [quoted(column.name), type_of(column)]
     if column.generated:
         # Before version 18 all generated columns are stored; their values are the same.
         stored = column.generated == "s" or version < 180000

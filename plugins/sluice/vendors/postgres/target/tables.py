@@ -148,10 +148,7 @@ def _shortened(name: str) -> str:
 def create_scratch(connection: Session, like: TableShape) -> TableName:
     """Makes a temporary table of this session with these columns; one a session."""
     name = "sluice_scratch"
-    columns = ", ".join(
-        f"{quoted(column.name)} {column.type}" + (f" COLLATE {column.collation}" if column.collation else "")
-        for column in like.columns
-    )
+    columns = ", ".join(f"{quoted(column.name)} {type_of(column)}" for column in like.columns)
     connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({columns})".encode())
     (schema,) = connection.execute(b"SELECT pg_catalog.pg_my_temp_schema()::regnamespace::text").fetchall()[0]
     return TableName(schema, name)
