@@ -355,3 +355,18 @@ def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends
     assert ends.lacks() == []
     ends.install()
     assert ends.lacks() == []
+
+
+def test_functions_of_owners_that_planning_could_run_are_refused_unless_owners_are_trusted(granted: Ends) -> None:
+    granted.master_admin.execute(
+        f"SET ROLE {OWNER}; CREATE FUNCTION {SCHEMA}.code(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'; "
+        f"CREATE INDEX planned ON {PART} ({SCHEMA}.code(id)); RESET ROLE".encode()
+    )
+    (lack,) = granted.lacks()
+    assert lack.severity is Severity.ERROR and lack.statement is None
+    assert EVENTS in lack.what and "code(integer)" in lack.what and "allow_owner_code: true" in lack.remedy
+    master = replace(granted.replication.master, allow_owner_code=True)
+    trusting = replace(granted, replication=replace(granted.replication, master=master))
+    assert trusting.lacks() == []
+    granted.master_admin.execute(f"ALTER FUNCTION {SCHEMA}.code(int) OWNER TO CURRENT_USER".encode())
+    assert granted.lacks() == []

@@ -60,6 +60,8 @@ class Endpoint(Options):
     """Replications that apply to this master, and whose changes it forwards to its own slaves."""
     allow_superuser: bool = option(False, flag)
     """Whether the account may be a superuser."""
+    allow_owner_code: bool = option(False, flag)
+    """Whether functions of the tables' owners may run with the rights of the account, as they are trusted."""
     capture: str = "trigger"
     """The source of changes: `trigger`, a queue filled by triggers of the database; `stream`, recorded files; `redo`,
     the redo logs of an Oracle database, merged into such files. `stream` has no connection, `redo` may have one."""

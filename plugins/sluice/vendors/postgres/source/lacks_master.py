@@ -73,6 +73,7 @@ class _Master:
         yield from of_tables(self.account, self.relations, self._wanted())
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
+        yield from self._of_owners()
         place = resources.own(self.replication.prefix, self.replication.master.schema)
         yield from own_schema.lacks(self.connection, place)
         reachable = privileges.logged_in(self.connection) and (own.usage or own.owner is None)
@@ -101,6 +102,26 @@ class _Master:
     def _wanted(self) -> dict[str, str]:
         locked = self.replication.initial.read == "locked"
         return {name: why for name, why in _FOR_TABLES.items() if locked or name != "UPDATE"}
+
+    def _of_owners(self) -> Iterator[Lack]:
+        """Functions of the tables' owners that loads and verification could be made to run."""
+        statement = sql_files.render("postgres", "owner_code")
+        rows = self.connection.execute(statement, catalog.pairs(self.tables)).fetchall()
+        found: dict[tuple[str, str], list[str]] = {}
+        for table, function, owner in rows:
+            found.setdefault((function, owner), []).append(table)
+        allowed = self.replication.master.allow_owner_code
+        for (function, owner), tables in found.items():
+            yield lack(
+                f"expressions of {listed(tables)} without {function} of {owner}",
+                f"an index, check, statistics object, policy or partition key calls it, so that {owner} can make loads "
+                f"and verification run it with the rights of {self.account.role}, which reads all replicated tables"
+                + (" (allowed by allow_owner_code)" if allowed else ""),
+                None,
+                Severity.NOTE if allowed else Severity.ERROR,
+                remedy="Drop what calls it, let an administrator own the function, or say allow_owner_code: true for "
+                "the master if you trust this owner.",
+            )
 
     def _of_resources(self) -> Iterator[Lack]:
         prefix, schema = self.replication.prefix, self.replication.master.schema

@@ -1,0 +1,40 @@
+-- Functions that PostgreSQL may run with the rights of this account when it only plans a query of replicated tables: those
+-- that expressions of indexes, checks, statistics, partition keys and policies call.
+-- Called by: the preflight, on the master.
+-- Parameters: schemas text[], names text[]: the tables (pairs).
+-- Result: quoted name of the table, signature of the function, its owner, quoted; none for functions of superusers and of
+--   this account.
+-- Privileges: none.
+-- Oldest version: PostgreSQL 14.
+WITH RECURSIVE relations (root, oid) AS (
+    SELECT c.oid, c.oid
+    FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
+    JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
+    UNION
+    SELECT r.root, i.inhrelid FROM relations r JOIN pg_catalog.pg_inherits i ON i.inhparent = r.oid
+    JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
+), expressions (root, classid, oid) AS (
+    SELECT root, 'pg_catalog.pg_class'::pg_catalog.regclass, oid FROM relations
+    UNION ALL SELECT r.root, 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
+              FROM relations r JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
+    UNION ALL SELECT r.root, 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
+              FROM relations r JOIN pg_catalog.pg_constraint k ON k.conrelid = r.oid AND k.contype IN ('c', 'x')
+    UNION ALL SELECT r.root, 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid
+              FROM relations r JOIN pg_catalog.pg_statistic_ext s ON s.stxrelid = r.oid
+    UNION ALL SELECT r.root, 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid
+              FROM relations r JOIN pg_catalog.pg_policy p ON p.polrelid = r.oid
+), called (root, oid) AS (
+    SELECT e.root, CASE d.refclassid WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass THEN d.refobjid ELSE o.oprcode END
+    FROM expressions e
+    JOIN pg_catalog.pg_depend d ON d.classid = e.classid AND d.objid = e.oid
+        AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
+    LEFT JOIN pg_catalog.pg_operator o ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
+)
+SELECT DISTINCT format('%%I.%%I', n.nspname, t.relname), p.oid::pg_catalog.regprocedure::text, format('%%I', r.rolname)
+FROM called c
+JOIN pg_catalog.pg_proc p ON p.oid = c.oid AND p.oid >= 16384
+JOIN pg_catalog.pg_roles r ON r.oid = p.proowner AND NOT r.rolsuper AND r.rolname <> current_user
+JOIN pg_catalog.pg_class t ON t.oid = c.root
+JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+ORDER BY 1, 2
