@@ -4,6 +4,9 @@ Three tables alike, each in a database of its own: without triggers, with ours, 
 triggers (which a table gets that inherits; here from an empty parent). A fourth has the C triggers of Slony-I, where
 `slonik` is on the PATH and the master's server has its functions. The same statements on each in turn, commits durable.
 After each run ITEMS, or Slony's log, holds as many changes as were made.
+
+The figures `ddl` are the milliseconds that event triggers add to a DDL statement, in databases of few and of many
+captured tables: of CPU of the session's process, since a statement takes too short for a clock on a busy machine.
 """
 
 import argparse
@@ -17,12 +20,13 @@ import psycopg
 
 from benchmarks import machine
 from benchmarks.clients import TENS, Clients, start_rows
-from benchmarks.cpu import CpuWatch
+from benchmarks.cpu import CpuWatch, spent
 from benchmarks.ours import capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed, scalar
+from sluice.capture import wildcards
 from workload import mixes
 from workload.mixes import TABLE, Mix
 from workload.pgbench import environment
@@ -102,6 +106,9 @@ def run(args: argparse.Namespace) -> Report:
         for work in works:
             if work.name in (args.figure or ("bulk", "tens")):
                 figures += measure(subjects, work, args, lacking)
+        for tables in (200, 2_000):
+            if "ddl" in (args.figure or ("ddl",)):
+                figures += definitions(servers, max(5, int(tables * args.scale)), args)
         setting = {**machine.describe(), **servers.describe()}
     return Report("capture", figures, setting)
 
@@ -151,6 +158,70 @@ class Tens:
         subject.fill(lambda connection: connection.execute(rows.encode()))
         clients = Clients(subject.info, self.folder, TENS.format(table=TABLE), CLIENTS)
         return timed(subject, lambda: 10 * clients.transactions(self.count))
+
+
+DDL = {
+    "CREATE TABLE": "CREATE TABLE made_{n} (id int PRIMARY KEY, a text, b text NOT NULL, n numeric, at timestamptz)",
+    "ADD COLUMN": "ALTER TABLE made_{n} ADD z text",
+    "CREATE INDEX": "CREATE INDEX ON made_{n} (z)",
+    "DROP TABLE": "DROP TABLE made_{n}",
+}
+"""Statements of an application, each run on tables of its own."""
+DDL_TIMES, DDL_GOAL = 20, 10.0
+"""How often each is run, and the milliseconds that capture may add."""
+
+
+def clock(connection: psycopg.Connection) -> float:
+    """The CPU seconds of the session's process; of a server elsewhere, the time."""
+    used = spent(connection.info.backend_pid)
+    return used.own if used else time.perf_counter()
+
+
+def definitions(servers: Servers, tables: int, args: argparse.Namespace) -> list[Figure]:
+    """What each statement of `DDL` takes longer with event triggers, where `tables` are captured.
+
+    Raises `SideFailed`.
+    """
+    made = {}
+    for side, database in (("bare", DATABASES[1]), ("ours", DATABASES[0])):
+        connection = connect(servers.database("master", database))
+        if side == "ours":
+            replication = configure(servers.folder / "replications")
+            capture(connection, replication)
+            wildcards.note(connection, replication)
+        for number in range(tables):
+            connection.execute(DDL["CREATE TABLE"].replace("made_{n}", f"stays_{number}").encode())
+        if side == "ours" and (captured := scalar(connection, "SELECT count(*) FROM sluice.bench_captures")) != tables:
+            raise SideFailed(f"{captured} of {tables} tables are captured")
+        made[side] = connection
+
+    def run(side: str) -> Run:
+        taken = {}
+        begun = time.perf_counter()
+        for kind, text in DDL.items():
+            first = clock(made[side])
+            for number in range(DDL_TIMES):
+                made[side].execute(text.format(n=number).encode())
+            taken[kind] = 1000 * (clock(made[side]) - first) / DDL_TIMES
+        seconds = time.perf_counter() - begun
+        return Run(1000 * seconds / DDL_TIMES, seconds, {}, taken)
+
+    sides = {side: lambda side=side: run(side) for side in made}
+    runs = alternate(f"capture ddl, {tables} tables", sides, args.rounds, args.warm_up)
+    for connection in made.values():
+        connection.close()
+    return [
+        Figure(
+            f"{kind} where {tables:,} tables are captured, more than without",
+            "ms",
+            [
+                Run(ours.detail[kind] - bare.detail[kind], ours.seconds)
+                for ours, bare in zip(runs["ours"], runs["bare"], strict=True)
+            ],
+            less_is_better=True, at_most=DDL_GOAL,
+        )
+        for kind in DDL
+    ]  # fmt: skip
 
 
 def slony(connection: psycopg.Connection) -> tuple[str, str]:

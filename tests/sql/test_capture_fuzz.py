@@ -42,6 +42,10 @@ MORE_TYPES = (
     "CREATE DOMAIN app.checked AS int CHECK (app.check_int(VALUE))",
     "CREATE TYPE app.span AS RANGE (subtype = float8)",
     "CREATE SCHEMA other_place",
+    "CREATE FUNCTION app.now_true() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS "
+    "$$ BEGIN PERFORM app.say('constant part of a key'); RETURN true; END $$",
+    "CREATE FUNCTION app.bucket(n int) RETURNS int LANGUAGE sql IMMUTABLE AS "
+    "'SELECT CASE WHEN app.now_true() THEN n / 100 END'",
     "CREATE TABLE app.audit (what text)",
     "CREATE FUNCTION app.audit() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN INSERT INTO app.audit VALUES (TG_OP); RETURN NULL; END $$",
@@ -62,7 +66,7 @@ class Attempt:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.table = f"app.t{seed}"
-        self.kind = self.chance.choice(("plain", "plain", "row", "row", "parted", "parted", "heir"))
+        self.kind = self.chance.choice(("plain", "plain", "row", "row", "parted", "parted", "heir", "tree", "tree"))
 
     def start(self) -> list[str]:
         pick, table = self.chance.choice, self.table
@@ -76,12 +80,17 @@ class Attempt:
                 f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES FROM (0) TO (100)",
                 f"CREATE TABLE {table}_2 PARTITION OF {table} FOR VALUES FROM (100) TO (200)",
             ],
+            "tree": [
+                f"CREATE TABLE {table} (id int, {columns}) PARTITION BY RANGE (id)",
+                f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
+                f"CREATE TABLE {table}_1_1 PARTITION OF {table}_1 FOR VALUES FROM (0) TO (50)",
+            ],
             "heir": [
                 f"CREATE TABLE {table}_parent (id int, {columns})",
                 f"CREATE TABLE {table} (PRIMARY KEY (id)) INHERITS ({table}_parent)",
             ],
         }[self.kind]
-        return made if pick((True, False)) or self.kind != "parted" else [*made, self._others()]
+        return made if pick((True, False)) or self.kind not in ("parted", "tree") else [*made, self._others()]
 
     def _others(self) -> str:
         name = self.table.partition(".")[2]
@@ -96,7 +105,10 @@ class Attempt:
     def next(self, intruder: Intruder) -> str:
         """One statement; many fail, as they do not fit the earlier ones."""
         pick, table = self.chance.choice, self.table
-        target = pick((table, table, f"{table}_1", f"{table}_2")) if self.kind == "parted" else table
+        leaves = {"parted": (f"{table}_1", f"{table}_2"), "tree": (f"{table}_1", f"{table}_1_1", f"{table}_1_2")}
+        target = pick((table, table, *leaves.get(self.kind, ())))
+        if self.kind == "tree" and self.chance.random() < 0.35:
+            return self._branch()
         column, other = pick(NAMES), pick(NAMES)
         kind = pick(list(VALUES))
         value = pick(VALUES[pick(list(VALUES))])
@@ -152,7 +164,39 @@ class Attempt:
             f"ALTER TABLE {table} RENAME TO moved; CREATE VIEW {table} AS SELECT *, app.boom() FROM app.moved",
             f"DROP VIEW {table}; ALTER TABLE app.moved RENAME TO {table.partition('.')[2]}",
             f"ALTER TABLE {table}_1 ALTER {column} TYPE app.evil USING NULL",
+            f'REVOKE ALL ON {target} FROM "{intruder.master.connection.info.user}"',
+            f'GRANT SELECT, TRIGGER ON {target} TO "{intruder.master.connection.info.user}"',
+            f'CREATE TRIGGER "!{trigger[-9:]}" AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION app.audit()',
+            f"CREATE TRIGGER {trigger} BEFORE TRUNCATE ON {target} EXECUTE FUNCTION app.audit()",
             f"INSERT INTO app.moved (id, {column}) VALUES (1, {value})",
+        ))  # fmt: skip
+
+    def _branch(self) -> str:
+        """A statement about a partitioned table below the captured one, or about what stands below that."""
+        pick, table, account = self.chance.choice, self.table, "PUBLIC"
+        place, leaf = pick((1, 2, 3)), pick((1, 2))
+        made = f"CREATE TABLE {table}_{place} PARTITION OF {table} FOR VALUES"
+        key = pick((
+            "RANGE (id)", "LIST ((id / 100))", "LIST (app.bucket(id))",
+            "LIST ((CASE WHEN app.now_true() THEN id / 100 END))",
+        ))  # fmt: skip
+        bounds = f"FROM ({place * 100 - 100}) TO ({place * 100})"
+        values = pick((f"FROM ({place * 100 - 50 * leaf}) TO ({place * 100 - 50 * leaf + 50})", f"IN ({place - 1})"))
+        return pick((
+            f"{made} {bounds} PARTITION BY {key}",
+            f"{made} {bounds} PARTITION BY {key}; "
+            f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}",
+            f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}",
+            f"CREATE TABLE {table}_{place}_{leaf} PARTITION OF {table}_{place} FOR VALUES {values}; "
+            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.constant(1)))",
+            f"CREATE INDEX ON {table}_{place}_{leaf} ((id + app.constant(1)))",
+            f"{made} {bounds}",
+            f"DROP TABLE {table}_{place}", f"DROP TABLE {table}_{place}_{leaf}",
+            f"BEGIN; DROP TABLE {table}_{place}; {made} {bounds}; "
+            f"INSERT INTO {table} (id) VALUES ({place * 100 - 30}); COMMIT",
+            f"TRUNCATE {table}_{place}", f"INSERT INTO {table} (id) VALUES ({place * 100 - 30})",
+            f"DELETE FROM {table} WHERE id < {place * 100}",
+            f"REVOKE ALL ON {table}_{place} FROM {account}",
         ))  # fmt: skip
 
     def run(self, intruder: Intruder, steps: int = 60) -> None:

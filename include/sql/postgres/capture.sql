@@ -77,7 +77,7 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT x.*, ${schema}.${prefix}relation(x.schemaname, x.tablename) AS now_relid,
-               h.relid, h.mode, h.stem, h.basis, h.triggers, h.leaves
+               h.relid, h.mode, h.stem, h.basis, h.triggers, h.leaves, h.fingerprint
         FROM ${schema}.${prefix}tables x
         LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
         ORDER BY x.repl_key
@@ -94,6 +94,8 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
+        -- The next comparison, in a moment, gives it functions of its own.
+        CONTINUE WHEN t.fingerprint = '' AND t.triggers <> '{}';
         FOR fault IN
             SELECT ${schema}.${prefix}trigger_fault(g.target, g.name, t.stem || right(g.name, 2))
             -- Those that end in _p stand on the partitions, the others on the table.
@@ -228,7 +230,8 @@ BEGIN
         IF (target_of[n] = now.relid AND had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint)
             OR ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) IS NOT NULL THEN
             IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = target_of[n] AND g.tgname = trigger_names[n]
-                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()')) THEN
+                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()')
+                       AND g.tgfoid <> to_regprocedure(${schema}.${prefix}own('capture_general_00000000_x') || '()')) THEN
                 RAISE EXCEPTION 'Table %.% already has a trigger % that is not of prefix ${prefix}',
                     quote_ident(p_schema), quote_ident(p_table), quote_ident(trigger_names[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
@@ -333,19 +336,21 @@ $sluice$;
 
 -- The files of a table's rows, including those of its partitions.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT CASE WHEN c.relkind = 'p'
+BEGIN
+    RETURN (SELECT CASE WHEN c.relkind = 'p'
         THEN (SELECT coalesce(md5(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf)), '')
               FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf))
         ELSE coalesce(pg_relation_filenode(p_relid)::text, '') END
-    FROM pg_class c WHERE c.oid = p_relid
+    FROM pg_class c WHERE c.oid = p_relid);
+END
 $sluice$;
 
 -- Removes the capture of a table. Dropping Sluice's functions drops their triggers: dropping a trigger by name would need
 -- ownership of the table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}drop_trigger(p_schema text, p_table text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
 AS $sluice$
 DECLARE
     name text;
@@ -370,12 +375,22 @@ BEGIN
                         EXCEPT SELECT ${schema}.${prefix}relation(p_schema, p_table)) THEN
         RETURN;
     END IF;
+    PERFORM ${schema}.${prefix}store(p_schema, p_table, ${schema}.${prefix}relation(p_schema, p_table));
+END
+$sluice$;
+
+-- Stores it, whether it differs or not.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}store(p_schema text, p_table text, p_relid oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $sluice$
+BEGIN
     PERFORM ${schema}.${prefix}forget(p_schema, p_table);
-    INSERT INTO ${schema}.${prefix}cols_table
-        SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.schemaname = p_schema AND v.tablename = p_table;
+    INSERT INTO ${schema}.${prefix}cols_table SELECT * FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid;
     INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname, enums)
-        SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(r.oid) || ${schema}.${prefix}desc_domains(r.oid)
-        FROM ${schema}.${prefix}relation(p_schema, p_table) AS r (oid) WHERE r.oid IS NOT NULL;
+        SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(p_relid) || ${schema}.${prefix}desc_domains(p_relid)
+        WHERE p_relid IS NOT NULL;
 END
 $sluice$;
 

@@ -126,7 +126,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off  -- see type_parts
 AS $sluice$
     WITH found AS MATERIALIZED (
-        SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = ''
+        SELECT * FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = ''
     ), traits AS MATERIALIZED (
         SELECT d.atttypid, t.* FROM (SELECT DISTINCT f.atttypid FROM found f) d
         CROSS JOIN LATERAL ${schema}.${prefix}type_traits(d.atttypid) t

@@ -6,13 +6,12 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
--- One row a column.
-CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS
+-- One row a column of any table.
+CREATE OR REPLACE VIEW ${schema}.${prefix}cols_all AS
 WITH replicated AS (
-    SELECT c.oid, t.schemaname, t.tablename, c.relkind
-    FROM ${schema}.${prefix}tables t
-    JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
-    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename AND c.relkind IN ('r', 'p')
+    SELECT c.oid, n.nspname::text AS schemaname, c.relname::text AS tablename, c.relkind
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p')
 )
 SELECT r.schemaname,
        r.tablename,
@@ -26,7 +25,8 @@ SELECT r.schemaname,
            SELECT FROM pg_catalog.pg_constraint u
            WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]
        ) AS attnotnull,
-       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS attdefault,
+       -- A default refers to no column: without the table it is printed without a lock, for which it could wait.
+       pg_catalog.pg_get_expr(d.adbin, CASE WHEN a.attgenerated <> '' THEN d.adrelid ELSE 0 END) AS attdefault,
        a.attidentity::text AS attidentity,
        a.attgenerated::text AS attgenerated,
        CASE WHEN a.attcollation <> y.typcollation THEN
@@ -65,3 +65,12 @@ LEFT JOIN LATERAL (
     ORDER BY i.indisprimary DESC, i.indexrelid
     LIMIT 1
 ) k ON true;
+
+-- Of the replicated tables.
+CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS
+SELECT t.schemaname, t.tablename, a.relid, a.attnum, a.attname, a.atttypid, a.atttype, a.attnotnull, a.attdefault, a.attidentity,
+       a.attgenerated, a.attcollation, a.keypos, a.attmissing
+FROM ${schema}.${prefix}tables t
+JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+JOIN ${schema}.${prefix}cols_all a ON a.relid = c.oid;

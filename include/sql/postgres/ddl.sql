@@ -5,9 +5,12 @@
 -- Privileges: CREATE on the schema.
 -- Oldest version: PostgreSQL 14.
 
+-- Of earlier releases, whose event triggers call it until this file has run.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}ddl_check(oid[]);
+
 -- Checks the registered tables that are one of p_relids, were one, have the name of one, or have one as a partition;
--- NULL: all.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_check(p_relids oid[]) RETURNS void
+-- NULL: all. p_simple: as of check_table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_check(p_relids oid[], p_simple boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -15,14 +18,17 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
-        WHERE p_relids IS NULL OR h.relid = ANY (p_relids) OR h.leaves && p_relids
-           OR ${schema}.${prefix}relation(h.schemaname, h.tablename) = ANY (p_relids)
+        WHERE p_relids IS NULL OR (h.schemaname, h.tablename) IN (
+            SELECT x.schemaname, x.tablename FROM ${schema}.${prefix}captures x WHERE x.relid = ANY (p_relids)
+            UNION SELECT x.schemaname, x.tablename FROM ${schema}.${prefix}captures x WHERE x.leaves <> '{}' AND x.leaves && p_relids
+            UNION SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                  WHERE c.oid = ANY (p_relids))
         -- Parents first, as on a slave whose tables inherit as well the child then has followed already.
         ORDER BY (WITH RECURSIVE up (relid, height) AS (
             SELECT h.relid, 0 UNION SELECT i.inhparent, u.height + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid)
             SELECT max(u.height) FROM up u)
     LOOP
-        PERFORM ${schema}.${prefix}check_table(t.schemaname, t.tablename, p_in_ddl => true);
+        PERFORM ${schema}.${prefix}check_table(t.schemaname, t.tablename, p_in_ddl => true, p_simple => p_simple);
     END LOOP;
 END
 $sluice$;
@@ -122,7 +128,8 @@ BEGIN
     )
     SELECT array_agg(r.relid) INTO relids
     FROM (SELECT d.relid FROM concerned d UNION SELECT h.inhparent FROM named n JOIN pg_inherits h ON h.inhrelid = n.objid) r;
-    PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END);
+    PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END,
+        TG_TAG NOT IN ('ALTER SCHEMA', 'CREATE TRIGGER'));
     -- CREATE TABLE AS makes rows before this: it joins by a load.
     IF TG_TAG = 'CREATE TABLE' THEN
         PERFORM ${schema}.${prefix}join_table(c.objid)
@@ -134,7 +141,8 @@ END
 $sluice$;
 
 -- Runs after objects were dropped, with CASCADE also dependent ones: a table, a column of it or its default. An index may
--- have been the key of a table that can no longer be determined.
+-- have been the key of a table that can no longer be determined. A table that a serializable transaction drops is left to
+-- the next comparison.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_drop() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -143,6 +151,10 @@ DECLARE
     relids oid[] := '{}';
     indexes boolean := false;
 BEGIN
+    IF TG_TAG = 'DROP TABLE' AND current_setting('transaction_isolation') = 'serializable' THEN
+        -- What it would read and write of ours would take part in the conflicts of serializable transactions.
+        RETURN;
+    END IF;
     FOR gone IN
         SELECT * FROM pg_event_trigger_dropped_objects() d
         WHERE d.classid IN ('pg_class'::regclass, 'pg_attrdef'::regclass) AND NOT d.is_temporary
@@ -177,3 +189,26 @@ END
 $sluice$;
 
 REVOKE ALL ON FUNCTION ${schema}.${prefix}ddl_end(), ${schema}.${prefix}ddl_drop(), ${schema}.${prefix}ddl_rewrite() FROM PUBLIC;
+
+-- The planner settings of a role or database are for the application's own queries: with some of them a query of ours would
+-- not end. What begins inside the application's transactions, and everything it calls, has PostgreSQL's defaults.
+DO $sluice$
+DECLARE
+    function text;
+BEGIN
+    FOR function IN
+        SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace AND p.proname IN ('${prefix}ddl_end', '${prefix}ddl_drop',
+            '${prefix}ddl_rewrite', '${prefix}late_code', '${prefix}check_table', '${prefix}create_trigger', '${prefix}recapture',
+            '${prefix}structure_changed', '${prefix}capture_faults', '${prefix}capture_general_00000000_x', '${prefix}fitting',
+            '${prefix}unreadable', '${prefix}note_partition', '${prefix}differ_once')
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET enable_nestloop = on SET enable_hashjoin = on SET enable_mergejoin = on'
+            ' SET enable_sort = on SET enable_material = on SET enable_hashagg = on SET enable_seqscan = on SET enable_indexscan = on'
+            ' SET enable_indexonlyscan = on SET enable_bitmapscan = on SET jit = off SET join_collapse_limit = 8'
+            ' SET from_collapse_limit = 8 SET geqo = on SET geqo_threshold = 12 SET plan_cache_mode = auto'
+            ' SET random_page_cost = 4 SET seq_page_cost = 1 SET cpu_tuple_cost = 0.01 SET cpu_operator_cost = 0.0025'
+            ' SET cpu_index_tuple_cost = 0.005 SET max_parallel_workers_per_gather = 0 SET work_mem = %L', function, '4MB');
+    END LOOP;
+END
+$sluice$;

@@ -14,10 +14,12 @@
 -- The table of a name, also in a schema that this account may not use, to which an owner may have moved it. NULL without
 -- one.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}relation(p_schema text, p_table text) RETURNS oid
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = p_schema AND c.relname = p_table
+BEGIN
+    RETURN (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = p_schema AND c.relname = p_table);
+END
 $sluice$;
 
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_column(c ${schema}.${prefix}cols_table) RETURNS text
@@ -59,34 +61,45 @@ END;
 
 -- The enums that the columns of a table use, also as parts of other types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}enum_types(p_relid oid) RETURNS oid[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
 AS $sluice$
-    SELECT coalesce(array_agg(DISTINCT t.oid ORDER BY t.oid), '{}')
+BEGIN
+    RETURN (SELECT coalesce(array_agg(DISTINCT t.oid ORDER BY t.oid), '{}')
     FROM ${schema}.${prefix}type_parts(ARRAY(
         SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace)) p
-    JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e'
+    JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e');
+END
 $sluice$;
 
 -- These enums as in the definition; empty without any.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_enums(p_relid oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT coalesce(string_agg('<enum schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384) THEN
+        RETURN '';
+    END IF;
+    RETURN (SELECT coalesce(string_agg('<enum schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
         || ${schema}.${prefix}xml_escape(t.typname) || '">' || coalesce((
             SELECT string_agg('<label id="' || e.oid || '">' || ${schema}.${prefix}xml_escape(e.enumlabel) || '</label>', ''
                               ORDER BY e.enumsortorder)
             FROM pg_enum e WHERE e.enumtypid = t.oid), '') || '</enum>', '' ORDER BY t.oid), '')
     FROM unnest(${schema}.${prefix}enum_types(p_relid)) AS u (oid)
     JOIN pg_type t ON t.oid = u.oid
-    JOIN pg_namespace n ON n.oid = t.typnamespace
+    JOIN pg_namespace n ON n.oid = t.typnamespace);
+END
 $sluice$;
 
 -- The domains that the columns of a table use, also as parts of other types, as in the definition; empty without any.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_domains(p_relid oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
 AS $sluice$
-    SELECT coalesce(string_agg('<domain schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384) THEN
+        RETURN '';
+    END IF;
+    RETURN (SELECT coalesce(string_agg('<domain schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
         || ${schema}.${prefix}xml_escape(t.typname) || '" type="'
         || ${schema}.${prefix}xml_escape(format_type(t.typbasetype, t.typtypmod)) || '"/>', '' ORDER BY t.oid), '')
     FROM (SELECT DISTINCT p.oid FROM ${schema}.${prefix}type_parts(ARRAY(
@@ -95,33 +108,44 @@ AS $sluice$
     ) u
     JOIN pg_type t ON t.oid = u.oid
     JOIN pg_namespace n ON n.oid = t.typnamespace
-    WHERE t.typtype = 'd'
+    WHERE t.typtype = 'd');
+END
+$sluice$;
+
+-- The present definition of a table, under its present name.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe_relation(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
+AS $sluice$
+BEGIN
+    RETURN (SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" table="' || ${schema}.${prefix}xml_escape(c.relname) || '">'
+            || coalesce((SELECT string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum)
+                         FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid), '')
+            || ${schema}.${prefix}desc_enums(p_relid) || ${schema}.${prefix}desc_domains(p_relid) || '</desc>'
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_relid);
+END
 $sluice$;
 
 -- The present definition of a table; NULL if there is no such registered table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe(p_schema text, p_table text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
--- A default is printed with the settings of the session.
-SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
-SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
-        || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '')
-        || ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table))
-        || ${schema}.${prefix}desc_domains(${schema}.${prefix}relation(p_schema, p_table)) || '</desc>'
-    FROM ${schema}.${prefix}cols_view v
-    WHERE v.schemaname = p_schema AND v.tablename = p_table
-    HAVING ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL
+BEGIN
+    RETURN ${schema}.${prefix}describe_relation(${schema}.${prefix}relation(p_schema, p_table))
+    FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table;
+END
 $sluice$;
 
 -- The definition for which the capture of a table was generated; NULL without one.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}described(p_schema text, p_table text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
-        || coalesce(string_agg(${schema}.${prefix}desc_column(c), '' ORDER BY c.attnum), '')
-        || (SELECT t.enums FROM ${schema}.${prefix}current_tables t WHERE t.schemaname = p_schema AND t.relname = p_table) || '</desc>'
-    FROM ${schema}.${prefix}cols_table c
-    WHERE c.schemaname = p_schema AND c.tablename = p_table
-    HAVING EXISTS (SELECT FROM ${schema}.${prefix}current_tables t WHERE t.schemaname = p_schema AND t.relname = p_table)
+BEGIN
+    RETURN (SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
+            || coalesce((SELECT string_agg(${schema}.${prefix}desc_column(c), '' ORDER BY c.attnum)
+                         FROM ${schema}.${prefix}cols_table c WHERE c.schemaname = p_schema AND c.tablename = p_table), '')
+            || t.enums || '</desc>'
+        FROM ${schema}.${prefix}current_tables t WHERE t.schemaname = p_schema AND t.relname = p_table);
+END
 $sluice$;

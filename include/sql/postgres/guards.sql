@@ -9,14 +9,17 @@
 
 -- The account of this installation: it owns ITEMS.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}account() RETURNS oid
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT c.relowner FROM pg_class c WHERE c.oid = $s$ ${schema}.${prefix}items$s$::regclass
+BEGIN
+    RETURN (SELECT c.relowner FROM pg_class c WHERE c.oid = $s$ ${schema}.${prefix}items$s$::regclass);
+END
 $sluice$;
 
 -- Those of some partitions of a table, or of the table itself, for which code may run that was generated for columns with
 -- these names and types; none if the table's columns are others by now. It asks PostgreSQL itself by pg_typeof, not the
 -- catalogue, which a transaction may see as before the change.
+--   p_next: the number that the next column of the table will get. p_name: the name of the table, with its schema.
 --   p_tables: the table, and the partitioned ones below it. Capture functions pass it as constants: then PostgreSQL
 --   computes the result
 --   once, and again only after one of these tables was altered. It is declared IMMUTABLE for this, although that is not
@@ -25,7 +28,7 @@ $sluice$;
 --   The query runs nothing of the application, whatever the name means when it is read: a NULL of any type is taken from
 --   an empty array, and a missing column could only be a function on records of PostgreSQL's own.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
-    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[]
+    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[], p_next integer, p_name text
 ) RETURNS oid[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
@@ -36,7 +39,8 @@ BEGIN
         'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[] FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
         (SELECT string_agg(format(', pg_typeof(r.%I)', name), '' ORDER BY place) FROM unnest(p_names) WITH ORDINALITY AS n (name, place)),
         p_tables[1]) INTO types;
-    IF types <> p_rowtype || p_types THEN
+    -- NULL: there is no column of that number yet.
+    IF types <> p_rowtype || p_types OR p_tables[1]::text <> p_name OR has_column_privilege(p_tables[1], p_next::int2, 'SELECT') IS NOT NULL THEN
         RETURN '{}';
     END IF;
     RETURN ARRAY(SELECT relid FROM unnest(p_relids) AS r (relid)
@@ -49,18 +53,19 @@ $sluice$;
 
 -- The code of that call for the present table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting_code(p_relid oid) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $sluice$
 BEGIN
-    RETURN format('%s(ARRAY[%s], %s::pg_catalog.oid, %L::pg_catalog.text[], %L::pg_catalog.oid[], %L::pg_catalog.oid[])',
+    RETURN format('%s(ARRAY[%s], %s::pg_catalog.oid, %L::pg_catalog.text[], %L::pg_catalog.oid[], %L::pg_catalog.oid[], %s, %L)',
         ${schema}.${prefix}own('fitting'),
         (SELECT string_agg(format('%L::pg_catalog.regclass', t.relid::text), ', ' ORDER BY t.depth, t.relid)
          FROM (SELECT p_relid AS relid, 0 AS depth
                UNION SELECT p.relid, p.depth FROM ${schema}.${prefix}partition_tree(p_relid) p WHERE p.kind = 'p') t),
         (SELECT c.reltype FROM pg_class c WHERE c.oid = p_relid),
-        ARRAY(SELECT v.attname FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
-        ARRAY(SELECT v.atttypid FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
-        p_relid || ${schema}.${prefix}leaves(p_relid));
+        ARRAY(SELECT v.attname FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
+        ARRAY(SELECT v.atttypid FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
+        p_relid || ${schema}.${prefix}leaves(p_relid),
+        (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), p_relid::regclass);
 END
 $sluice$;
 
@@ -80,9 +85,11 @@ AS $sluice$
 $sluice$;
 
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_noted(p_note text) RETURNS boolean
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT EXISTS (SELECT FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned())
+BEGIN
+    RETURN (SELECT EXISTS (SELECT FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned()));
+END
 $sluice$;
 
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}end_note(p_note text) RETURNS void
@@ -95,7 +102,7 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}forget_notes() RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    DELETE FROM ${schema}.${prefix}info i WHERE i.name ~ '^(differs|capturing|truncating) '
+    DELETE FROM ${schema}.${prefix}info i WHERE i.name ~ '^(differs|capturing|told|truncating) '
 $sluice$;
 
 -- Runs a statement that reads a table of the application, without policies, and without views that may have taken the

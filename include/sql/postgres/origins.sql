@@ -9,18 +9,22 @@
 -- The values of the setting sluice.origin with which a session is captured: none, and the prefixes whose changes are
 -- passed on (configuration: master.cascade; stored in INFO).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}origins() RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT ''::text || coalesce((SELECT string_to_array(i.value, ',') FROM ${schema}.${prefix}info i WHERE i.name = 'cascade'), '{}')
+BEGIN
+    RETURN (SELECT ''::text || coalesce((SELECT string_to_array(i.value, ',') FROM ${schema}.${prefix}info i WHERE i.name = 'cascade'), '{}'));
+END
 $sluice$;
 
 -- The origin that this session sets, '' without one. Only a member of the account that installed this may set one:
 -- otherwise anybody could hide his changes.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}origin() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT CASE WHEN coalesce(current_setting('sluice.origin', true), '') <> ''
-        AND pg_has_role(session_user, ${schema}.${prefix}account(), 'MEMBER') THEN current_setting('sluice.origin') ELSE '' END
+BEGIN
+    RETURN (SELECT CASE WHEN coalesce(current_setting('sluice.origin', true), '') <> ''
+        AND pg_has_role(session_user, ${schema}.${prefix}account(), 'MEMBER') THEN current_setting('sluice.origin') ELSE '' END);
+END
 $sluice$;
 
 -- The code for "session_user is a member of that account".

@@ -25,9 +25,11 @@ $sluice$;
 
 -- The partitions with the rows of a table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}leaves(p_relid oid) RETURNS oid[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT coalesce(array_agg(t.relid ORDER BY t.relid), '{}') FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'r'
+BEGIN
+    RETURN (SELECT coalesce(array_agg(t.relid ORDER BY t.relid), '{}') FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'r');
+END
 $sluice$;
 
 -- Which function of an untrusted owner the partition keys of a table call, or of tables below it; NULL without one. To

@@ -31,7 +31,7 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
            WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]),
        coalesce((SELECT p.ordinal::int FROM unnest(k.indkey[0:k.indnkeyatts - 1]) WITH ORDINALITY AS p (attnum, ordinal)
                  WHERE p.attnum = a.attnum), 0),
-       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END,
        a.attidentity::text, a.attgenerated::text,
        CASE WHEN a.attcollation <> t.typcollation
             THEN (SELECT format('%%I.%%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co

@@ -68,10 +68,10 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}values_changed(p_schema text, p_ta
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT EXISTS (
-        SELECT FROM ${schema}.${prefix}cols_view v
+        SELECT FROM ${schema}.${prefix}cols_all v
         LEFT JOIN ${schema}.${prefix}cols_table c
             ON c.schemaname = p_schema AND c.tablename = p_table AND c.attnum = v.attnum
-        WHERE v.schemaname = p_schema AND v.tablename = p_table AND v.attgenerated = ''
+        WHERE v.relid = ${schema}.${prefix}relation(p_schema, p_table) AND v.attgenerated = ''
           AND (c.atttype <> v.atttype OR c.attgenerated <> ''
                OR (c.attnum IS NULL AND v.attmissing IS NULL AND (v.attdefault IS NOT NULL OR v.attidentity <> ''
                    -- A domain may have a default of its own.
@@ -80,9 +80,11 @@ $sluice$;
 
 -- Compares a registered table with its stored structure, and does what the difference requires. Returns what was found;
 -- NULL: nothing. p_light: called from a statement of the application; nothing may lock the table. p_in_ddl: called from
--- an event trigger, in the transaction of the change.
+-- an event trigger, in the transaction of the change. p_simple: the change concerns no trigger, type or inheritance.
+--   Nothing waits for another transaction of the application: what this transaction and another one both change in
+--   CAPTURES is left to the next comparison.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_table(
-    p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false
+    p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false, p_simple boolean DEFAULT false
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 -- The application's session may have any settings; definitions and code are compared as text.
@@ -100,14 +102,15 @@ DECLARE
     altered boolean;
     moved boolean;
 BEGIN
-    -- Renames concern several registrations at once: one transaction at a time.
-    PERFORM pg_advisory_xact_lock(hashtextextended(${schema}.${prefix}own('captures'), 0))
-    FROM ${schema}.${prefix}captures x
-    WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.mode <> 'dropped'
-      AND x.relid IS DISTINCT FROM ${schema}.${prefix}relation(p_schema, p_table);
-    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
+    IF p_in_ddl THEN
+        -- Only a comparison can hold it, for a moment: other DDL on this table has ended.
+        SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
+    ELSE
+        SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table
+            FOR UPDATE SKIP LOCKED;
+    END IF;
     IF had.tablename IS NULL THEN
-        RETURN NULL;  -- Being registered just now.
+        RETURN NULL;  -- Being registered just now, or another transaction does the same.
     END IF;
     old_desc := ${schema}.${prefix}described(p_schema, p_table);
 
@@ -125,13 +128,21 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = had.relid AND had.mode <> 'dropped';
     IF new_table IS NOT NULL AND had.relid IS DISTINCT FROM relid THEN
-        PERFORM ${schema}.${prefix}rename(p_schema, p_table, new_schema, new_table, old_desc, p_light);
+        IF NOT ${schema}.${prefix}rename(p_schema, p_table, new_schema, new_table, old_desc, p_light) THEN
+            RETURN NULL;
+        END IF;
         RETURN format('renamed to %I.%I', new_schema, new_table);
     END IF;
 
     IF had.mode <> 'dropped' AND had.relid IS DISTINCT FROM relid THEN
         DELETE FROM ${schema}.${prefix}partitions p WHERE p.relid = had.relid;
-        PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
+        IF p_light OR p_in_ddl THEN
+            -- The next comparison drops the functions, which others' event triggers would see here.
+            DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+        ELSE
+            PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
+            had.functions := '{}';
+        END IF;
         PERFORM ${schema}.${prefix}forget(p_schema, p_table);
         PERFORM ${schema}.${prefix}ddl_item('DROP', p_schema, p_table, NULL, old_desc);
         SELECT * INTO first_name FROM ${schema}.${prefix}captures h
@@ -149,7 +160,6 @@ BEGIN
         UPDATE ${schema}.${prefix}tables x SET status = 'CREATING' WHERE x.schemaname = p_schema AND x.tablename = p_table;
         had.mode := 'dropped';
         had.triggers := '{}';
-        had.functions := '{}';
         had.leaves := '{}';
         INSERT INTO ${schema}.${prefix}captures SELECT had.*;
         IF relid IS NULL THEN
@@ -157,6 +167,11 @@ BEGIN
         END IF;
     END IF;
 
+    IF had.mode = 'dropped' AND had.functions <> '{}' AND NOT p_light AND NOT p_in_ddl THEN
+        PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
+        had.functions := '{}';
+        INSERT INTO ${schema}.${prefix}captures SELECT had.*;
+    END IF;
     IF relid IS NULL OR (had.mode = 'dropped' AND p_light) THEN
         RETURN NULL;
     ELSIF had.mode = 'dropped' THEN
@@ -183,9 +198,13 @@ BEGIN
         END IF;
         UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
         PERFORM ${schema}.${prefix}complete_item(p_schema, p_table);
-        PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table);
+        IF NOT (p_in_ddl AND ${schema}.${prefix}capture_generally(p_schema, p_table)) THEN
+            PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table);
+        END IF;
         -- Rows that came before the trigger. Its making holds off writers, so none comes in between.
-        PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'INSERT');
+        IF NOT p_in_ddl OR pg_relation_size(relid) > 0 THEN
+            PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'INSERT');
+        END IF;
         RETURN 'created';
     END IF;
 
@@ -222,14 +241,21 @@ BEGIN
         -- for the other. (In DDL the statement itself has locked the partitions.)
         moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, false);
     END IF;
-    IF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
+    IF (p_light OR (p_in_ddl AND p_simple)) AND had.mode = 'statement'
+        AND ${schema}.${prefix}is_single(relid) AND (p_light OR NOT altered OR ${schema}.${prefix}shape_differs(p_schema, p_table, relid)) THEN
+        IF altered OR p_light THEN
+            PERFORM ${schema}.${prefix}capture_late(p_schema, p_table, relid);
+        END IF;
+    ELSIF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
     END IF;
     IF p_in_ddl AND NOT p_light THEN
         moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, true);
     END IF;
     IF had.rewritten AND NOT p_light THEN
-        PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
+        IF NOT p_in_ddl THEN
+            PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
+        END IF;
         PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'UPDATE');
         UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
         RETURN 'altered and rewritten';
@@ -250,33 +276,154 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off S
 AS $sluice$
 DECLARE
     had ${schema}.${prefix}captures;
-    turn bigint := hashtextextended(${schema}.${prefix}own('captures') || p_relid, 0);
+    now_schema text;
+    now_table text;
+    missing CONSTANT text := ' missing="[^"]*"';
 BEGIN
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
     IF had.tablename IS NULL OR (p_from <> p_relid AND pg_partition_root(p_from) IS DISTINCT FROM p_relid::regclass) THEN
         RETURN 'SELECT';
     END IF;
-    IF ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid AND ${schema}.${prefix}signature(p_relid) = had.signature THEN
-        NULL;  -- What differs is not the structure: the table lies in a schema that this account may not use.
-    ELSIF p_event <> 'BEFORE' AND ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid
-        AND NOT pg_try_advisory_xact_lock(turn) THEN
-        PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
-            ${schema}.${prefix}describe(had.schemaname, had.tablename), ${schema}.${prefix}described(had.schemaname, had.tablename));
+    -- An older snapshot sees an older definition. The names of columns are asked for of PostgreSQL's caches, which do not.
+    IF current_setting('transaction_isolation') <> 'read committed' AND (
+        has_column_privilege(p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid)::int2, 'SELECT') IS NOT NULL
+        OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped
+                   AND (pg_identify_object_as_address('pg_class'::regclass, p_relid, a.attnum)).object_names[3] <> a.attname)) THEN
+        RAISE serialization_failure USING MESSAGE = 'The table was altered after this transaction took its snapshot',
+            HINT = 'Try the transaction again.';
+    END IF;
+    SELECT n.nspname, c.relname INTO now_schema, now_table
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_relid;
+    IF (had.schemaname, had.tablename) = (now_schema, now_table)
+        AND (had.signature = ${schema}.${prefix}late_signature(p_relid) OR ${schema}.${prefix}signature(p_relid) = had.signature) THEN
+        NULL;  -- It was told already, or what differs is not the structure: this account may not use the schema.
     ELSE
-        PERFORM pg_advisory_xact_lock(turn);
-        PERFORM ${schema}.${prefix}check_table(had.schemaname, had.tablename, p_light => true);
-        SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
+        IF ${schema}.${prefix}check_table(had.schemaname, had.tablename, p_light => true) IS NULL
+            AND regexp_replace(${schema}.${prefix}describe_relation(p_relid), missing, '', 'g')
+                <> regexp_replace(${schema}.${prefix}described(had.schemaname, had.tablename), missing, '', 'g') THEN
+            -- Another transaction does the same, and has not ended. Once in this one.
+            INSERT INTO ${schema}.${prefix}info (name, value)
+                VALUES (format('told %s %s %s', p_relid, md5(${schema}.${prefix}describe_relation(p_relid)), pg_current_xact_id()), '')
+                ON CONFLICT (name) DO NOTHING;
+            IF FOUND THEN
+                PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
+                    ${schema}.${prefix}describe_relation(p_relid), ${schema}.${prefix}described(had.schemaname, had.tablename));
+            END IF;
+        END IF;
     END IF;
     IF p_event = 'BEFORE' THEN
         RETURN 'SELECT';
     END IF;
-    RETURN ${schema}.${prefix}insertion_code(had.schemaname, had.tablename, p_relid, p_event, 'n', 'o')
+    RETURN ${schema}.${prefix}insertion_code(now_schema, now_table, p_relid, p_event, 'n', 'o')
         || CASE WHEN NOT p_by_row THEN ${schema}.${prefix}transition_code(p_relid, p_event)
             WHEN p_event = 'DELETE' THEN ' FROM (SELECT ($1).*) o'
             WHEN p_event = 'INSERT' THEN ' FROM (SELECT ($1).*) n'
             ELSE ' FROM (SELECT ($1).*) n CROSS JOIN (SELECT ($2).*) o' END;
 END
 $sluice$;
+
+-- Whether a table has no partitions, parents or heirs, and no trigger for which it must be captured by row.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_single(p_relid oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN ${schema}.${prefix}capture_mode(p_relid) = 'statement';
+END
+$sluice$;
+
+-- Whether names or types of the captured columns differ from the stored ones and nothing else does that the code depends
+-- on: then capture functions notice the change by themselves (fitting), and their rows are captured by late_code.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}shape_differs(p_schema text, p_table text, p_relid oid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN (SELECT bool_and((v.attnum IS NULL OR c.attnum IS NULL AND v.keypos = 0)
+                   OR (v.attnotnull, v.keypos, v.attgenerated) IS NOT DISTINCT FROM (c.attnotnull, c.keypos, c.attgenerated))
+               AND (bool_or(((v.attname, v.atttypid) IS DISTINCT FROM (c.attname, c.atttypid)))
+                    OR bool_and(v.atttype IS NOT DISTINCT FROM c.atttype))
+        FROM (SELECT * FROM ${schema}.${prefix}cols_all v WHERE v.relid = p_relid) v
+        FULL JOIN (SELECT * FROM ${schema}.${prefix}cols_table c WHERE c.schemaname = p_schema AND c.tablename = p_table) c
+            ON c.attnum = v.attnum);
+END
+$sluice$;
+
+-- What late_code compares to see whether a change was told.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_signature(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    columns text;
+BEGIN
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO columns;
+    RETURN concat_ws(' ', 'late', columns, (SELECT md5(string_agg(format('%s %s %s', i.indexrelid, i.indisprimary, i.indisvalid), ' '
+            ORDER BY i.indexrelid)) FROM pg_index i WHERE i.indrelid = p_relid AND i.indisunique));
+END
+$sluice$;
+
+-- In the application's transaction: stores the present structure, and leaves the capture functions to the next comparison.
+-- Until then late_code captures the rows of statements for which they do not fit.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_late(p_schema text, p_table text, p_relid oid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    PERFORM ${schema}.${prefix}store(p_schema, p_table, p_relid);
+    UPDATE ${schema}.${prefix}captures x
+        SET signature = ${schema}.${prefix}late_signature(p_relid), fingerprint = '', filenode = ${schema}.${prefix}filenode(p_relid)
+        WHERE x.schemaname = p_schema AND x.tablename = p_table;
+END
+$sluice$;
+
+-- In the transaction that creates a table: captures it by triggers over one general function. The next comparison replaces
+-- it by functions of the table's own. Returns false for a table that needs row triggers.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_generally(p_schema text, p_table text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    this oid := ${schema}.${prefix}relation(p_schema, p_table);
+    t ${schema}.${prefix}tables;
+    event text;
+    names text[] := '{}';
+BEGIN
+    SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    IF NOT ${schema}.${prefix}is_single(this) OR t.actions = '' OR ${schema}.${prefix}origins() <> ARRAY['']
+        OR EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(this)) THEN
+        RETURN false;
+    END IF;
+    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
+        CONTINUE WHEN t.actions IS NOT NULL
+            AND position(CASE event WHEN 'TRUNCATE' THEN 'D' ELSE left(event, 1) END IN t.actions) = 0;
+        names := names || (t.trigger_name || '_' || lower(left(event, 1)));
+        PERFORM ${schema}.${prefix}make_trigger(${schema}.${prefix}trigger_code(names[cardinality(names)], 'AFTER ' || event,
+            format('%I.%I', p_schema, p_table), CASE WHEN event = 'TRUNCATE' THEN '' ELSE 'REFERENCING '
+                || CASE WHEN event IN ('UPDATE', 'DELETE') THEN 'OLD TABLE AS sluice_old ' ELSE '' END
+                || CASE WHEN event IN ('UPDATE', 'INSERT') THEN 'NEW TABLE AS sluice_new ' ELSE '' END END
+            || 'FOR EACH STATEMENT', ${schema}.${prefix}own('capture_general_00000000_x')));
+    END LOOP;
+    UPDATE ${schema}.${prefix}captures x
+        SET relid = this, mode = 'statement', triggers = ARRAY(SELECT n FROM unnest(names) AS u (n) ORDER BY n),
+            fingerprint = '', trigger_fingerprint = '', basis = '', leaves = '{}', rewritten = false
+        WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    PERFORM ${schema}.${prefix}capture_late(p_schema, p_table, this);
+    UPDATE ${schema}.${prefix}tables x SET status = 'OK' WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
+    RETURN true;
+END
+$sluice$;
+
+-- The function of those triggers. It does nothing once the table has functions of its own.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_general_00000000_x() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $sluice$
+BEGIN
+    IF ${schema}.${prefix}origin() = ANY (${schema}.${prefix}origins()) AND EXISTS (
+        SELECT FROM ${schema}.${prefix}captures x WHERE x.relid = TG_RELID AND x.mode <> 'dropped' AND x.trigger_fingerprint = '') THEN
+        EXECUTE ${schema}.${prefix}late_code(TG_RELID, TG_RELID, TG_OP, false);
+    END IF;
+    RETURN NULL;
+END
+$sluice$;
+REVOKE ALL ON FUNCTION ${schema}.${prefix}capture_general_00000000_x() FROM PUBLIC;
 
 -- Blocks a table's writers until the transaction ends; needs only the privilege TRIGGER.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_writers(p_schema text, p_table text) RETURNS void
@@ -302,12 +449,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $sluice$;
 
--- Follows a renamed table: registration, stored structure, capture, and one ALTER item with the old name. If another
+-- Follows a renamed table: registration, stored structure, capture, and one ALTER item with the old name. Returns false
+-- if another transaction holds the registration that the new name has. If another
 -- registered table had the new name before, that one gets a temporary unused name, so that names which were swapped
 -- between two comparisons can be followed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}rename(
     p_schema text, p_table text, p_new_schema text, p_new_table text, p_old_desc text, p_light boolean
-) RETURNS void
+) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -319,7 +467,12 @@ DECLARE
     left_by oid;
 BEGIN
     SELECT x.relid INTO this FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
-    SELECT * INTO other FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table FOR UPDATE;
+    SELECT * INTO other FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table
+        FOR UPDATE SKIP LOCKED;
+    IF other.tablename IS NULL AND EXISTS (
+        SELECT FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table) THEN
+        RETURN false;
+    END IF;
     IF NOT EXISTS (SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table) THEN
         left_by := other.relid;
         DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
@@ -348,7 +501,12 @@ BEGIN
     PERFORM ${schema}.${prefix}forget(p_schema, p_table);
     PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table,
         ${schema}.${prefix}describe(p_new_schema, p_new_table), p_old_desc);
-    PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
+    IF p_light AND EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.relid = this AND x.mode = 'statement')
+        AND ${schema}.${prefix}is_single(this) THEN
+        PERFORM ${schema}.${prefix}capture_late(p_new_schema, p_new_table, this);
+    ELSE
+        PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
+    END IF;
 
     -- The name that was left, unless it was not the first or the table is back.
     IF p_table <> 'sluice_renamed_' || this AND this IS DISTINCT FROM left_by
@@ -367,6 +525,7 @@ BEGIN
     IF ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL THEN
         PERFORM ${schema}.${prefix}check_table(p_schema, p_table, p_light);
     END IF;
+    RETURN true;
 END
 $sluice$;
 
@@ -378,7 +537,7 @@ BEGIN
     RETURN QUERY
         SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
         LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
-        WHERE CASE WHEN h.mode = 'dropped' THEN ${schema}.${prefix}relation(h.schemaname, h.tablename) IS NOT NULL
+        WHERE CASE WHEN h.mode = 'dropped' THEN h.functions <> '{}' OR ${schema}.${prefix}relation(h.schemaname, h.tablename) IS NOT NULL
             ELSE h.rewritten OR h.relid IS DISTINCT FROM ${schema}.${prefix}relation(h.schemaname, h.tablename)
                 OR ${schema}.${prefix}signature(h.relid) <> h.signature
                 OR ${schema}.${prefix}partitions_changed(h.relid) END
@@ -406,17 +565,21 @@ END
 $sluice$;
 
 -- Checks one registered table; returns whether it has changed. What its owner refuses, or made impossible, concerns this
--- table alone. A table that is busy for longer than p_wait is left to the next call, because waiting for its lock blocks
+-- table alone. A table that is busy for longer than p_wait milliseconds is left to the next call, because waiting for its lock blocks
 -- its writers.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_alone(p_schema text, p_table text, p_wait text DEFAULT '500ms')
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_alone(p_schema text, p_table text, p_wait integer DEFAULT 500)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     changed boolean;
 BEGIN
-    PERFORM set_config('lock_timeout', p_wait, true);
+    -- In a deadlock with DDL of the application this transaction gives way first.
+    PERFORM set_config('lock_timeout', least(p_wait, greatest(s.setting::integer / 2, 1)) || 'ms', true)
+        FROM pg_settings s WHERE s.name = 'deadlock_timeout';
     BEGIN
+        -- One comparison at a time: tables that exchanged their names concern several registrations.
+        PERFORM FROM ${schema}.${prefix}info i WHERE i.name = 'version' FOR NO KEY UPDATE;
         changed := ${schema}.${prefix}check_table(p_schema, p_table) IS NOT NULL;
     EXCEPTION WHEN lock_not_available THEN
         RAISE WARNING '%.% is being written to, its change of structure waits', p_schema, p_table;
@@ -448,7 +611,7 @@ BEGIN
     FOR t IN SELECT * FROM ${schema}.${prefix}structure_changed() LOOP
         -- The locks of those that changed are held meanwhile.
         changed := changed + ${schema}.${prefix}check_alone(t.schemaname, t.tablename,
-            CASE WHEN changed > 0 THEN '10ms' ELSE '500ms' END)::integer;
+            CASE WHEN changed > 0 THEN 10 ELSE 500 END)::integer;
     END LOOP;
     RETURN changed;
 END

@@ -30,7 +30,8 @@ DECLARE
 BEGIN
     FOR guard IN
         SELECT p.oid::regprocedure::text FROM pg_proc p
-        WHERE p.pronamespace = to_regnamespace($s$ ${schema}$s$) AND p.proname ~ '^${prefix}capture_guard_[0-9a-f]{8}_x$'
+        WHERE p.pronamespace = to_regnamespace($s$ ${schema}$s$)
+          AND p.proname ~ '^${prefix}capture_(guard_[0-9a-f]{8}|general_0{8})_x$'
     LOOP
         EXECUTE 'DROP FUNCTION ' || guard || ' CASCADE';
     END LOOP;
@@ -50,19 +51,21 @@ BEGIN
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_of_child', 'bound_rows',
-        'capture_code', 'capture_faults', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
+        'capture_code', 'capture_faults', 'capture_general_00000000_x', 'capture_generally', 'capture_late', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
         'check_alone', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
-        'desc_domains', 'desc_enums', 'describe', 'described', 'differ_once', 'draw_keys', 'drop_trigger', 'end_note', 'enum_types',
-        'expect_safe_key', 'filenode', 'fitting',
-        'fitting_code', 'follow_partitions', 'foreign_triggers', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
+        'desc_domains', 'desc_enums', 'describe', 'describe_relation', 'described', 'differ_once', 'draw_keys',
+        'drop_trigger', 'end_note', 'enum_types', 'expect_safe_key', 'filenode', 'fitting', 'fitting_code',
+        'follow_partitions', 'foreign_triggers', 'forget', 'forget_notes', 'from_record_code', 'grant_execute',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions', 'hold_off_writers', 'identity',
-        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_trusted', 'join_table', 'keep_partitions', 'key_base', 'key_code', 'key_index',
-        'last_key', 'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key', 'next_rows',
-        'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins', 'own',
-        'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
-        'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation', 'remember', 'rename', 'renew_functions',
-        'replace_rows', 'replayed_code', 'row_code', 'row_name', 'rows_of_leaf', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'increment', 'insertion_code', 'is_inherited', 'is_noted', 'is_single', 'is_trusted', 'join_table',
+        'keep_partitions', 'key_base', 'key_code', 'key_index', 'last_key', 'late_call_code', 'late_code',
+        'late_signature', 'leaves', 'lockstep_code', 'make_trigger', 'meant', 'member_code', 'needs_prot', 'next_key',
+        'next_rows', 'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins',
+        'own', 'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come',
+        'partitions_gone', 'position', 'protection_code', 'purge', 'quoted', 'recapture', 'refused', 'relation',
+        'remember', 'rename', 'renew_functions', 'replace_rows', 'replayed_code', 'row_code', 'row_name', 'rows_of_leaf',
+        'run_reading', 'settings_code', 'settle_code', 'shape_differs', 'signature', 'signature_code', 'store',
         'structure_changed',
         'tables_trigger', 'tell_unseen', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
         'type_traits', 'typed', 'unreadable', 'unseen', 'unreadable_since', 'unsafe_key', 'value_code', 'values_changed', 'xml_escape'
@@ -72,7 +75,7 @@ BEGIN
     END IF;
 END
 $sluice$;
-DROP VIEW IF EXISTS ${schema}.${prefix}cols_view;
+DROP VIEW IF EXISTS ${schema}.${prefix}cols_view, ${schema}.${prefix}cols_all;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
     ${schema}.${prefix}partitions, ${schema}.${prefix}info, ${schema}.${prefix}statements, ${schema}.${prefix}answers;

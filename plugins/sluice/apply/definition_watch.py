@@ -35,7 +35,7 @@ class DefinitionWatch:
         self._digest = ""
         self._next_check = 0.0
         self._has_ddl_triggers = True
-        self._next_comparison = 0.0
+        self._next_comparison = self._next_look = 0.0
         self._followed: tuple[str, TableStates] | None = None
         """The digest and the table states of the follower's last round."""
         self._loading = False
@@ -51,17 +51,30 @@ class DefinitionWatch:
         return self._next_comparison > 0
 
     def compare(self) -> None:
-        """From time to time compares definitions, to find DDL that no event trigger reported."""
-        if time.monotonic() < self._next_comparison:
-            return
+        """From time to time compares definitions.
+
+        That finds DDL which no event trigger reported, and renews the capture functions of tables whose DDL was.
+        """
         started = time.monotonic()
+        if started < self._next_comparison and not self._waits(started):
+            return
         changed = self.sessions.compare_structure()
         ended = time.monotonic()
+        self._next_look = ended + COMPARE_SECONDS
+        # At the beginning a table may have waited for this comparison.
+        self._has_ddl_triggers = self._has_ddl_triggers or self.sessions.has_ddl_triggers()
         least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
         self._next_comparison = ended + max(least, min(COMPARE_SHARE * (ended - started), COMPARE_WITHIN_SECONDS))
         if changed:
             counts = counted(changed, "changed definition")
             log.info("%s: found on the master by comparison: %s", self.sessions.pair, counts)
+
+    def _waits(self, now: float) -> bool:
+        """Whether event triggers have left work to a comparison; asks once a second."""
+        if not self._has_ddl_triggers or now < self._next_look:
+            return False
+        self._next_look = now + COMPARE_SECONDS
+        return not self.sessions.has_ddl_triggers()
 
     def check_follower(self) -> None:
         """Notes that the follower has altered tables of the slave. Raises what stops the apply."""

@@ -189,7 +189,7 @@ class PairSessions:
         return self.changes.definitions_digest(*self.queue)
 
     def has_ddl_triggers(self) -> bool:
-        """Whether event triggers on the master report changes of definitions."""
+        """Whether event triggers on the master report changes of definitions, and nothing waits for a comparison."""
         return self.changes.reports_definitions(*self.queue)
 
     def check_purged(self, applied: Position) -> None:

@@ -223,7 +223,7 @@ class ChangeSource(Protocol):
         ...
 
     def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
-        """Whether the master reports changes of definitions by itself."""
+        """Whether the master reports changes of definitions by itself, and nothing waits for a comparison."""
         ...
 
     def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:

@@ -27,5 +27,5 @@ from sluice.vendors.postgres.source.schema_diff import check as check_definition
 from sluice.vendors.postgres.source.schema_diff import compare as compare_definitions
 from sluice.vendors.postgres.source.schema_diff import definitions, values_follow
 from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
-from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
+from sluice.vendors.postgres.source.schema_diff import reports as reports_definitions
 from sluice.vendors.postgres.source.tables_registry import registered

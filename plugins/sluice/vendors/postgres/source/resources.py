@@ -55,6 +55,7 @@ RELATIONS: tuple[str, ...] = (
     "current_tables",
     "debug_table",
     "longs_table",
+    "cols_all",
     "cols_view",
     "cols_table",
     "captures",

@@ -114,3 +114,15 @@ def values_follow(connection: Session, prefix: Prefix, schema: str, table: Table
     text = sql_files.render("postgres", "values_follow", prefix=prefix.lower, schema=quoted(schema))
     row = connection.execute(text, {"schema": table.schema, "table": table.name}).fetchone()
     return row is not None and bool(row[0])
+
+
+def reports(connection: Session, prefix: Prefix, schema: str) -> bool:
+    """Whether event triggers report DDL, and no table waits for the comparison to renew its capture functions."""
+    if not has_event_triggers(connection, prefix, schema):
+        return False
+    captures = quoted(schema, f"{prefix.lower}captures")
+    row = connection.execute(
+        f"SELECT EXISTS (SELECT FROM {captures} WHERE CASE mode WHEN 'dropped' THEN functions <> '{{}}' "
+        "ELSE fingerprint = '' AND triggers <> '{}' END)".encode()
+    ).fetchone()
+    return row is not None and not row[0]

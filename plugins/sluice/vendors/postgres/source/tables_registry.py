@@ -116,6 +116,12 @@ class Registry:
         row = self.connection.execute(
             f"SELECT {self._name('described')}(%s, %s) WHERE {self._name('relation')}(%s, %s) IS NOT NULL", place * 2
         ).fetchone()
+        # A table that was made a moment ago has triggers over a function of all: first it gets functions to be dropped.
+        self.connection.execute(
+            f"SELECT {self._name('create_trigger')}(x.schemaname, x.tablename) FROM {self._name('captures')} x "
+            "WHERE x.schemaname = %s AND x.tablename = %s AND x.mode = 'statement' AND x.trigger_fingerprint = ''",
+            place,
+        )
         # Dropping the triggers waits for the table's writers, so the item is queued behind their changes.
         self.connection.execute(f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", place)
         if row is not None and row[0] is not None:
