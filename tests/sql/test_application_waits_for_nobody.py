@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
@@ -111,16 +110,20 @@ SETTINGS = (
 )  # fmt: skip
 
 
-@pytest.mark.releases
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS[:2], pytest.param(SETTINGS[2:], marks=[pytest.mark.long, pytest.mark.releases])],
+    ids=["worst", "others"],
+)
 def test_no_planner_setting_of_the_application_makes_ddl_slow(
-    database: Callable[..., ConnectionInfo], postgres: PostgresServer
+    database: Callable[..., ConnectionInfo], settings: tuple[str, ...]
 ) -> None:
     master = Master(database())
     master.sql("CREATE TYPE mood AS ENUM ('a')")
     master.install()
     lines = {"lines": [{"schema": "public", "name": "^t_", "actions": "IUD", "debug": 0}], "keyed": False}
     master.sql("INSERT INTO demo_info VALUES ('wildcards', '" + json.dumps({**lines, "master": [], "slave": []}) + "')")
-    for number, setting in enumerate(SETTINGS):
+    for number, setting in enumerate(settings):
         name, value = setting.split("=")
         # Without settings of our own, the first two do not end within five minutes.
         session = master.session(**{name: value, "statement_timeout": "60s"})
