@@ -10,7 +10,7 @@
 -- partitions), and where a row trigger of the application may change the table's rows again: its changes would be
 -- queued before those it follows.
 
--- The application's triggers on a table and on its partitions. MAY_WRITE: whether one may change rows of the table. It errs on
+-- The application's triggers on a table, on its partitions, and on tables whose foreign keys change its rows. MAY_WRITE: whether one may change rows of the table. It errs on
 -- the safe side: false only for functions in C, and for PL/pgSQL functions without statements and without calls of
 -- functions that may have some (mostly those that set a column of NEW). Of a statement trigger, whose changes come out of
 -- order only beside those of another kind in one statement (MERGE, ON CONFLICT, several CTEs), the text must name the table
@@ -21,11 +21,21 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}foreign_triggers(
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    WITH tree AS (
+    WITH own AS (
         SELECT c.oid, c.relname FROM pg_class c
         WHERE c.oid = ANY (p_relid || ARRAY(SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t))
+    ), tree AS (
+        SELECT oid, relname, true AS own FROM own
+        UNION
+        -- Rows that a foreign key changes come after those that a trigger of its parent changes meanwhile.
+        SELECT c.oid, c.relname, false FROM pg_constraint f
+        CROSS JOIN LATERAL (
+            SELECT f.confrelid AS relid UNION SELECT t.relid FROM ${schema}.${prefix}partition_tree(f.confrelid) t) p
+        JOIN pg_class c ON c.oid = p.relid
+        WHERE f.contype = 'f' AND f.conrelid IN (SELECT oid FROM own) AND f.confrelid NOT IN (SELECT oid FROM own)
+          AND (f.confdeltype NOT IN ('a', 'r') OR f.confupdtype NOT IN ('a', 'r'))
     )
-    SELECT DISTINCT g.tgname::text, s.by_row, g.tgtype & 66 = 0,
+    SELECT DISTINCT g.tgname::text, s.by_row, t.own AND g.tgtype & 66 = 0,
         CASE l.lanname WHEN 'c' THEN false WHEN 'internal' THEN false
             WHEN 'plpgsql' THEN code.text ~* E'\\m(perform|execute|call)\\M' OR EXISTS (
                     SELECT FROM regexp_matches(code.text, E'([^[:space:][:punct:]][^[:space:]().,;:=+*/<>|"-]*|")[[:space:]]*\\(', 'g') AS m (called)
@@ -34,14 +44,15 @@ AS $sluice$
                         WHERE f.proname = lower(called[1]) AND f.provolatile = 'v' AND k.lanname NOT IN ('c', 'internal')
                           AND f.pronamespace <> 'pg_catalog'::regnamespace))
                 OR (code.text ~* E'\\m(insert|update|delete|merge|truncate|copy|select)\\M'
-                    AND (s.by_row OR EXISTS (SELECT FROM tree t WHERE strpos(lower(code.text), lower(t.relname)) > 0)))
+                    AND (s.by_row OR EXISTS (SELECT FROM own o WHERE strpos(lower(code.text), lower(o.relname)) > 0)))
             ELSE true END
-    FROM pg_trigger g
+    FROM tree t
+    JOIN pg_trigger g ON g.tgrelid = t.oid
     CROSS JOIN LATERAL (VALUES (g.tgtype & 1 = 1)) AS s (by_row)
     JOIN pg_proc p ON p.oid = g.tgfoid
     JOIN pg_language l ON l.oid = p.prolang
     CROSS JOIN LATERAL regexp_replace(p.prosrc, E'''[^'']*''|--[^\\n]*', '', 'g') AS code (text)
-    WHERE g.tgrelid IN (SELECT t.oid FROM tree t) AND NOT g.tgisinternal
+    WHERE NOT g.tgisinternal
       -- Capture functions, of this prefix or of another.
       AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbpx]$')
 $sluice$;
